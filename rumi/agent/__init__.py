@@ -1,1 +1,1 @@
-"""The turn: think, act, observe, until there is an answer or a breaker trips. It does not depend on chats."""
+"""The turn: think, act, observe, until there is an answer or a breaker trips. Independent of chats."""

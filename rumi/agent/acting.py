@@ -1,4 +1,4 @@
-"""Runs the tool calls of one reply: which may run concurrently, their steps and results, refused calls."""
+"""Execution of the tool calls of one reply: concurrency, progress, results and refusals."""
 
 import json
 import logging
@@ -45,13 +45,13 @@ SECRET = ToolResult(
 )
 
 STEP_S: Final = 0.25
-"""The time between two steps of a call that are shown, in seconds."""
+"""Minimum time between two published steps of a call, in seconds."""
 
 MAX_STEP_CHARS: Final = 200
 
 
 class Acting:
-    """The tools of one turn, behind its gate. `watch` gets every call, its steps and its end."""
+    """The tools of one turn, behind its permission gate. `watch` gets each call's start, steps and end."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Acting:
     ) -> None:
         self._withheld = withheld or {}
         self._tools = {tool.spec.name: tool for tool in tools}
-        # Only those few are asked at each model call: the check of a protocol is slow.
+        # Found once, because each model call reads the tools, and the check of a runtime protocol is slow.
         self._bringing = [
             tool for tool in tools if hasattr(tool, "brought") and isinstance(tool, BringsTools)
         ]
@@ -73,15 +73,15 @@ class Acting:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that can be called now: those of the turn, and what they have brought."""
+        """The tools that can be called now: the tools of the turn, and the tools that these have added."""
         return (*self._tools.values(), *(more for tool in self._bringing for more in tool.brought))
 
     def tool(self, name: str) -> Tool | None:
-        """Return the tool of that name."""
+        """Return the tool with that name, or None."""
         return self._tools.get(name) or next((t for t in self.tools if t.spec.name == name), None)
 
     def batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-        """Return the calls in their order, in batches: neighbours that may run concurrently share a batch."""
+        """Return the calls in order, in batches; neighbours that may run concurrently share a batch."""
         batches: list[list[ToolCall]] = []
         for call in calls:
             if batches and self._concurrent(call) and self._concurrent(batches[-1][-1]):
@@ -97,11 +97,10 @@ class Acting:
     async def run(
         self, batch: Sequence[ToolCall], *, cut_off: bool = False
     ) -> list[tuple[ToolCall, Mapping[str, object], ToolResult]]:
-        """Run the calls of a batch concurrently; return each call with its arguments and its result, in
-        order.
+        """Run a batch of calls concurrently; return each call with its arguments and its result, in order.
 
-        The calls also start in order, up to each one's first wait, so that events and questions come in
-        order. `cut_off`: the reply with these calls was cut off, so the last one may be incomplete.
+        The calls start in order, each up to its first checkpoint, so that events and questions are in order
+        too. `cut_off`: the reply was cut off, so its last call may be incomplete.
         """
         done: dict[int, tuple[ToolCall, Mapping[str, object], ToolResult]] = {}
 
@@ -113,17 +112,17 @@ class Acting:
         async with trio.open_nursery() as nursery:
             for index, call in enumerate(batch):
                 await nursery.start(run, index, call)
-        return [done[place] for place in sorted(done)]
+        return [done[index] for index in sorted(done)]
 
     async def _run_reported(
         self, call: ToolCall, arguments: Mapping[str, object], problem: ToolResult | None = None
     ) -> ToolResult:
-        """Run one call, unless it has a problem already, and report its events."""
+        """Run one call and report its events. With a `problem`, return that result instead of running."""
         self._watch(ToolStarted(call, arguments))
         steps = _Steps(call.id, self._language, self._watch)
         try:
             result = problem or await self._call(call, arguments, steps)
-        except BaseException:  # cancelled: a tool that has a nursery raises a group
+        except BaseException:  # Cancelled, possibly in an exception group from a tool's nursery
             self._watch(ToolFinished(call, replace(STOPPED, trace=self._ran(call)), steps.shown))
             raise
         pictures = tuple(replace(picture, data=b"") for picture in result.pictures)
@@ -148,19 +147,19 @@ class Acting:
             return await tool.call(arguments)
         except RumiError as error:
             return ToolResult(False, str(error))
-        except Exception as error:  # a tool's error is a result, and the turn continues
+        except Exception as error:  # a bug in a tool becomes a result, and the turn continues
             logger.warning("the tool %s raised", call.name, exc_info=error)
             return ToolResult(False, f"{call.name} failed: {type(error).__name__}")
 
     def _ran(self, call: ToolCall) -> CommandTrace | None:
-        """Return the command that a call had begun when it was cut off."""
+        """Return the command that an interrupted call had started."""
         tool = self.tool(call.name)
         return tool.ran if isinstance(tool, RunsCommands) else None
 
     async def _inner(
         self, outer: ToolCall, numbers: "count[int]", name: str, arguments: Mapping[str, object]
     ) -> ToolResult:
-        """Run a call that a tool makes: it has the same gate and the same events as the model's calls."""
+        """Run a call made by a tool, with the same gate and the same events as the model's calls."""
         call = ToolCall(f"{outer.id}.{next(numbers)}", name, json.dumps(arguments, default=str))
         if name == outer.name:
             return ToolResult(False, f"{name} cannot call itself", refused=True)
@@ -170,9 +169,9 @@ class Acting:
 
 
 class _Steps:
-    """Shows the steps of one call: the latest one every `STEP_S`, and the last one in any case.
+    """Publisher of the steps of one call: the latest step every `STEP_S`, and always the last one.
 
-    A step costs no more than a reference until it is shown. `shown` counts those that were.
+    A step that is not published costs almost nothing. `shown` counts the published steps.
     """
 
     def __init__(self, call: str, language: Language, watch: Callable[[TurnEvent], None]) -> None:
@@ -185,7 +184,7 @@ class _Steps:
         self._news = trio.Event()
 
     async def show(self, work: Callable[[Progress], Awaitable[ToolResult]]) -> ToolResult:
-        """Return the result of the work, and show the steps that it reports."""
+        """Run `work`, publish the steps that it reports, and return its result."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._show_as_they_come)
@@ -208,7 +207,8 @@ class _Steps:
             await trio.sleep(STEP_S)
 
     def _show_latest(self) -> None:
-        """Show the latest step, unless it looks like the one before."""
+        """Publish the latest step, unless its text is the same as the previous one."""
+        # The text is cut first, because `translate` and `one_line` would otherwise read a long text whole.
         latest, self._latest, self._news = self._latest, "", trio.Event()
         text = one_line(translate(self._language, latest[: 10 * MAX_STEP_CHARS]), MAX_STEP_CHARS - 1)
         if text and text != self._before:
@@ -218,9 +218,10 @@ class _Steps:
 
 
 def _parse(call: ToolCall, cut_off: bool) -> tuple[Mapping[str, object], ToolResult | None]:
-    """Return the call's arguments, or the error result for the model if they are not a JSON object."""
+    """Return the call's arguments, and an error result for the model if they are not a JSON object."""
     if cut_off and not call.arguments.strip():
         return {}, CUT_OFF
+    # `Hiding` has replaced the arguments, because they contained a secret.
     if call.arguments == HIDDEN:
         return {}, SECRET
     try:

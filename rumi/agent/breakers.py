@@ -1,4 +1,4 @@
-"""Circuit breakers: they end a turn that makes no progress."""
+"""Circuit breakers that end a turn without progress."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from rumi.models.model import ToolCall, Usage
 from rumi.platform.texts.replies import Breaker
 
 ENDS_SOON = 2
-"""With so many model calls left the model is told so."""
+"""Number of remaining model calls from which the model is warned."""
 
 NOTHING = Usage()
 
@@ -20,10 +20,10 @@ REPEATED = "\n[Note from the program: the same call gave the same result. Callin
 class TurnLimits:
     """The limits of a turn.
 
-    `max_turns` counts model calls, `repeated_call` how often a call may be repeated with the same result,
-    `consecutive_errors` replies one after the other whose calls all failed; `timeout_s` is the whole turn in
-    seconds; `max_tokens` counts those of all prompts and replies, None counts nothing; `max_nano_usd` counts
-    what they cost in billionths of a USD, where prices are known.
+    `max_turns` is the number of model calls; `repeated_call` the number of repetitions of a call with the
+    same result; `consecutive_errors` the number of consecutive replies whose calls all failed; `timeout_s`
+    the duration of the whole turn in seconds; `max_tokens` the total of all prompts and replies, None without
+    a limit; `max_nano_usd` their known cost in billionths of a USD.
     """
 
     max_turns: int = 10
@@ -35,11 +35,11 @@ class TurnLimits:
 
 
 class Breakers:
-    """Counts what happens in one turn.
+    """The breakers of one turn, which count repetitions, errors and usage.
 
-    A call is a repetition if the call directly before it, in the same reply or the one before, had the same
-    name and arguments and gave the same result. Any other call in between, and so any change that one made,
-    begins a new count: to run the tests again after each edit is work, not a loop.
+    A call is a repetition if the call directly before it, in the same or the previous reply, had the same
+    name, arguments and result. Any other call in between, and so any change that such a call made, resets the
+    count: running the tests again after each edit is work, not a loop.
     """
 
     def __init__(self, limits: TurnLimits) -> None:
@@ -50,8 +50,9 @@ class Breakers:
         self._warned = False
 
     def repeats(self, call: ToolCall, arguments: Mapping[str, object], result: ToolResult) -> int:
-        """Count a result; return how often it has been repeated by now. Arguments that are no object count as
-        they were written.
+        """Count a result; return the number of its repetitions so far.
+
+        Arguments that are not a JSON object are compared as text.
         """
         asked = json.dumps(arguments, sort_keys=True) if arguments else call.arguments
         this = (call.name, asked, result.same_as or result.content)
@@ -60,22 +61,22 @@ class Breakers:
         return self._repeats
 
     def forget_last(self) -> None:
-        """The model does not see the last result whole, so that it may ask for it again."""
+        """Forget the last call, because the model cannot see its whole result and may ask for it again."""
         self._last = None
 
     def after_result(self) -> Breaker | None:
-        """Return the breaker that the result counted last trips, if any."""
+        """Return the breaker that the last counted result trips, if any."""
         return "repeated_call" if self._repeats >= self._limits.repeated_call else None
 
     def after_reply(self, results: Sequence[ToolResult], calls: int, used: Usage = NOTHING) -> Breaker | None:
-        """Return the breaker that a reply with these results trips, the turn's model call number `calls`."""
+        """Return the breaker that a reply with these results trips, if any; it was model call `calls`."""
         self._errors = 0 if any(result.ok for result in results) else self._errors + 1
         if self._errors >= self._limits.consecutive_errors:
             return "consecutive_errors"
         return self.after_model_call(calls, used)
 
     def after_model_call(self, calls: int, used: Usage = NOTHING) -> Breaker | None:
-        """Return the breaker that forbids another model call after so many calls and so much used, if any."""
+        """Return the breaker that forbids another model call after `calls` calls and this usage, if any."""
         limits, tokens = self._limits, used.prompt_tokens + used.completion_tokens
         if limits.max_tokens is not None and tokens >= limits.max_tokens:
             return "budget"
@@ -84,7 +85,7 @@ class Breakers:
         return "max_turns" if calls >= self._limits.max_turns else None
 
     def warning(self, calls: int) -> str:
-        """Return what the model is told behind its last result: once, when few model calls are left."""
+        """Return the warning to append to a result: once, when few model calls are left; else empty."""
         left = self._limits.max_turns - calls
         if self._warned or not 0 < left <= ENDS_SOON:
             return ""

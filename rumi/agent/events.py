@@ -1,4 +1,4 @@
-"""The events of a running turn. Chat, terminal, journal and audit log all read them."""
+"""The events of a running turn, read by chat, terminal, journal and audit log."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from rumi.store.journal.records import Reason
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A model call begins; the words so far are a separate message. 0 is a breaker's closing call."""
+    """A model call starts; text before it is a separate message. `call` is 0 for a breaker's closing call."""
 
     call: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A tool call begins. `arguments` is what the model wrote, parsed; empty if it was not a JSON object."""
+    """A tool call starts. `arguments` are the parsed arguments; empty if they are not a JSON object."""
 
     call: ToolCall
     arguments: Mapping[str, object] = field(default_factory=dict)
@@ -27,9 +27,9 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress:
-    """A running tool call has reached a step, which `text` tells people on one short line.
+    """A step of a running tool call, described for users by `text` in one short line.
 
-    `call` is the id of the call. `step` counts its steps from 1.
+    `call` is the id of the call. `step` counts the steps of the call from 1.
     """
 
     call: str
@@ -39,7 +39,7 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """A tool call ended, after so many `steps`."""
+    """A tool call has ended. `steps` is the number of its published steps."""
 
     call: ToolCall
     result: ToolResult
@@ -48,10 +48,10 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationAsked:
-    """The turn waits for the user's yes or no to `text`.
+    """The turn waits for the user's yes or no to the question `text`.
 
-    `whole` is the same question with every value whole; it is empty where `text` shortens none. A channel
-    shows it too.
+    `whole` is the same question with every value in full; it is empty if `text` shortens no value. A channel
+    shows both.
     """
 
     id: str
@@ -61,7 +61,7 @@ class ConfirmationAsked:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationEnded:
-    """The question `id` is answered, or void because the turn was stopped; later answers do not count."""
+    """The question `id` was answered, or is void because the turn was stopped; later answers are ignored."""
 
     id: str
     verdict: Verdict
@@ -92,16 +92,16 @@ TurnEvent: TypeAlias = (
 
 
 def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
-    """Return the call as a person would write it: `$ ls -la`, `web_fetch https://…`.
+    """Return a call as a person would write it: `$ ls -la`, `web_fetch https://…`.
 
-    What the model wrote is passed through `clean`.
+    All text from the model is passed through `clean`.
     """
 
     def get(name: str) -> str:
         return clean(str(started.arguments.get(name, "")))
 
     match started.call.name:
-        case name if not started.arguments:  # what the model wrote was no JSON object, or was not told
+        case name if not started.arguments:  # not a JSON object, or the arguments were not published
             return f"{clean(name)} {clean(started.call.arguments)}".strip()
         case "bash":
             stdin = str(started.arguments.get("stdin", "") or "")

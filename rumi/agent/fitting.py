@@ -1,8 +1,8 @@
-"""Keeps a turn's prompts within the model's token budget, in few and large steps.
+"""Shortening of a turn's prompts to the model's token budget, in few, large steps.
 
-Servers charge less for the beginning of a prompt that they have seen before, so a turn does not change
-earlier messages. If the turn's results exceed the budget, the oldest ones are shortened until there is space
-for a while. The prompt then has one new beginning, which stays unchanged again.
+Servers charge less for a prompt prefix that is in their cache, so a turn leaves earlier messages unchanged.
+If the messages exceed the budget, the oldest results are shortened so far that several more messages fit.
+The prefix changes once, and then stays unchanged again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,13 +13,13 @@ from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.model import Message
 
 STEP_SHARE: Final = 0.5
-"""The share of the budget that is used after results have been shortened, if shortening suffices."""
+"""Share of the budget to which shortening reduces the messages, if the seen results suffice for that."""
 
 _NOTE_CHARS: Final = 200
 
 
 class Fitting:
-    """The messages of a turn's prompts. `max_tokens` is their current budget."""
+    """The messages of a turn's prompts, and their size."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         self.messages = list(messages)
@@ -31,18 +31,20 @@ class Fitting:
         self._total += message.tokens
 
     def shorten_results(self, max_tokens: int) -> Message | None:
-        """Shorten the oldest results if the messages exceed their budget. Return the last shortened message.
+        """Shorten the oldest results if the messages exceed `max_tokens`. Return the last shortened message.
 
         Results that the model has not seen yet are shortened only if nothing else suffices, the latest one
-        last.
+        last. The returned message is the original one; None if nothing was shortened.
         """
         if self._total <= max_tokens:
             return None
         seen = max(
-            (place for place, earlier in enumerate(self.messages) if earlier.role == "assistant"), default=0
+            (index for index, earlier in enumerate(self.messages) if earlier.role == "assistant"), default=0
         )
         last = None
         for index, message in enumerate(self.messages):
+            # Seen results are shortened below the budget, so that the prefix changes rarely. Unseen ones lose
+            # only as much as needed.
             if self._total <= (max_tokens * STEP_SHARE if index < seen else max_tokens):
                 break
             shorter = in_short(message)
@@ -57,17 +59,20 @@ CLOSING = (
     "Stop working now: a limit of this turn was reached. Without calling any tool, tell the user in a few "
     "sentences, in their language, what you have found or done so far and what is still missing."
 )
-"""The program's words, kept as such. Models see them as a user's: they obey that best."""
+"""The program's request for a closing answer, stored as a system message.
+
+Models get it as a user message, which they follow best.
+"""
 
 
 NO_RESULT = "interrupted: there is no result; the call may or may not have taken effect"
 
 
 def complete(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the conversation with a result after every tool call, and no result without its call.
+    """Return the conversation with a result after every tool call, and without results that have no call.
 
-    A turn that was cut off (stopped, timed out, crashed, restarted) leaves calls without results, and servers
-    refuse such conversations. What a breaker asked is a user's message.
+    An interrupted turn (stopped, timed out, crashed, restarted) leaves calls without results, and servers
+    refuse such conversations. The request `CLOSING` becomes a user message.
     """
     whole: list[Message] = []
     unanswered: list[str] = []

@@ -1,4 +1,4 @@
-"""The interface of a tool: a description for the model, and an awaitable that does the work."""
+"""The interface of tools: a description for the model, and an async method that does the work."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ from rumi.platform.texts.questions import ActionKind, Detail
 
 @dataclass(frozen=True, slots=True)
 class CommandTrace:
-    """A command that ran, and its container, for the audit log and for observers.
+    """A command that ran in the sandbox, and its container, for the audit log and for observers.
 
-    Only code that had the sandbox run it makes one: never the arguments of a call.
+    Only code that really ran a command creates one. It is never derived from a call's arguments.
     """
 
     argv: tuple[str, ...]
@@ -26,14 +26,14 @@ class ToolResult:
     """The result of a tool call.
 
     `ok` is False for a failure (refused, timed out, unreachable, raised). A command that ended with a
-    non-zero exit code is a result, not a failure. The model reads `content`. `same_as` is the text by which
-    two results are compared (without durations, which always differ). `tainted`: it contains content from
-    outside. `links` are the addresses that it shows, as the WHATWG parse writes them. `diff` is the unified
-    diff of the file that the call changed, bounded; people see it, the model does not. `pictures` are for the
-    model, as `rumi.web.readers.files` scales and keeps them; events do not carry them. `shows` are files,
-    below the workspace, that people are shown: a picture as such, others by their names. `trace` is the
-    command that the call ran in the sandbox, None if none began. `refused`: the call was withheld or refused,
-    and nothing was done.
+    non-zero exit code is a result, not a failure. The model reads `content`. `same_as` is the text for the
+    comparison of two results (without durations, which always differ). `tainted`: the result contains content
+    from files or the web. `links` are the URLs in the result, in the form of the WHATWG parser. `diff` is the
+    unified diff of the changed file, limited in length; users see it, the model does not. `pictures` are for
+    the model, scaled and stored by `rumi.web.readers.files`; events contain them without their bytes. `shows`
+    are workspace files to show to users: pictures as such, other files by name. `trace` is the command that
+    the call ran in the sandbox, None if none started. `refused`: the call was withheld or refused and had no
+    effect.
     """
 
     ok: bool
@@ -53,9 +53,10 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a server says of one of its tools: it only `reads`, or it `destroys`, and the arguments' schema.
+    """The claims of an MCP server about one of its tools: the tool `reads` only, or `destroys`; the schema.
 
-    `siblings` are the names of all tools of that server, as models see them.
+    `schema` is the JSON schema of the arguments. `siblings` are the names of all tools of that server, as
+    models see them.
     """
 
     schema: Mapping[str, object]
@@ -66,12 +67,11 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The effect of a call, for the user to judge: the real arguments, each with its name, destinations
-    first.
+    """The effect of a call, for the user to judge: the real arguments by name, destinations first.
 
-    A call that the user asks for in the message of this turn needs no answer: each value of `consent` is
-    their word there (`rumi.agent.permissions.consent`), and `asked`, if there is one, finds the deed in what
-    they wrote. Calls of tools with `Claims` are judged by their arguments.
+    No answer is needed if the user's message of this turn asks for the call: it contains every value of
+    `consent` (`rumi.agent.permissions.consent`), and `asked`, if set, finds the action in that message. Calls
+    of tools with `Claims` are judged by their arguments instead.
     """
 
     action: ActionKind
@@ -81,7 +81,7 @@ class Question:
 
 
 class Tool(Protocol):
-    """A tool bound to what it needs. The chat is not an argument: it was bound before."""
+    """A tool, already bound to its chat and its resources: the chat is not an argument of a call."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -90,92 +90,91 @@ class Tool(Protocol):
 
     @property
     def concurrent(self) -> bool:
-        """True if calls of one reply may run at the same time as others."""
+        """True if a call may run at the same time as neighbouring calls of the same reply."""
         ...
 
     async def prepare(self) -> None:
-        """Get ready: called as soon as a reply names the tool, before its arguments are complete.
+        """Prepare for a call: runs as soon as a reply names the tool, before the arguments are complete.
 
-        The following call reports any failure, so a `RumiError` here is dropped. Most tools need no
+        A `RumiError` here is ignored, because the following call reports the failure. Most tools need no
         preparation.
         """
         await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return the question that the user must answer with yes before this call may run in a tainted turn.
+        """Return the question that the user must approve before this call may run in a tainted turn.
 
-        `given` are the addresses that the user or a page gave in this conversation, word for word. Return
-        None for harmless calls, and for arguments that the call itself will refuse.
+        `known_urls` are the exact URLs that the user or a page gave in this conversation. Return None for
+        harmless calls, and for arguments that the call itself will refuse.
         """
         ...
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Do the work. Cancelled, it leaves nothing running.
+        """Run the call and return its result. On cancellation, leaves nothing running.
 
-        Bad arguments and refusals are results with `ok=False`; a `RumiError` becomes one.
+        Invalid arguments and refusals are results with `ok=False`; the caller converts a `RumiError` to one.
         """
         ...
 
 
 Calls: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[ToolResult]]
-"""Calls a tool of the turn by its name, as the model would: with the same events, gate and refusals."""
+"""Runs a tool of the turn by its name, like a call by the model: with the same events, gate and refusals."""
 
 
 Progress: TypeAlias = Callable[[str], None]
-"""Shows people a step of a call, in a few words. Returns at once; after the end of the call it does nothing.
+"""Reports a step of a call to users, in a few words. Never blocks; does nothing after the end of the call.
 
-Of many steps at once people see the last one. The text is put on one line and made harmless before it is
-shown. A sentence of Rumi's own is written in English, and `rumi.platform.texts.translation` has its
-translation.
+Of several steps in a short time, users see the last one. The text is put on one line and sanitized before it
+is shown. Rumi's own sentences are in English, and `rumi.platform.texts.translation` has the translations.
 """
 
 
 def claims_of(tool: Tool) -> Claims | None:
-    """Return what a server says of its tool; None for a tool of the program's own."""
+    """Return an MCP server's claims about a tool; None for a built-in tool."""
     claims = getattr(tool, "claims", None)
     return claims if isinstance(claims, Claims) else None
 
 
 @runtime_checkable
 class RunsCommands(Protocol):
-    """A tool whose calls, one after the other, run commands in the sandbox."""
+    """A tool whose calls run commands in the sandbox, one call at a time."""
 
     @property
     def ran(self) -> CommandTrace | None:
-        """The command of the latest call, None if it has not begun: what a call ran that was cut off."""
+        """The command of the latest call, also of an interrupted one; None if the command has not started."""
         ...
 
 
 @runtime_checkable
 class AlwaysAsks(Protocol):
-    """A tool whose question is asked in every turn, not only in a tainted one."""
+    """A tool whose calls need approval in every turn, not only in a tainted one."""
 
     always_asks: bool
 
 
 @runtime_checkable
 class BringsTools(Protocol):
-    """A tool that brings others into the turn: they can be called from the model's next reply on."""
+    """A tool that adds other tools to the turn; the model's next reply can call them."""
 
     @property
     def brought(self) -> tuple[Tool, ...]:
-        """The tools that it has brought so far."""
+        """The tools that were added so far."""
         ...
 
 
 @runtime_checkable
 class ReportsProgress(Protocol):
-    """A tool whose calls take long and show their steps; then this is called instead of `call`."""
+    """A tool whose calls take long and report progress: `call_reporting` is used instead of `call`."""
 
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
-        """Do the work, and show its steps through `progress`; otherwise like `call`."""
+        """Run the call like `Tool.call`, and report its steps through `progress`."""
         ...
 
 
 @runtime_checkable
 class CallsTools(Protocol):
-    """A tool that calls others; then this is called instead of `call`."""
+    """A tool that calls other tools: `call_within` is used instead of `call`."""
 
     async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
-        """Do the work, with other tools through `calls`; otherwise like `call`."""
+        """Run the call like `Tool.call`, and call other tools through `calls`."""
         ...

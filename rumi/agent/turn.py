@@ -1,9 +1,9 @@
 """One turn: think, act, observe.
 
 A plain async function over explicit inputs. It reports events through `watch`, which must not block, and
-hands each message to `keep`, which may wait for the disk. It returns the answer, and its caller stores the
-answer with the reply. Everything that the turn starts ends with it: when the caller cancels it, it returns
-only after the model's connection is closed, the permit is returned and no command runs.
+passes each message to `store`, which may wait for the disk. It returns the answer, which the caller stores
+together with the reply to the user. The turn leaves nothing running: on cancellation, it returns only after
+the model's connection is closed, the permit is released and no command runs.
 """
 
 import logging
@@ -47,13 +47,13 @@ from rumi.platform.texts.translation import error_text
 logger = logging.getLogger(__name__)
 
 CLOSING_S = 30.0
-"""How long the closing answer of a breaker may take, in seconds."""
+"""Maximum time for the closing answer after a breaker has tripped, in seconds."""
 
 CLOSINGS = 2
-"""How often a breaker asks for it, if the model calls a tool instead."""
+"""Maximum number of requests for a closing answer, if the model calls a tool instead."""
 
 CONTINUATIONS = 3
-"""How often an answer that reached the model's maximum length is continued."""
+"""Maximum number of continuations of an answer that reached the model's maximum length."""
 
 CONTINUE = (
     "[Your answer was cut off because it reached the longest that you may write at once. Continue it exactly "
@@ -61,10 +61,10 @@ CONTINUE = (
 )
 
 RESERVE_SHARE = 1 / 8
-"""The share of the prompt budget that a result leaves for later messages."""
+"""Share of the prompt budget that tool results leave for later messages."""
 
 NOT_RUN = ToolResult(False, "not run: the turn was stopped before it", refused=True)
-"""The result of a call behind a breaker."""
+"""The result of calls that follow the call that tripped a breaker."""
 
 
 async def _without_looking(messages: Sequence[Message]) -> Sequence[Message]:
@@ -80,13 +80,13 @@ async def _ignore_shortened(message: Message) -> None:
 class TurnInput:
     """The inputs of a turn. The last message of `history` is the request.
 
-    `context_tokens` is the model's maximum, prompt and reply together; the model itself may report less.
-    `tainted`: something in this conversation came from outside. `given` are the addresses that its user or a
-    page gave, word for word. `words` are the user's own in the message of this turn; what they ask for needs
-    no yes. Without `confirm` no person can allow the harmful calls of a tainted turn; `parking` has them
-    wait; with both, a call that was allowed before is not asked for.
-    `shortened` gets the last message that prompts show shortened from now on; all earlier tool results are
-    shortened too.
+    `context_tokens` is the maximum of prompt and reply together; the model itself may report less.
+    `tainted`: the conversation contains content from files or the web. `known_urls` are the exact URLs that
+    the user or a page gave. `words` is the user's own text in the message of this turn; calls that it asks
+    for need no approval. Without `confirm`, harmful calls of a tainted turn cannot be approved during the
+    turn; `parking` stores them for later approval. With both, a call that was approved earlier runs without a
+    question. `shortened` receives the last message that prompts show shortened from now on; all earlier tool
+    results are shortened too.
     """
 
     instructions: str
@@ -100,22 +100,22 @@ class TurnInput:
     known_urls: Collection[str] = ()
     words: str = ""
     declare_for: DeclareFor | None = None
-    """Asks a model which changes the words ask for. Recordings and the turn's usage are without this call."""
+    """Asks a model which changes `words` request; not part of recordings and of the turn's usage."""
     confirm: Confirm | None = None
     parking: Parking | None = None
     withheld: Mapping[str, str] = field(default_factory=dict)
-    """What the model reads if it calls a tool that the turn does not have, by the tool's name."""
+    """Results for calls of tools that this turn does not offer, by tool name."""
     shortened: Callable[[Message], Awaitable[None]] = _ignore_shortened
     look: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] = _without_looking
-    """Returns a prompt's messages with the bytes of their pictures."""
+    """Loads the bytes of the pictures in a prompt's messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnMessage:
-    """A message for the history. `tainted`: the turn had read something from outside before it.
+    """A message for the history. `tainted`: the turn had read content from files or the web before it.
 
-    A system message comes from the program in the middle of the conversation. `links` are the addresses that
-    came with the message, word for word.
+    A system message is a message from the program in the middle of the conversation. `links` are the exact
+    URLs that came with the message.
     """
 
     message: Message
@@ -128,9 +128,9 @@ StoreMessage = Callable[[TurnMessage], Awaitable[None]]
 
 
 async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> TurnFinished:
-    """Work until there is an answer or a breaker trips. A failing model or tool never raises here.
+    """Run a turn until there is an answer or a breaker trips. Failures of models and tools do not raise.
 
-    Cancelled, it returns only after its tool calls and its model call have ended.
+    On cancellation, returns only after the tool calls and the model call have ended.
     """
     with trio.move_on_after(turn_input.limits.timeout_s) as deadline:
         gate = Gate(
@@ -138,7 +138,7 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
             known_urls=turn_input.known_urls,
             words=turn_input.words,
             declare_for=turn_input.declare_for,
-            tools=lambda: acting.tools,
+            tools=lambda: acting.tools,  # evaluated later: `acting` itself needs the gate
             history=turn_input.history,
             language=turn_input.language,
             watch=watch,
@@ -153,11 +153,12 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
         try:
             finished = await turn.work()
         except ModelError as error:
-            if error.kind == "budget":  # nothing has failed: this is the answer
+            if error.kind == "budget":  # not a failure: the message is the answer
                 finished = TurnFinished("budget", error.message, turn.usage)
             else:
                 answer = reply_texts.model_failed(turn_input.language, error_text(turn_input.language, error))
                 finished = TurnFinished("model_error", answer, turn.usage)
+    # Outside of the deadline's scope, which is cancelled by now: the closing call has its own time limit.
     if deadline.cancelled_caught:
         finished = await turn.close("timeout")
     watch(finished)
@@ -166,7 +167,7 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
 
 @dataclass(slots=True)
 class _Turn:
-    """The moving parts of a turn."""
+    """The state of a running turn."""
 
     input: TurnInput
     watch: Watch
@@ -178,7 +179,7 @@ class _Turn:
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     last_result: Message | None = None
-    """The last result in prompts, if it is whole."""
+    """The last tool result, if prompts contain it uncut."""
 
     async def work(self) -> TurnFinished:
         while True:
@@ -194,7 +195,7 @@ class _Turn:
                 return await self.close(tripped)
 
     async def _whole_reply(self) -> Reply:
-        """Return a reply. A reply that was cut off is continued while the turn may call the model."""
+        """Return the next reply; continue a cut-off reply while the turn may call the model."""
         reply = await self._think()
         for _ in range(CONTINUATIONS):
             if not _cut_off(reply) or self.calls >= self.input.limits.max_turns:
@@ -208,7 +209,7 @@ class _Turn:
         return reply
 
     def _answered(self, reply: Reply) -> TurnFinished:
-        """Return the end of a turn with an answer, which may be incomplete."""
+        """Return the turn's result for an answer, which may be incomplete."""
         if not _cut_off(reply):
             return TurnFinished("complete", reply.text, self.usage)
         language, limits = self.input.language, self.input.limits
@@ -221,11 +222,12 @@ class _Turn:
     async def _think(self, so_far: str = "") -> Reply:
         """Make one model call; tools prepare while the reply still streams.
 
-        `so_far` is the answer so far that this call continues.
+        `so_far` is the cut-off answer that this call continues.
         """
         outcome: Reply | ModelError
         self.calls += 1
         async with trio.open_nursery() as nursery:
+            # The error leaves the nursery as a value: raised inside, it would arrive in an exception group.
             try:
                 outcome = await self._ask_model(nursery, so_far)
             except ModelError as error:
@@ -244,7 +246,7 @@ class _Turn:
             if not isinstance(event, ToolCallNamed):
                 self.watch(event)
                 if so_far and isinstance(event, Discarded):
-                    self.watch(TextDelta(so_far))  # only the continuation is void
+                    self.watch(TextDelta(so_far))  # `Discarded` voids the whole text, so show its valid part
                 return
             tool = self.acting.tool(event.name)
             if tool is not None and event.name not in readied:
@@ -262,10 +264,10 @@ class _Turn:
         return tuple(await self.input.look(self.fitting.messages))
 
     def _result_budget(self) -> int:
-        """Return how many tokens the results may take before the next model call.
+        """Return the number of tokens that new results may take before the next model call.
 
-        At least half of the budget that would be free if earlier results were shortened, because then they
-        will be.
+        This is at least half of the budget that shortening the earlier results would free, because the next
+        prompt shortens them if needed.
         """
         messages, budget = self.fitting.messages, self._prompt_budget
         left = budget - messages_tokens(messages)
@@ -286,16 +288,16 @@ class _Turn:
     async def _remember(self, message: Message, links: tuple[str, ...] = ()) -> None:
         self.fitting.add(message)
         stored = message
-        if message.role == "assistant":  # what a model needs within the turn alone is not stored
+        if message.role == "assistant":  # reasoning and signatures are only needed within the turn
             stored = replace(
                 message, reasoning="", tool_calls=tuple(call.unsigned() for call in message.tool_calls)
             )
         await self.store(TurnMessage(stored, self.gate.tainted, links))
 
     async def _act(self, reply: Reply) -> Breaker | None:
-        """Run the calls of one reply in order; neighbours whose tools allow it run concurrently.
+        """Run the calls of one reply in order; neighbouring calls run concurrently if their tools allow it.
 
-        When a breaker trips, the remaining calls get the result that they did not run.
+        When a breaker trips, the remaining calls get the result `NOT_RUN`.
         """
         tripped: Breaker | None = None
         budget, to_come = self._result_budget(), len(reply.tool_calls)
@@ -308,27 +310,29 @@ class _Turn:
             for call, arguments, result in await self.acting.run(
                 batch, cut_off=reply.finish_reason == "length"
             ):
+                # A model that no longer sees a result may ask for it again; that is not a loop.
                 if not self._sees_last():
                     self.breakers.forget_last()
                 note = REPEATED if self.breakers.repeats(call, arguments, result) else ""
                 tripped = tripped or self.breakers.after_result()
+                # Only on the last result, which the model reads directly before its next reply.
                 if to_come == 1:
                     note += self.breakers.warning(self.calls)
+                # An equal share for each remaining result; a short result leaves more for the later ones.
                 budget -= await self._answer(call, result, budget // to_come, note)
                 to_come -= 1
                 results.append(result)
         return tripped or self.breakers.after_reply(results, self.calls, self.usage)
 
     def _sees_last(self) -> bool:
-        """Return True if the model still sees the last result whole: neither cut nor shortened since."""
+        """Return True if the model still sees the last result complete: not cut, not shortened since."""
         return any(message is self.last_result for message in reversed(self.fitting.messages))
 
     async def _answer(self, call: ToolCall, result: ToolResult, max_tokens: int, note: str = "") -> int:
-        """Store a result, cut to its share of the budget. Return the number of its tokens.
-
-        A `note` of the program stands behind it.
-        """
+        """Store a result, cut to `max_tokens`, with the program's `note` appended; return its tokens."""
+        # Before the message is stored: a message with tainted content must be stored as tainted.
         self.gate.note_result(call.name, result)
+        # The history refers to pictures by path; each model call loads the bytes again (`look`).
         pictures = tuple(replace(picture, data=b"") for picture in result.pictures)
         whole = Message("tool", result.content, tool_call_id=call.id, pictures=pictures)
         message = cut_to(whole, max_tokens)
@@ -339,11 +343,11 @@ class _Turn:
         return message.tokens
 
     async def close(self, reason: Breaker) -> TurnFinished:
-        """Ask the model once more, for what it found; the warning follows, or stands alone.
+        """End the turn after a breaker: ask the model for its findings and append the warning to them.
 
-        Tools stay in the request, see `ModelRequest.words_only`. A call gets the result that it did not run,
-        and the model is asked a second and last time. All of it is stored like the rest, so that the next
-        prompt begins with the complete current one.
+        Without findings, the answer is the warning. Tools stay in the request, see `ModelRequest.words_only`.
+        If the model calls a tool, the call gets the result `NOT_RUN`, and the model is asked a second and
+        last time. All messages are stored, so that the next prompt begins with this one, for prompt caches.
         """
         warning = reply_texts.breaker(self.input.language, reason, self.input.limits.max_turns)
         found = ""
@@ -356,7 +360,7 @@ class _Turn:
                 if not reply.tool_calls:
                     break
                 if said:
-                    self.watch(Discarded())  # words in front of a call announce it
+                    self.watch(Discarded())  # text before a call only announces the call
                 await self._remember(Message("assistant", reply.text, reply.tool_calls))
                 for call in reply.tool_calls:
                     await self._answer(call, NOT_RUN, 0)
@@ -372,7 +376,7 @@ class _Turn:
 
 
 def _cut_off(reply: Reply) -> bool:
-    """Return True if words were cut off at the model's maximum length; a cut call becomes an error."""
+    """Return True if a text was cut off at the model's maximum length; a cut-off call becomes an error."""
     return reply.finish_reason == "length" and not reply.tool_calls
 
 
@@ -388,6 +392,6 @@ async def _prepare(tool: Tool) -> None:
     try:
         await tool.prepare()
     except RumiError:
-        return  # the following call meets the same error and reports it to the model
-    except Exception as error:  # as in a call: a tool's error does not end the turn
+        return  # the following call fails with the same error and reports it to the model
+    except Exception as error:  # as in a call: a bug in a tool does not end the turn
         logger.warning("the tool %s could not be made ready", tool.spec.name, exc_info=error)

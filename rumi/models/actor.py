@@ -1,7 +1,7 @@
 """The `models` actor: permits for model calls, shared fairly between chats.
 
-A permit is an ask that stays in progress while the call runs. Its holder cancels the ask when the call is
-over. A cancelled holder returns the permit in the same way, so no release can be forgotten.
+A permit is an ask that stays in progress while the call runs. The caller cancels the ask when the call is
+over. A cancelled caller releases the permit in the same way, so no release can be forgotten or lost.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,11 +19,11 @@ from rumi.models.server import ModelServer
 
 @dataclass(slots=True, eq=False)
 class HoldPermit(Request[None]):
-    """Ask for a permit and hold it: this ask never returns; cancel it when the call is over.
+    """Request for a permit. The ask holds it and never returns; cancel the ask when the call is over.
 
-    `granted` is set when the call may begin. `tokens` is the estimated size of the call. Before the holder
-    returns the permit, it sets in `refused` how the call has ended: True if the server had too many calls;
-    None if the call says nothing about that.
+    `granted` is set when the call may start. `tokens` is the estimated size of the call. Before the caller
+    releases the permit, it sets `refused`: True if the server had too many calls, False if the server
+    answered, None if the outcome shows neither.
     """
 
     chat: str
@@ -36,7 +36,7 @@ class HoldPermit(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class HowLong(Request[Wait | None]):
-    """Ask for the reason why a call has to wait now, and for how long; None if it could begin."""
+    """Request for the expected wait of a new call and its cause; None if the call could start now."""
 
     server: str
     model: str
@@ -45,7 +45,7 @@ class HowLong(Request[Wait | None]):
 
 @dataclass(frozen=True, slots=True)
 class LimitsSeen:
-    """Report the limits that a server sent with an answer."""
+    """Report of the rate limits that a server sent with an answer."""
 
     permit: HoldPermit
     limits: RateLimits
@@ -56,9 +56,9 @@ ModelsRef: TypeAlias = ActorRef[ModelsMessage]
 
 
 class Models(Actor[ModelsMessage]):
-    """Grants permits, and owns the clients of the model servers.
+    """The `models` actor: grants permits, and closes the clients of the model servers when it stops.
 
-    After a crash it starts with no held permits: running calls continue uncounted.
+    After a crash the actor starts without permits: running calls continue uncounted.
     """
 
     concurrency = 100_000  # every held permit is a message in progress
@@ -70,14 +70,14 @@ class Models(Actor[ModelsMessage]):
         max_concurrent: int | None = None,
         part: Callable[[], float] = lambda: 1.0,
     ) -> None:
-        """`part` is the share of all limits that this process may use."""
+        """Start without permits. `part` returns the share of all limits that this process may use."""
         self._servers = servers
         self._limits = CallLimits(max_concurrent, part)
         self._tickets: dict[int, Ticket] = {}
         self._changed = trio.Event()
 
     async def started(self) -> None:
-        """Start the clock for calls that wait for a cool-down or a budget."""
+        """Start the timer for calls that wait for a cool-down or a budget."""
         self.start_soon(self._watch_the_clock)
 
     async def receive(self, message: ModelsMessage) -> None:
@@ -89,11 +89,11 @@ class Models(Actor[ModelsMessage]):
 
     @answers(HowLong)
     async def how_long(self, message: HowLong) -> Wait | None:
-        """Return the reason why a call has to wait now, or None."""
+        """Return the expected wait of a new call, or None if it could start now."""
         return self._limits.wait(message.server, message.model, message.tokens, trio.current_time())
 
     async def stopped(self, reason: StopReason) -> None:
-        """Close the clients' connections, except after a crash: running calls then continue."""
+        """Close the servers' connections, except after a crash: then the running calls still use them."""
         if reason != "crashed":
             for server in tuple(self._servers):
                 await server.aclose()
@@ -112,7 +112,7 @@ class Models(Actor[ModelsMessage]):
 
     @answers(HoldPermit)
     async def hold(self, permit: HoldPermit) -> None:
-        """Keep the permit, or its place in the queue, until this is cancelled."""
+        """Queue the call, then hold its permit, until the ask is cancelled."""
         ticket = self._limits.enter(
             permit.chat, permit.server, permit.model, permit.tokens, permit.granted.set, trio.current_time()
         )
@@ -126,15 +126,16 @@ class Models(Actor[ModelsMessage]):
             self._wake()
 
     def _wake(self) -> None:
-        """Have the clock set again, if there is a call that it may have to let through."""
+        """Recompute the timer if any call waits."""
         if self._limits.waiting:
             self._changed.set()
 
     async def _watch_the_clock(self) -> None:
         while True:
+            # No checkpoint between `pump` and the new event, so no change can be missed.
             again = self._limits.pump(trio.current_time())
             self._changed = trio.Event()
-            if again == inf:  # the usual case, and faster than a deadline
+            if again == inf:  # the usual case; waiting without a deadline is faster
                 await self._changed.wait()
             else:
                 with trio.move_on_at(again):
@@ -142,7 +143,7 @@ class Models(Actor[ModelsMessage]):
 
 
 def _now() -> float:
-    """Return the current time, or infinity outside of trio."""
+    """Return the current time, or infinity outside of trio, where `limits` reports no durations."""
     try:
         return trio.current_time()
     except RuntimeError:

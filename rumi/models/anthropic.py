@@ -1,4 +1,4 @@
-"""Anthropic's messages API: requests with marks for its prompt cache, and replies from its stream.
+"""Anthropic's messages API: requests with prompt cache breakpoints, and replies from the event stream.
 
 docs: platform.claude.com, "Messages", "Streaming messages", "Prompt caching", "Errors".
 """
@@ -39,7 +39,7 @@ from rumi.platform.config.providers import PROVIDERS
 VERSION: Final = "2023-06-01"
 
 MOST_OUTPUT: Final = 8192
-"""The bound of a reply, which the API requires, where the configuration has none."""
+"""Maximum reply size, which the API requires, if neither request nor configuration sets one."""
 
 _CACHED: Final[Mapping[str, object]] = {"type": "ephemeral"}
 _REASONS: Final = {
@@ -49,11 +49,11 @@ _REASONS: Final = {
     "max_tokens": "length",
 }
 _EMPTY: Final = "(empty)"
-"""The API refuses a text without words."""
+"""Replacement for empty text, which the API refuses."""
 
 
 class AnthropicProtocol:
-    """How a model of Anthropic's is asked."""
+    """Requests and replies of Anthropic's messages API."""
 
     path = "/v1/messages"
 
@@ -64,7 +64,7 @@ class AnthropicProtocol:
     def body(
         self, request: ModelRequest, model: str, sampling: Sampling, context: int | None
     ) -> dict[str, object]:
-        """Return the body, with marks of what the server keeps in its cache for the next call."""
+        """Return the request body, with cache breakpoints for the next call."""
         facts = PROVIDERS["anthropic"].model(model)
         system, messages = _conversation(request.messages)
         _mark(messages)
@@ -89,23 +89,26 @@ class AnthropicProtocol:
                 body["tool_choice"] = {"type": "none"}
         temperature = sampling.temperature if request.temperature is None else request.temperature
         if temperature is not None and facts.temperature:
-            body["temperature"] = min(temperature, 1.0)
+            body["temperature"] = min(temperature, 1.0)  # the API's maximum; other servers allow 2
         effort = request.effort or sampling.effort
         if effort is not None and facts.effort:
             body["output_config"] = {"effort": effort}
         return body
 
     def builder(self, emit: Emit, name: str) -> "AnthropicReply":
-        """Return what puts the reply together."""
+        """Return the builder of the reply."""
         return AnthropicReply(emit, name)
 
     def cutter(self) -> EventReader:
-        """Return what cuts the answer into events."""
+        """Return the splitter of the stream into events."""
         return EventReader()
 
 
 def _conversation(all_messages: Sequence[Message]) -> tuple[str, list[dict[str, object]]]:
-    """Return the instructions, and the messages of user and assistant in turn; results are the user's."""
+    """Return the system text, and the user and assistant messages in alternation.
+
+    Tool results and later system messages count as the user's, as the API has only these two roles.
+    """
     first = 0
     while first < len(all_messages) and all_messages[first].role == "system":
         first += 1
@@ -124,6 +127,7 @@ def _conversation(all_messages: Sequence[Message]) -> tuple[str, list[dict[str, 
             before += blocks
         else:
             messages.append({"role": role, "content": blocks})
+    # The API requires that a conversation starts with a user message.
     if messages and messages[0]["role"] == "assistant":
         messages.insert(0, {"role": "user", "content": [{"type": "text", "text": _EMPTY}]})
     return system, messages
@@ -140,6 +144,8 @@ def _blocks(message: Message) -> Iterator[dict[str, object]]:
             ],
         }
         return
+    # The API wants the thoughts of a tool call back, before the call. Other providers' signatures have no
+    # `anthropic` key and are ignored.
     if message.tool_calls:
         signed = arguments_object(message.tool_calls[0].signature) or {}
         thoughts = signed.get("anthropic")
@@ -163,7 +169,11 @@ def _picture(picture: Picture) -> dict[str, object]:
 
 
 def _mark(messages: Sequence[Mapping[str, object]]) -> None:
-    """Mark the end of the last two messages of the user: what is read from the cache, and what is written."""
+    """Set a cache breakpoint at the end of the last two user messages.
+
+    The server reads the cache up to the first breakpoint, written by the previous call, and writes it up to
+    the second.
+    """
     mine = [message["content"] for message in messages if message["role"] == "user"]
     for content in mine[-2:]:
         if isinstance(content, list) and content:
@@ -172,7 +182,7 @@ def _mark(messages: Sequence[Mapping[str, object]]) -> None:
 
 @dataclass(slots=True)
 class _Block:
-    """A part of the reply: text, a tool call, or a thought, and what of it has come."""
+    """A content block of the reply (text, tool call or thought), as far as it has arrived."""
 
     kind: str
     fields: dict[str, object]
@@ -180,14 +190,14 @@ class _Block:
     signature: str = ""
 
     def thought(self) -> dict[str, object]:
-        """Return a thought as the API wants it back."""
+        """Return the thought in the form that the API requires in later requests."""
         if self.kind == "redacted_thinking":
             return {"type": self.kind, "data": self.fields.get("data", "")}
         return {"type": self.kind, "thinking": "".join(self.parts), "signature": self.signature}
 
 
 class AnthropicReply:
-    """Puts a reply together from the events of a stream. Thoughts are no part of its words."""
+    """Builder of a reply from the events of a stream. Thoughts are not part of the reply's text."""
 
     def __init__(self, emit: Emit, model: str) -> None:
         self._emit = emit
@@ -201,15 +211,15 @@ class AnthropicReply:
 
     @property
     def empty(self) -> bool:
-        """True if there were neither words nor tool calls."""
+        """True if the reply has neither text nor tool calls."""
         return not self._of("tool_use") and not self._text().strip()
 
     def add(self, data: str) -> None:
-        """Take the data of one event.
+        """Process the data of one event.
 
         Raises:
-            BadStreamError: It is not an event of this API.
-            StreamReportedError: It is the server's report of an error.
+            BadStreamError: The data is not an event of this API.
+            StreamReportedError: The event is the server's report of an error.
         """
         event = read_object(data)
         match event.get("type"):
@@ -224,27 +234,32 @@ class AnthropicReply:
                 delta = mapping(event.get("delta") or {}, "a delta")
                 reason = delta.get("stop_reason")
                 if reason:
-                    told = text_of(reason, "stop_reason")
-                    self.finish_reason = _REASONS.get(told, told)
+                    stop_reason = text_of(reason, "stop_reason")
+                    self.finish_reason = _REASONS.get(stop_reason, stop_reason)
                 self._count(mapping(event.get("usage") or {}, "usage"))
             case "message_stop":
                 self.done = True
             case "error":
                 raise StreamReportedError(_with_status(event.get("error")))
             case str():
-                pass  # a ping, or an event that is new
+                pass  # a ping, or a new type of event, which clients must ignore
             case _:
                 raise BadStreamError("an event of its stream has no type")
 
     def end(self) -> None:
-        """Take the end of the stream."""
+        """Process the end of the stream."""
         if not self.done:
-            self.finish_reason = ""  # it was cut: everything else comes before `message_stop`
+            # The stream was cut: `message_stop` is the last event. Without a reason the reply counts as cut.
+            self.finish_reason = ""
         elif not self.finish_reason:
             self.finish_reason = "tool_calls" if self._of("tool_use") else "stop"
 
     def reply(self) -> Reply:
-        """Return the whole reply. Raises `BadStreamError` for a tool call without a name."""
+        """Return the complete reply.
+
+        Raises:
+            BadStreamError: A tool call has no id or no name.
+        """
         thoughts = [self._blocks[at] for at in sorted(self._blocks) if "thinking" in self._blocks[at].kind]
         signature = json.dumps({"anthropic": [thought.thought() for thought in thoughts]}) if thoughts else ""
         calls = []
@@ -253,10 +268,10 @@ class AnthropicReply:
                 text_of(block.fields.get("id"), "an id"),
                 text_of(block.fields.get("name"), "a name"),
             )
-            # Without parts, the whole input is in the block's beginning, normally an empty object.
+            # Without deltas, the block's start holds the whole input, normally an empty object.
             arguments = "".join(block.parts) or json.dumps(plain(block.fields.get("input") or {}))
             calls.append(ToolCall(number, clean_name(name), arguments, signature))
-            signature = ""
+            signature = ""  # one signature holds all thoughts: only the first call carries it
         reasoning = "".join("".join(thought.parts) for thought in thoughts)
         return Reply(self._text(), tuple(calls), self.finish_reason, self._usage(), self._model, reasoning)
 
@@ -307,7 +322,7 @@ class AnthropicReply:
         block.parts.append(text)
 
     def _count(self, usage: Mapping[str, object]) -> None:
-        # The figures of `message_delta` are cumulative; those that it leaves out stay.
+        # The counts in `message_delta` are cumulative; counts that it omits keep their value.
         self._tokens |= {name: count_of(value) for name, value in usage.items() if isinstance(value, int)}
 
     def _usage(self) -> Usage:
@@ -332,13 +347,13 @@ _STATUS: Final = {
 
 
 def _with_status(error: object) -> object:
-    """Return an error of the stream with the status that it would have had before the stream."""
+    """Return an error event with the status that the error has as a plain HTTP response."""
     if not isinstance(error, dict):
         return error
     return {**error, "status_code": _STATUS.get(str(error.get("type")), 500)}
 
 
 class AnthropicModel(NativeModel):
-    """A model that speaks this protocol."""
+    """A model of Anthropic's."""
 
     protocol = AnthropicProtocol()

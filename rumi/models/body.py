@@ -1,4 +1,4 @@
-"""The body of a request for a chat completion: what a server needs and takes, and nothing else."""
+"""The body of a chat completion request, with only the fields that its server accepts."""
 
 import re
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from rumi.models.wire import messages_json, plain, tools_json
 from rumi.platform.config.providers import KnownModel, Provider
 
 _GPT_OSS: Final = "openai/gpt-oss-"
-"""Groq's models that need their earlier reasoning beside their tool calls; others get a 400 for it."""
+"""Groq's models that need their earlier reasoning with their tool calls; others answer 400 to it."""
 
 _TAKES_EFFORT: Final = re.compile(r"(?:^|/)(?:gpt-oss|gpt-5(?!-chat)|o[1-9])(?![a-z0-9])", re.IGNORECASE)
-"""Reasoning models that take an effort, as servers that are not in the table name them."""
+"""Names of reasoning models that accept an effort, for servers that are not in the provider table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Parameters of a model call besides the words; None uses the server's default."""
+    """Sampling parameters of a model call; None uses the server's default."""
 
     temperature: float | None = None
     max_output_tokens: int | None = None
@@ -25,7 +25,10 @@ class Sampling:
 
 
 def takes_schema(request: ModelRequest, facts: KnownModel) -> bool:
-    """Return True if the answer should be JSON and the server may see to that. A custom one is asked."""
+    """Return True if the answer should be JSON and the server may be able to enforce the schema.
+
+    Custom servers are assumed to; `ChatCompletions` retries without a schema if such a server refuses it.
+    """
     return request.schema is not None and not request.tools and facts.schema
 
 
@@ -38,9 +41,10 @@ def body_of(
     schema: bool,
     small_plan: bool,
 ) -> dict[str, object]:
-    """Return the body. With `schema` the server sees to the form of the answer, which Groq does not stream.
+    """Return the request body. With `schema`, the server enforces the request's schema.
 
-    A `small_plan` counts the largest reply in advance, as if it took all of that; so it gets no maximum.
+    Groq does not stream answers that follow a schema. With a `small_plan`, the body sets no maximum reply
+    size: such a plan charges the maximum in advance, as if the reply took all of it.
     """
     groq, facts = provider.dialect == "groq", provider.model(model)
     body: dict[str, object] = {
@@ -57,7 +61,7 @@ def body_of(
     if tools := tools_json(request):
         body["tools"] = tools
         if groq:
-            # Rumi itself answers a call of an unknown tool, so that the model learns of its error.
+            # Rumi answers a call of an unknown tool with an error result, so that the model can correct it.
             body["disable_tool_validation"] = True
     if schema:
         form = {"name": "answer", "strict": True, "schema": plain(request.schema)}
@@ -72,13 +76,14 @@ def body_of(
     if most is not None and not small_plan:
         # `max_tokens` is deprecated at Groq and OpenAI, but many other servers know only this name.
         body[provider.max_tokens] = most
+    # Groq reports usage without this field, and strict servers refuse it.
     if not (groq or provider.strict):
         body["stream_options"] = {"include_usage": True}
     return body
 
 
 def most_tokens(request: ModelRequest, sampling: Sampling) -> int | None:
-    """Return the bound of the reply: the smaller one of the request's and the configuration's."""
+    """Return the maximum reply size: the smaller of the request's and the configured limit, if any."""
     return min(
         (n for n in (sampling.max_output_tokens, request.max_output_tokens) if n is not None), default=None
     )

@@ -1,4 +1,4 @@
-"""From settings to models: the settings, and the models of a process, from which each chat gets its chain."""
+"""Construction of a process's models from the settings; each chat gets its chain from the `ModelSet`."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from rumi.platform.texts.language import Language
 
 @dataclass(frozen=True, slots=True)
 class ModelSet:
-    """The configured models. `steps` is their order; `servers` must be closed in the end.
+    """The configured models. `steps` lists them in order; the owner must close the `servers`.
 
-    `steps_of` returns the steps that begin with another model, and raises `ConfigError` where it cannot be
-    used; its server is then one of the `servers` as well.
+    `steps_of` returns the chain that starts with another model, and raises `ConfigError` if that model cannot
+    be used; it adds that model's server to `servers`.
 
-    `context_tokens` is the first model's maximum, prompt and reply together; the history is cut to it. A
-    request to a fallback is cut to the fallback's own maximum. `max_concurrent` is the maximum number of
-    simultaneous calls to one server; without it, the number adapts.
+    `context_tokens` is the first model's context size, prompt and reply together; the history is cut to it. A
+    request to a fallback is cut to the fallback's own context. `max_concurrent` is the maximum number of
+    simultaneous calls to one server; without it, the limit adapts to the server.
     """
 
     steps: tuple[ChainStep, ...]
@@ -38,9 +38,9 @@ class ModelSet:
         return self.steps[0].model.name
 
     def spec(self, part: Callable[[], float] = lambda: 1.0) -> ChildSpec[ModelsMessage]:
-        """Return the spec of the `models` actor, which grants permits and closes the servers in the end.
+        """Return the child spec of the `models` actor, which grants permits and finally closes the servers.
 
-        `part` is the share of all limits that this process may use: other workers use the rest.
+        `part` returns the share of all limits that this process may use: other workers use the rest.
         """
         return ChildSpec(
             "models", lambda: Models(self.servers, max_concurrent=self.max_concurrent, part=part)
@@ -56,10 +56,10 @@ class ModelSet:
         account: Account | None = None,
         meter: Meter | None = None,
     ) -> Model:
-        """Return the model for a chat: the `chosen` one, or the first.
+        """Return the model for a chat: the `chosen` one, or the default.
 
-        Without `permits`, simultaneous calls are not bounded; without a `meter`, no budget holds. The
-        `account` is who the calls are for.
+        Without `permits`, the number of simultaneous calls is not limited; without a `meter`, no budget
+        applies. The calls are charged to `account`.
 
         Raises:
             ConfigError: The chosen model cannot be used.
@@ -75,16 +75,16 @@ class ModelSet:
         )
 
     async def aclose(self) -> None:
-        """Close all servers' idle connections, if no actor does."""
+        """Close all servers' idle connections. A running `models` actor closes them itself."""
         for server in tuple(self.servers):
             await server.aclose()
 
 
 def check_model_name(name: str) -> None:
-    """Check that a name is one of the forms that models have.
+    """Check the form of a model's name.
 
     Raises:
-        ConfigError: It has an unknown scheme, or no model behind it.
+        ConfigError: The name has an unknown scheme, or no model after the scheme.
     """
     from rumi.models.registry import factory_of
 
@@ -92,13 +92,12 @@ def check_model_name(name: str) -> None:
 
 
 def build_models(settings: ModelSettings) -> ModelSet:
-    """Make the models that `settings` name.
+    """Create the models named in `settings`.
 
-    Fallbacks are left out if they need a key and there is none; no fallback follows `offline`, which does not
-    fail.
+    Fallbacks without their required key are skipped. The model `offline` never fails, so it has no fallback.
 
     Raises:
-        ConfigError: A name, an address or a key cannot work. Its message never shows a key.
+        ConfigError: A name, a URL or a key is invalid. The message never shows a key.
     """
     from rumi.models.registry import Registry
 

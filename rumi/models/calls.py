@@ -1,4 +1,4 @@
-"""Reads tool calls as models really write them: names with parts of their own format, calls in the text.
+"""A lenient parser of tool calls as models really write them: format parts in names, calls in the text.
 
 gpt-oss uses channels, and parts of that format leak into names (`functions.bash`,
 `bash<|channel|>commentary`). If Groq cannot read a model's call, it answers 400 (`tool_use_failed`) and
@@ -15,18 +15,18 @@ from uuid import uuid4
 from rumi.models.model import ToolCall
 
 MAX_FAILED_CHARS: Final = 20_000
-"""A longer text is not read to its end."""
+"""The parser ignores a failed generation after this many characters."""
 
 MAX_CALLS: Final = 32
 MAX_BRACKETS: Final = 100
-"""The maximum number of searches for JSON, because each may take as long as the text is."""
+"""Maximum number of searches for JSON: each may take time proportional to the text."""
 
 _Found: TypeAlias = tuple[str, dict[str, Any]]
 
 _RECIPIENT = re.compile(r"(?:^|\s)to=(\S+)")
 _PREFIX = re.compile(r"^(?:functions?|tools?)[.:/]")
 _TAGGED = re.compile(r"<function\s*[=(]\s*([\w.-]+)[\s)>=,]*")
-"""Llama's format: `<function=bash>{…}</function>`, with or without the bracket."""
+"""Llama's format: `<function=bash>{…}</function>`, with or without the `>`."""
 _CHANNEL = re.compile(r"to=([\w.-]+)[^{]*<\|message\|>\s*")
 """gpt-oss's format: `<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{…}`."""
 _HEADER = re.compile(r"<\|channel\|>\s*(\w*)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
@@ -48,8 +48,10 @@ def clean_name(name: str) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Return an answer without parts of gpt-oss's own format: only the words of its last channel, and none if
-    that holds thoughts. A text that merely mentions the format stays unchanged.
+    """Return an answer without parts of gpt-oss's own format.
+
+    Only the text of the last channel remains, and nothing if that channel is the model's analysis. A text
+    that merely mentions the format stays unchanged.
     """
     if text.lstrip().startswith("<|"):
         *_, last = _HEADER.split(text)
@@ -59,9 +61,9 @@ def clean_text(text: str) -> str:
 
 
 def read_failed_generation(text: str, tools: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the calls in a text that its server could not read; none if no call is certain.
+    """Return the tool calls in a text that the server could not parse; none if no call is certain.
 
-    `tools` are the names that the model was given. Only a call whose arguments are a JSON object counts.
+    `tools` are the names of the offered tools. Only a call whose arguments are a JSON object counts.
     """
     found = islice(_found(text[:MAX_FAILED_CHARS], tools), MAX_CALLS)
     return tuple(
@@ -75,6 +77,7 @@ def _found(text: str, tools: Collection[str]) -> Iterator[_Found]:
         if pattern.search(text):
             yield from _behind(pattern, text)
             return
+    # A name before a bracket is the weakest hint, since any prose may contain one: only known tools count.
     in_json = [call for value in _values(text) for call in _calls_of(value)]
     yield from in_json or (call for call in _behind(_NAMED, text) if clean_name(call[0]) in tools)
 
@@ -118,7 +121,7 @@ def _calls_of(value: object) -> Iterator[_Found]:
 
 
 def _value_at(text: str, start: int) -> tuple[object, int]:
-    """Return the JSON value that begins there and its end; None if no value begins there."""
+    """Return the JSON value at `start` and the index after it; None and `start` if there is no value."""
     try:
         return _JSON.raw_decode(text, start)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The model that a turn gets: the configured models in order, with permits, retries and fallback."""
+"""The fallback chain that a turn uses as its model: models in order, with permits, retries and fallback."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -35,17 +35,25 @@ from rumi.platform.texts import models as model_texts
 from rumi.platform.texts.language import Language
 
 MAX_WAIT_S: Final = 60.0
-"""The longest wait for one model; for a longer one, the next model is asked instead."""
+"""Maximum wait for one model, in seconds; instead of a longer wait, the next model is called."""
 
 BACKOFF_S: Final = (1.0, 4.0)
+"""Pauses before the second and third attempt, if the server sends no `retry-after`."""
+
 MOST_REFUSALS: Final = 5
-"""How often a call is tried if the server has no capacity and permits then reduce the number of calls."""
+"""Maximum attempts of a rate-limited call with permits.
+
+More than otherwise, because each refusal lowers the limit of simultaneous calls, so a later attempt runs
+beside fewer calls.
+"""
 
 REFUSALS: Final = frozenset({"rate_limited", "server", "timeout"})
-"""Failures that mean that a server has too many calls."""
+"""Kinds of failures that show that the server has too many calls; they lower its concurrency limit."""
 
 SHOW_WAIT_AFTER_S: Final = 0.3
 EXPECTED_REPLY_TOKENS: Final = 512
+"""Tokens that are added to a request's size for its reply when a permit is requested."""
+
 
 MAX_FAILED_SHOWN_CHARS: Final = 2000
 UNREADABLE_CALL: Final = (
@@ -56,23 +64,24 @@ NO_TOOLS: Final = "[You called a tool, and there are none here. Answer in words,
 
 
 _RANDOM: Final = Random()
-"""Jitter, for all chains: to seed a generator takes longer than all that a chain needs to be made."""
+"""The generator of jitter for all chains: seeding one takes longer than the rest of a chain's set-up."""
 
 
 @runtime_checkable
 class ReportsLimits(Protocol):
-    """A model that can report its server's rate limits."""
+    """A model that reports its server's rate limits."""
 
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
-        """Like `reply`; `seen` is called as soon as the limits are known."""
+        """Stream one reply like `Model.reply`, and call `seen` as soon as the rate limits are known."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChainStep:
-    """A model of the chain. `server` shares permits and keys; a model without one needs no permit.
+    """One model of a chain. Models with the same `server` share permits and a key; None needs no permit.
 
-    `room` is the model's token budget; requests to it are cut to that. Without `pictures` it gets none.
+    Requests to the model are cut to `budget`, its token budget. Without `pictures`, a request's pictures are
+    replaced by notes.
     """
 
     model: Model
@@ -82,9 +91,9 @@ class ChainStep:
 
 
 class _EventForwarder:
-    """Passes events on, and remembers if it passed words that a further attempt would make void.
+    """A forwarder of model events that records whether another attempt must discard emitted text.
 
-    `begun`: something of the reply of this attempt came.
+    `has_output`: some output of the current attempt has arrived.
     """
 
     def __init__(self, emit: Emit) -> None:
@@ -100,32 +109,33 @@ class _EventForwarder:
         self._emit(event)
 
     def discard(self) -> None:
-        """Report that the words so far are void, if there were any."""
+        """Emit `Discarded` if text was emitted since the last one."""
         if self._has_text:
             self._has_text = False
             self._emit(Discarded())
 
 
 class Chain:
-    """The models in order, bound to a chat: each is tried up to three times, then the next one.
+    """A model that tries several models in order, for one chat: each up to three times, then the next one.
 
-    With permits, a call is tried up to five times if its server has no capacity.
+    With permits, a rate-limited call is tried up to five times.
 
     Temporary failures are retried after the server's `retry-after`, or after about 1 and 4 seconds: a rate
-    limit, a cut connection, a server's failure, a reply that is empty or unreadable. A wait of more than
-    `MAX_WAIT_S`, silence or an unknown model leads to the next model at once, and so does a rate limit where
-    a model of another server can answer before the wait is over; a refused key also skips the other models of
-    that server. A refused request ends the call: it would be refused elsewhere too. Waits and changes of
-    model are emitted as `Waiting`, and words that a further attempt makes void as `Discarded`.
+    limit, a cut connection, a server error, an empty or unreadable reply. The chain continues with the next
+    model at once after a timeout, an unknown model or a required wait of more than `MAX_WAIT_S`, and also
+    after a rate limit if a model of another server can answer before the wait is over. A refused key also
+    skips the other models of that server. A refused request ends the call, because other servers would refuse
+    it too. The chain emits waits and changes of model as `Waiting`, and `Discarded` before an attempt that
+    makes already emitted text void.
 
-    Each model gets the request cut to its own budget. If the server still refuses it as too large, the
-    request is cut to the limit in the server's answer and sent once more. If the model wrote an unreadable
-    tool call, the next attempt tells it so.
+    Each model gets the request cut to its own budget. If the server still refuses the request as too large,
+    the chain cuts it to the limit in the server's answer and sends it once more. If the model wrote an
+    unreadable tool call, the next attempt includes that text and a correction.
 
-    Without `permits` no permit is asked for: for a single chat, or a test. All waiting is on trio's clock.
+    Without `permits` the chain requests no permits: for a single chat, or a test. All waits use trio's clock.
 
-    The `meter` is asked before each attempt, for the `account`, and told after it what was used. If it
-    refuses, no other model is tried.
+    The chain reserves budget for `account` from the `meter` before each attempt, and settles the usage after
+    it. If the meter refuses, no other model is tried.
     """
 
     def __init__(
@@ -156,24 +166,24 @@ class Chain:
 
     @property
     def context_tokens(self) -> int | None:
-        """The first model's current maximum, prompt and reply together; None if it is not known.
+        """The first model's current maximum of prompt and reply together, in tokens; None if it is not known.
 
-        It is less than the model's context if the server's plan allows less in one minute.
+        The maximum is less than the model's context if the server's plan allows fewer tokens per minute.
         """
         return self._steps[0].budget.context_tokens
 
     @property
     def takes_pictures(self) -> bool:
-        """True if the first model gets pictures. A fallback that takes none gets a note in place of each."""
+        """True if the first model accepts pictures. Other models get a note in place of each picture."""
         return self._steps[0].pictures
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         """Stream one reply from the first model that answers.
 
-        Cancelled, it leaves no permit, no connection and no wait behind.
+        On cancellation, releases the permit and closes the connection.
 
         Raises:
-            ModelError: No model answered. It lists the attempts, and has the kind of the last failure.
+            ModelError: No model answered. The error lists the failures and has the kind of the last one.
         """
         events = _EventForwarder(emit)
         failures: list[ModelError] = []
@@ -195,6 +205,7 @@ class Chain:
             outcome = await self._ask(step, request, events, others)
             if isinstance(outcome, Reply):
                 return outcome
+            # A budget limits all models of the account alike, so the fallbacks would be refused too.
             if outcome.kind == "budget":
                 raise outcome
             failures.append(outcome)
@@ -207,7 +218,7 @@ class Chain:
     async def _ask(
         self, step: ChainStep, request: ModelRequest, events: _EventForwarder, others: Sequence[ChainStep]
     ) -> Reply | ModelError:
-        """Ask one model with a request of its maximum size; ask once with less if that was too much.
+        """Call one model with the request cut to its budget; after a refusal for size, once more with less.
 
         `others` are the later models at other servers.
         """
@@ -219,6 +230,7 @@ class Chain:
             return outcome
         tokens = request_tokens(request)
         smaller = fitted(request, step.budget.refused(tokens, outcome.too_large))
+        # Instructions and tools cannot be cut, so the request may not get smaller: it would be refused again.
         if request_tokens(smaller) >= tokens:
             return outcome
         events(Waiting(0.0, model_texts.model_takes_less(self._language, step.model.name)))
@@ -232,7 +244,7 @@ class Chain:
         others: Sequence[ChainStep],
         numbers: Iterator[int],
     ) -> Reply | ModelError:
-        """Ask one model, with retries; `numbers` counts all attempts of the call at this model."""
+        """Call one model, with retries. `numbers` counts all attempts of the call at this model."""
         for tries in numbers:
             outcome = await self._attempt(step, request, events, others)
             if isinstance(outcome, Reply) or not outcome.retriable or tries >= self._most(step, outcome):
@@ -240,7 +252,7 @@ class Chain:
             pause = BACKOFF_S[min(tries, len(BACKOFF_S)) - 1]
             seconds = outcome.retry_after_s
             if seconds is None:
-                # Jitter, so that chats that failed together do not come back together.
+                # Jitter, so that chats that failed at the same time do not retry at the same time.
                 seconds = pause * self._random.uniform(0.75, 1.25)
             if seconds > MAX_WAIT_S:
                 return outcome
@@ -254,12 +266,15 @@ class Chain:
         raise AssertionError("the last attempt returns")
 
     def _most(self, step: ChainStep, outcome: ModelError) -> int:
-        """Return how often a call with this failure is tried."""
+        """Return the maximum number of attempts for a call with this failure."""
         permitted = self._permits is not None and step.server is not None
         return MOST_REFUSALS if permitted and outcome.kind == "rate_limited" else len(BACKOFF_S) + 1
 
     async def _sooner(self, others: Sequence[ChainStep], request: ModelRequest, seconds: float) -> bool:
-        """Return True if one of the other models could begin to answer in less than these seconds."""
+        """Return True if one of the `others` could start a call in less than `seconds`.
+
+        If the `models` actor does not answer for a model, that model does not count.
+        """
         if self._permits is None:
             return bool(others) and seconds > 0
         tokens = request_tokens(request) + EXPECTED_REPLY_TOKENS
@@ -289,17 +304,19 @@ class Chain:
         events: _EventForwarder,
         others: Sequence[ChainStep],
     ) -> Reply | ModelError:
-        """Make one attempt while the permit is held: its ask is a sibling task and ends after the call.
+        """Make one attempt while a sibling task holds the permit, which is released after the call.
 
-        Cancelled, the call closes its connection first: a permit that came back sooner would let another call
-        begin while the server still works on this one.
+        On cancellation, the call closes its connection before the permit is released: otherwise another call
+        could start while the server still works on this one.
         """
 
         def seen(limits: RateLimits) -> None:
-            with suppress(MailboxFull, ActorStopped):  # they are only advice
+            with suppress(MailboxFull, ActorStopped):  # the limits are advice: losing them is harmless
                 permits.tell_nowait(LimitsSeen(permit, limits))
 
         outcome: Reply | ModelError | None = None
+        # Shielded, so that a cancelled turn cannot end the ask before the call has closed its connection.
+        # The `finally` below is the only place that ends it.
         held = trio.CancelScope(shield=True)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_hold, permits, permit, held)
@@ -308,6 +325,8 @@ class Chain:
                 if outcome is None:
                     tokens = permit.tokens - EXPECTED_REPLY_TOKENS
                     outcome = await self._metered(model, request, events, seen, tokens)
+                    # Set before the release: the actor reads it when the ask is cancelled. Other failures
+                    # say nothing about the server's capacity, so `refused` stays None.
                     if isinstance(outcome, Reply) or outcome.kind in REFUSALS:
                         permit.refused = not isinstance(outcome, Reply)
             finally:
@@ -323,9 +342,10 @@ class Chain:
         seen: Seen | None,
         tokens: int | None = None,
     ) -> Reply | ModelError:
-        """Make one attempt that the meter allows, and have it counted; cut off, it counts as reserved.
+        """Make one attempt that the meter allows, and settle its usage.
 
-        `tokens` are those of the request, where they are known.
+        A cancelled or crashed attempt counts the reserved amount. `tokens` is the size of the request, if the
+        caller has computed it.
         """
         if self._meter is None:
             return await _reply(model, request, events, seen)
@@ -335,12 +355,14 @@ class Chain:
         if isinstance(hold, ModelError):
             return hold
         outcome: Reply | ModelError | None = None
+        # The forwarder serves all attempts, but whether this one is billed depends on its own output.
         events.has_output = False
         try:
             if hold.most_reply is not None:
                 request = replace(request, max_output_tokens=hold.most_reply)
             outcome = await _reply(model, request, events, seen)
         finally:
+            # Cancelled: the server may have produced and billed a reply that Rumi did not see.
             if outcome is None:
                 hold.abandon()
         usage = await hold.settle(counted(outcome, tokens, begun=events.has_output))
@@ -356,9 +378,10 @@ class Chain:
         events: _EventForwarder,
         others: Sequence[ChainStep],
     ) -> ModelError | None:
-        """Wait for the permit, and emit the wait.
+        """Wait for the permit, and emit the wait as `Waiting`. Return None once the permit is granted.
 
-        Return an error if the wait would be too long, or if a model of another server can answer before.
+        Return an error if the wait would be longer than `MAX_WAIT_S`, or if a model of another server can
+        answer earlier.
         """
         reported_cause: str | None = None
         while True:
@@ -369,11 +392,13 @@ class Chain:
                 wait = await permits.ask(HowLong(permit.server, permit.model, permit.tokens))
             except (ActorCrashed, ActorStopped):
                 wait = None
+            # The ask above is a checkpoint: the permit may have been granted meanwhile.
             if permit.granted.is_set():
                 return None
             if wait is None:
                 continue
             why = model_texts.model_queues(self._language, wait.cause, permit.model)
+            # For a busy server no end of the wait is known (its seconds are 0), so no other model is sooner.
             limited = wait.cause != "busy"
             if wait.seconds > MAX_WAIT_S or (limited and await self._sooner(others, request, wait.seconds)):
                 if permit.granted.is_set():
@@ -400,7 +425,7 @@ class Chain:
 
 
 def _corrected(request: ModelRequest, failed_generation: str) -> ModelRequest:
-    """Return the request with the model's unreadable text and the error in it, so that it is not repeated."""
+    """Return the request with the model's unreadable text and a correction appended."""
     wrote = Message("assistant", failed_generation[:MAX_FAILED_SHOWN_CHARS])
     correction = Message("user", UNREADABLE_CALL if request.tools else NO_TOOLS)
     return replace(request, messages=(*request.messages, wrote, correction))
@@ -409,7 +434,7 @@ def _corrected(request: ModelRequest, failed_generation: str) -> ModelRequest:
 async def _reply(
     model: Model, request: ModelRequest, events: _EventForwarder, seen: Seen | None
 ) -> Reply | ModelError:
-    """Make one attempt and return its error; raised inside a nursery, it would come out in a group."""
+    """Make one attempt; return its error, because a nursery would wrap a raised one in a group."""
     try:
         if seen is not None and isinstance(model, ReportsLimits):
             return await model.metered_reply(request, events, seen)
@@ -419,17 +444,19 @@ async def _reply(
 
 
 async def _hold(permits: ModelsRef, permit: HoldPermit, held: trio.CancelScope) -> None:
-    """Hold a permit until `held` is cancelled."""
+    """Request a permit and hold it until `held` is cancelled.
+
+    After a crash of the actor, a waiting call requests its permit from the restarted actor.
+    """
     with held:
         while True:
             try:
                 await permits.ask(permit)
             except ActorCrashed:
-                # A running call continues without a permit, because the restarted actor has forgotten all
-                # permits.
+                # The restarted actor knows no permits, so a running call continues without one.
                 if permit.granted.is_set():
                     return
             except ActorStopped:
-                # The whole program is ending, and the chat with it.
+                # The program is shutting down, which cancels the chat too. Until then nothing must block.
                 permit.granted.set()
                 return

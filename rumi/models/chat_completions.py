@@ -1,6 +1,6 @@
 """One attempt at one server that speaks OpenAI's chat completions: Groq, or the user's own server.
 
-The groq SDK makes the request; `stream` reads the answer, and explains why.
+The groq SDK makes the request; the module `stream` reads the answer and explains why the SDK does not.
 """
 
 from collections.abc import Collection
@@ -34,6 +34,7 @@ class ChatCompletions(ServerModel):
 
         schema = takes_schema(request, self._server.provider.model(self._model)) and self._server.takes_schema
         outcome = await self._once(request, emit, saw, schema=schema)
+        # Whether a server supports schemas is only known from its refusal. It is remembered for the server.
         if schema and isinstance(outcome, ModelError) and outcome.kind == "refused":
             self._server.takes_schema = False
             outcome = await self._once(request, emit, saw, schema=False)
@@ -59,7 +60,10 @@ class ChatCompletions(ServerModel):
     async def _asked(
         self, client: "AsyncGroq", body: dict[str, object], builder: ReplyBuilder, reading: AnswerReading
     ) -> Reply | ModelError:
-        """Return the reply or the error. The caller raises it, where no key is in reach."""
+        """Return the reply or the error.
+
+        Errors are returned, not raised: the caller raises them outside of the exceptions that hold keys.
+        """
         import groq
         from groq.types.chat import ChatCompletionChunk
 
@@ -86,6 +90,7 @@ class ChatCompletions(ServerModel):
         from groq import Omit
 
         headers: dict[str, str | Omit] = {"Accept": "text/event-stream, application/json"}
+        # Without a key, the SDK would send an Authorization header all the same.
         if not self._server.api_key:
             headers["Authorization"] = Omit()
         return headers
@@ -94,9 +99,9 @@ class ChatCompletions(ServerModel):
 def _read_all_the_same(
     outcome: Reply | ModelError, builder: ReplyBuilder, tools: Collection[str]
 ) -> Reply | ModelError:
-    """Return the reply if its server could not read a tool call in it, and Rumi can; otherwise the outcome.
+    """Return the reply with tool calls that Rumi can parse but the server could not; else return `outcome`.
 
-    Some servers return the call in gpt-oss's own format as the answer's text.
+    The text of such a call is in the error, or, with some servers, in the answer's text in gpt-oss's format.
     """
     if isinstance(outcome, ModelError):
         calls = read_failed_generation(outcome.failed_generation, tools)

@@ -1,4 +1,4 @@
-"""The HTTP client of a model server. Imported at the first call, because httpx takes long to import."""
+"""The HTTP client of a model server. Imported at the first call, because importing httpx is slow."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,21 +9,21 @@ _CUT = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 
 
 class Client(httpx.AsyncClient):
-    """Sends a request once more if the server had closed the kept connection that it used.
+    """An HTTP client that resends a request if the server had already closed the reused connection.
 
-    A server may close a connection that is kept open at any time, and its close and our request may cross
-    (RFC 9112, 9.3.1): llama.cpp's server does so with about one request in ten. Only a request on a
-    connection that had served others, and to which nothing was answered, is sent again, once and at once.
+    A server may close a keep-alive connection at any time, so its close and a request may cross (RFC 9112,
+    9.3.1); with llama.cpp's server this happens to about one request in ten. A request is resent once,
+    without delay, and only if it used an existing connection and no part of a response arrived.
     """
 
     def __init__(self, **settings: Any) -> None:
-        # Permits bound the calls; a bound here would only make them queue a second time, unfairly.
+        # Permits limit the calls; a limit here would only make them queue a second time, unfairly.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=30.0)
-        # No timeout: the silence is measured around everything, see ChatCompletions.
+        # No timeout here: ChatCompletions and NativeModel time the silence around the whole exchange.
         super().__init__(timeout=None, limits=limits, **settings)
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """Send a request; cancelled, its connection is closed.
+        """Send a request. On cancellation, closes the connection.
 
         Raises:
             httpx.HTTPError: As in `httpx.AsyncClient.send`.
@@ -33,13 +33,15 @@ class Client(httpx.AsyncClient):
         try:
             return await super().send(request, **options)
         except _CUT:
+            # A new connection that fails is a real failure. After response headers the server may have
+            # run the request, so sending it again could make the model run twice.
             if attempt.connected or attempt.answered:
                 raise
         return await super().send(request, **options)
 
 
 class _Attempt:
-    """httpcore's events of one request: it has opened a connection, and an answer has begun."""
+    """A record of httpcore's trace events of one request: a new connection, the start of a response."""
 
     def __init__(self) -> None:
         self.connected = False

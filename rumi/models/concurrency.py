@@ -1,30 +1,30 @@
-"""The number of calls that may run at once at one server. No server reports it, so it is measured.
+"""The adaptive limit of simultaneous calls at one server. Servers do not report their capacity.
 
-TCP measures the capacity of a path in the same way: each successful call lets one more run (so the number
-doubles each round), until the server refuses one because there are too many. From then on the number
-increases by one a round, and decreases by a quarter when a call is refused. It increases only while it is the
-reason that calls wait.
+The limit follows the server as TCP's congestion window follows a path: each successful call raises it by one
+(so it doubles each round) until the server refuses a call because there are too many. From then on it rises
+by one per round and falls by a quarter after a refusal. It rises only while it delays calls.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 AT_FIRST: Final = 100
-"""Most servers take this many calls, and the others refuse the rest at once."""
+"""Initial limit: most servers accept this many calls, and the others refuse the excess calls at once."""
 
 AT_MOST: Final = 2000
 DOWN_TO: Final = 0.75
 LEAST_SHARE: Final = 0.25
-"""The first refused calls reduce the limit at most to this share, because some may be refused late."""
+"""Share of the limit below which the first round of refusals cannot reduce it: some of them arrive late."""
 
 
 @dataclass(slots=True)
 class Concurrency:
-    """The limit of one server. `limit` is how many calls may run now; `most` is its maximum.
+    """The limit of one server. `limit` is the current number of simultaneous calls; `most` is its maximum.
 
-    `first` and `begun` are how many calls had begun at the first refusal, and when the limit was last
-    reduced: refusals of earlier calls say nothing about a lower limit. `taken` counts those calls of the
-    first refusal's round that the server has not refused since.
+    `first` is the number of calls that had started at the first refusal, `begun` the number at the last
+    reduction: a refusal of a call that started before a reduction does not count against the lower limit.
+    `taken` counts the calls that ran at the first refusal and were not refused since. `least` is the lower
+    bound for the first round.
     """
 
     limit: float = AT_FIRST
@@ -36,19 +36,21 @@ class Concurrency:
 
     @property
     def now(self) -> int:
-        """The number of calls that may run now."""
+        """The number of calls that may run at the same time now."""
         return int(self.limit)
 
     def went_well(self, running: int) -> None:
-        """Raise the limit if it was reached: of `running` calls, one was answered."""
+        """Record an answered call while `running` calls ran; raise the limit if it was reached."""
         if running >= self.now:
             more = 1.0 if self.first is None else 1 / max(1.0, self.limit)
             self.limit = max(self.limit, min(self.limit + more, self.most))
 
     def refused(self, number: int, running: int, begun: int) -> None:
-        """Lower the limit: call `number` was refused while `running` calls ran and `begun` had begun in all.
+        """Record the refusal of a call; lower the limit.
 
-        Each refused call that began before the first refusal shows that there was one call too many.
+        `number` is the number of calls that had started before the refused one, `running` the number of calls
+        that run, `begun` the number that have started in total. Each refused call that had started before the
+        first refusal shows one call too many.
         """
         if self.first is None:
             self.first, self.begun, self.taken = begun, begun, running

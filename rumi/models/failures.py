@@ -1,7 +1,7 @@
-"""Turns a server's error into a `ModelError` that a person understands.
+"""Conversion of server errors to a `ModelError` that users understand.
 
-Nothing here lets a key through: the server's own words are scrubbed before they are cut to length (a cut
-first could leave half a key), and a URL is shown as scheme, host and port only.
+Errors never contain a key: the server's text is scrubbed before it is cut to length (cutting first could
+leave half a key), and a URL is shown as scheme, host and port only.
 """
 
 import re
@@ -16,7 +16,7 @@ from rumi.platform.redact import HIDDEN, Redactor
 MAX_DETAIL_CHARS: Final = 300
 
 _PARTLY_MASKED = re.compile(r"(?i)\bbearer\s+\S+|\b(?:gsk|sk|pk|key)[-_][\w*.-]{6,}")
-"""Keys as servers quote them in their errors: with stars in the middle."""
+"""Keys as servers quote them in errors, partly masked with stars; the redactor does not know this form."""
 _ORGANISATION = re.compile(r"(?: in organization)? ?`?\borg[-_]\w{6,}`?")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
 _CONTEXT_WORDS = re.compile(
@@ -24,21 +24,21 @@ _CONTEXT_WORDS = re.compile(
     r"|maximum.{0,20}tokens|reduce the length"
 )
 _NOT_A_CALL: Final = "Failed to call a function."
-"""How Groq's advice to programmers begins, which is of no use to a person."""
+"""The start of an error text of Groq that is meant for programmers; users do not see it."""
 _A_MINUTE = re.compile(r"(?i)tokens per min(?:ute)?\b[^:]{0,40}: *Limit (\d{1,12}), *Requested (\d{1,12})")
-"""Groq's words, and OpenAI's: the tokens that the plan allows in a minute, and the tokens of the request."""
+"""The error text of Groq and OpenAI: the plan's tokens per minute, and the tokens of the request."""
 LEAST_CONTEXT: Final = 1024
-"""A smaller number in a server's words is not its model's limit."""
+"""Smallest number in an error text that is taken as the model's context size."""
 _TOO_LONG = re.compile(r"(\d{3,12}) tokens > (\d{3,12}) maximum")
-"""Anthropic's words."""
+"""Anthropic's error text: the tokens of the request, and the maximum."""
 _NO_CREDIT = re.compile(r"(?i)credit balance is too low|insufficient (?:balance|credits|quota)")
 _CONTEXT = re.compile(r"(?i)context (?:length|size|window)\D{0,40}(\d{3,12})")
 
 
 def scrub(text: str, redact: Redactor) -> str:
-    """Return `text` without secrets and all that looks like one, without account ids and control characters.
+    """Return `text` without secrets, strings that look like keys, account ids and control characters.
 
-    Cut to `MAX_DETAIL_CHARS`.
+    The result is cut to `MAX_DETAIL_CHARS`.
     """
     text = _PARTLY_MASKED.sub(HIDDEN, redact.text(text))
     text = _ORGANISATION.sub("", text)
@@ -47,16 +47,16 @@ def scrub(text: str, redact: Redactor) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return scheme, host and port of a URL, without parts that may hold a secret."""
+    """Return scheme, host and port of a URL, without the parts that may contain a secret."""
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
 
 
 class Failures:
-    """Makes the errors of one model at one server. `key_name` is the origin of its key.
+    """Factory of the errors of one model at one server. `key_name` is the setting of its key.
 
-    `redact` knows that key, and the other secrets of this installation.
+    `redact` knows that key and the other secrets of this installation.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Failures:
         self._first_s = first_s or timeout_s
 
     def silent(self, *, begun: bool = True) -> ModelError:
-        """Return the error for a server that was silent too long. `begun`: a part of the reply had come."""
+        """Return the error for a timeout. `begun`: a part of the reply had arrived."""
         seconds, key = (self._timeout_s, "timeout_s") if begun else (self._first_s, "first_token_timeout_s")
         return self._error(
             "timeout",
@@ -88,7 +88,7 @@ class Failures:
         )
 
     def no_answer(self, cause: BaseException) -> ModelError:
-        """Return the error for a failure of httpx: no connection to the server, or one that broke."""
+        """Return the error for an httpx failure: no connection to the server, or a broken connection."""
         import httpx
 
         words = str(cause) or type(cause).__name__
@@ -108,7 +108,7 @@ class Failures:
         return self._error("malformed", f"{self._host} does not answer as a chat model does", how)
 
     def empty(self, finish_reason: str) -> ModelError:
-        """Return the error for a reply with neither words nor tool calls."""
+        """Return the error for a reply with neither text nor tool calls."""
         return self._error("empty", f"{self._model} gave an empty reply", f"finish reason: {finish_reason}")
 
     def from_status(self, status: int, body: object, headers: Mapping[str, str]) -> ModelError:
@@ -116,7 +116,7 @@ class Failures:
         return self._from_server(status, _error_object(body), retry_after_s(headers))
 
     def from_stream(self, error: object) -> ModelError:
-        """Return the error that the server reported in the middle of its stream."""
+        """Return the error for a failure that the server reported in the middle of its stream."""
         fields = _error_object({"error": error})
         status = fields.get("status_code") or fields.get("code")
         return self._from_server(status if isinstance(status, int) else 500, fields, None)
@@ -202,7 +202,7 @@ def _is_about_money(status: int, code: str, said: str) -> bool:
 
 def _kind(status: int, code: str, said: str) -> FailureKind:
     if code in {"tool_use_failed", "json_validate_failed"}:
-        return "malformed"  # the model's mistake: the same request may work the next time
+        return "malformed"  # the model's mistake: the same request may succeed the next time
     if code in {"model_not_found", "model_decommissioned", "model_not_active"} or status == 404:
         return "not_found"
     if code in {"invalid_api_key", "authentication_error"} or status in {401, 403}:
@@ -211,6 +211,8 @@ def _kind(status: int, code: str, said: str) -> FailureKind:
         return "auth"
     if status == 413 or code in {"context_length_exceeded", "exceed_context_size_error"}:
         return "too_large"
+    # Before the check for 429: a request above the whole plan never succeeds, so it must not be retried
+    # as a rate limit.
     if (found := _A_MINUTE.search(said)) is not None and int(found[2]) > int(found[1]):
         return "too_large"
     if status in {400, 422} and _CONTEXT_WORDS.search(said):
@@ -218,12 +220,12 @@ def _kind(status: int, code: str, said: str) -> FailureKind:
     if status == 429 or code in {"rate_limit_exceeded", "rate_limit_error"}:
         return "rate_limited"
     if status in {408, 498} or status >= 500:
-        return "server"  # 498 is Groq's word for "no capacity left"
+        return "server"  # 498 is Groq's status for "no capacity left"
     return "refused"
 
 
 def _limits(error: Mapping[str, object], said: str) -> TooLarge | None:
-    """Return the figures of a refusal: from its words, or, for llama.cpp's server, from fields."""
+    """Return the sizes in a refusal: from its text, or, for llama.cpp's server, from its fields."""
     if (found := _A_MINUTE.search(said)) is not None:
         return TooLarge(int(found[1]), int(found[2]), a_minute=True)
     if (found := _TOO_LONG.search(said)) is not None:
@@ -236,7 +238,10 @@ def _limits(error: Mapping[str, object], said: str) -> TooLarge | None:
 
 
 def _error_object(body: object) -> Mapping[str, object]:
-    """Return `{"error": {"message", "type", "code"}}` from the body of a server, or of a proxy before it."""
+    """Return the error object (`message`, `type`, `code`) in the body of a response.
+
+    The body may come from the server or from a proxy in front of it.
+    """
     if isinstance(body, list) and body:  # Gemini's errors come in a list
         body = body[0]
     if isinstance(body, dict):
@@ -245,5 +250,5 @@ def _error_object(body: object) -> Mapping[str, object]:
             return error
         return {"message": str(error)}
     text = "" if body is None else str(body)
-    # A proxy's page is not a message for a person.
+    # A proxy's HTML page is not a message for users.
     return {"message": "" if text.lstrip().startswith("<") else text}

@@ -1,8 +1,8 @@
-"""Keeps a request within the model's token budget.
+"""Shortening of requests that exceed the model's token budget.
 
-A turn gets as much history as fits, and cuts its results to the remaining budget when they arrive. This
-module covers the cases that still do not fit: a fallback with a smaller budget, a limit that is known only
-after a refusal, many results. It shortens the oldest content first.
+A turn loads only as much history as fits, and cuts tool results to the remaining budget when they arrive.
+This module covers the requests that still do not fit: for a fallback with a smaller budget, after a refusal
+that revealed the limit, with many results. It shortens the oldest content first.
 """
 
 import json
@@ -15,18 +15,18 @@ from rumi.models.model import BYTES_PER_TOKEN, PER_PICTURE, Message, ModelReques
 from rumi.models.wire import arguments_object
 
 SHORT_CHARS: Final = 400
-"""The rest of a result, or of a long argument, that was shortened."""
+"""Characters that remain of a shortened result or of a shortened argument."""
 
 NOTE_TOKENS: Final = 60
-"""The size of the note about the rest, and of the end of a block."""
+"""Tokens that are reserved for the note about the omitted part and for the end line of a block."""
 
 HISTORY_SHARE: Final = 0.25
-"""The share of the budget that earlier exchanges keep, before the latest result is cut."""
+"""Share of the budget down to which earlier exchanges are removed before the latest result is cut."""
 
 _NOTE_CHARS: Final = 200
 
 _END_OF_BLOCK: Final = re.compile(r"^(</[a-z_]{1,20}>)\Z", re.MULTILINE)
-"""The last line of a result that is a block of strangers' words: it stays closed."""
+"""The end line of a result that is a delimited untrusted block; a shortened block must stay closed."""
 _BEGIN_OF_BLOCK: Final = re.compile(r"^<([a-z_]{1,20})(?: [^\n]*)?>$", re.MULTILINE)
 
 
@@ -34,16 +34,16 @@ _NOTES: Final = re.compile(r"(?:\n\[Note from the program: [^\n]*\])+\Z")
 
 
 def without_notes(result: str) -> str:
-    """Return a result as its tool gave it, without the program's notes behind it."""
+    """Return a tool's result without the notes that the program appended to it."""
     return _NOTES.sub("", result)
 
 
 def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
     """Return the request cut to about `max_tokens`, if possible; None leaves it unchanged.
 
-    It shortens in this order, each only as far as needed: reasoning and results of earlier steps, earlier
-    exchanges, long arguments, the latest result, and last the longest remaining texts. Instructions stay
-    complete, and every call keeps its result.
+    Content is shortened in this order, each only as far as needed: reasoning and results of earlier steps,
+    earlier exchanges, long arguments, the latest result, and finally the longest remaining texts.
+    Instructions stay complete, and every call keeps its result.
     """
     if max_tokens is None or (excess := request_tokens(request) - max_tokens) <= 0:
         return request
@@ -53,13 +53,14 @@ def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
         fit.change(index, replace(fit.messages[index], reasoning=""))
     for index in results[:-1]:
         fit.change(index, shortened(fit.messages[index], SHORT_CHARS))
+    # The messages themselves, because `forget` shifts all indexes.
     latest = [fit.messages[place] for place in results[-1:]]
     fit.forget(int(max_tokens * HISTORY_SHARE))
     for index in _replies(fit.messages):
         calls = tuple(map(_short_call, fit.messages[index].tool_calls))
         fit.change(index, replace(fit.messages[index], tool_calls=calls))
     for message in latest:
-        if message in fit.messages:  # it may have been one of those exchanges
+        if message in fit.messages:  # `forget` may have removed it with its exchange
             fit.cut(fit.messages.index(message))
     fit.forget(0)
     rest = [place for place, message in enumerate(fit.messages) if message.role != "system"]
@@ -77,9 +78,10 @@ def without_pictures(message: Message, why: str = "it no longer fits") -> Messag
 
 
 def seen_by(request: ModelRequest, *, takes_pictures: bool) -> ModelRequest:
-    """Return the request as a model gets it: with a note in place of pictures that it does not get.
+    """Return the request with notes in place of the pictures that a model cannot get.
 
-    Those are all where it takes none, and those whose bytes nobody has read.
+    These are all pictures if the model accepts none; otherwise the pictures of messages in which the bytes of
+    some picture were not read.
     """
     if not any(message.pictures for message in request.messages):
         return request
@@ -94,7 +96,7 @@ def seen_by(request: ModelRequest, *, takes_pictures: bool) -> ModelRequest:
 
 
 def cut_to(message: Message, max_tokens: int) -> Message:
-    """Return a tool's result in about that many tokens, but at least its first `SHORT_CHARS` characters."""
+    """Return a tool's result cut to about `max_tokens`, but at least its first `SHORT_CHARS` characters."""
     if text_tokens(message.content) + PER_PICTURE * len(message.pictures) <= max_tokens:
         return message
     message = without_pictures(message)
@@ -102,7 +104,7 @@ def cut_to(message: Message, max_tokens: int) -> Message:
 
 
 def shortened(message: Message, chars: int) -> Message:
-    """Return a message with at most its first `chars` characters, and a note about the rest."""
+    """Return a message cut to its first `chars` characters, with a note about the omitted rest."""
     message = without_pictures(message)
     left_out = len(message.content) - chars
     if left_out <= 0:
@@ -113,21 +115,24 @@ def shortened(message: Message, chars: int) -> Message:
 
 
 class _Fit:
-    """A conversation, and the number of its excess tokens. It does nothing once there are none."""
+    """A conversation that is being cut. `excess` is the number of tokens above the budget.
+
+    All methods do nothing once there is no excess.
+    """
 
     def __init__(self, messages: list[Message], excess: int) -> None:
         self.messages = messages
         self.excess = excess
 
     def change(self, index: int, message: Message) -> None:
-        """Replace a message, if this saves tokens."""
+        """Replace a message if that saves tokens."""
         saved = self.messages[index].tokens - message.tokens
         if self.excess > 0 and saved > 0:
             self.messages[index] = message
             self.excess -= saved
 
     def cut(self, index: int) -> None:
-        """Shorten a message as far as needed: a result at its end, others in their middle."""
+        """Shorten a message as far as needed: a tool result at its end, other messages in their middle."""
         message = self.messages[index]
         pictures = PER_PICTURE * len(message.pictures)
         least = max(0, text_tokens(message.content) + pictures - self.excess)
@@ -137,7 +142,10 @@ class _Fit:
             self.change(index, _without_middle(message, least))
 
     def forget(self, keep_tokens: int) -> None:
-        """Leave out the oldest exchanges until the conversation fits or the rest takes `keep_tokens`."""
+        """Remove the oldest exchanges until the conversation fits or earlier exchanges take `keep_tokens`.
+
+        Whole exchanges are removed, so that every call keeps its result; the current exchange stays.
+        """
         first = next((n for n, message in enumerate(self.messages) if message.role != "system"), 0)
         starts = [n for n in range(first, len(self.messages)) if self._begins(n)]
         if len(starts) < 2:
@@ -153,7 +161,7 @@ class _Fit:
         del self.messages[first:until]
 
     def _begins(self, index: int) -> bool:
-        """Return True if an exchange begins there: with a user's message after another message."""
+        """Return True if an exchange begins at `index`: a user message that does not follow another one."""
         before = self.messages[index - 1].role if index else "system"
         return self.messages[index].role == "user" and before != "user"
 
@@ -163,13 +171,16 @@ def _replies(messages: Sequence[Message]) -> list[int]:
 
 
 def _chars(text: str, max_tokens: int) -> int:
-    """Return the number of its characters that take about that many tokens."""
+    """Return the number of characters of `text` that take about `max_tokens`."""
     size = len(text.encode("utf-8", "replace")) or 1
     return max(0, max_tokens * BYTES_PER_TOKEN * len(text) // size)
 
 
 def _without_middle(message: Message, max_tokens: int) -> Message:
-    """Return a message's beginning and end, with a note between; the request may be in either."""
+    """Return a message without its middle, with a note in its place.
+
+    Beginning and end both stay, because the user's request may be in either.
+    """
     message = without_pictures(message)
     text = message.content
     kept = max(SHORT_CHARS, _chars(text, max_tokens - NOTE_TOKENS))
@@ -177,7 +188,7 @@ def _without_middle(message: Message, max_tokens: int) -> Message:
     if left_out <= 0:
         return message
     head, tail = text[: kept * 2 // 3], text[len(text) - kept // 3 :]
-    # Words of strangers stay between their marks if a mark was in the middle.
+    # Untrusted text must stay inside its delimiters: reopen the block if its start was in the omitted middle.
     opened = _open_block(text[: len(text) - len(tail)])
     again = f"{opened}\n" if opened != _open_block(head) else ""
     note = f"\n[… {left_out} characters left out: they do not fit …]\n"
@@ -185,7 +196,7 @@ def _without_middle(message: Message, max_tokens: int) -> Message:
 
 
 def _open_block(text: str) -> str:
-    """Return the first line of a block that is not closed in this text; empty if there is none."""
+    """Return the opening line of the last block if the text does not close it; otherwise empty."""
     begins = list(_BEGIN_OF_BLOCK.finditer(text))
     if not begins or f"\n</{begins[-1][1]}>" in text[begins[-1].end() :]:
         return ""
@@ -193,7 +204,7 @@ def _open_block(text: str) -> str:
 
 
 def _short_call(call: ToolCall) -> ToolCall:
-    """Return a call with its long texts cut: it has been made, and the model knows what it wrote."""
+    """Return a past call with its long arguments cut: the call was executed, so they are no longer needed."""
     if len(call.arguments) <= SHORT_CHARS:
         return call
     arguments = arguments_object(call.arguments)
@@ -207,7 +218,7 @@ def _short_call(call: ToolCall) -> ToolCall:
 
 
 def in_short(message: Message) -> Message:
-    """Return the beginning of a result, with a note about the rest. A short result stays unchanged."""
+    """Return the beginning of a tool result, with a note about the rest. A short result stays unchanged."""
     if message.role != "tool":
         return message
     if len(message.content) <= SHORT_CHARS + _NOTE_CHARS:
@@ -216,10 +227,10 @@ def in_short(message: Message) -> Message:
 
 
 def messages_tokens(messages: Iterable[Message]) -> int:
-    """Return about how many tokens these messages take together."""
+    """Return the estimated number of tokens of all messages together."""
     return sum([message.tokens for message in messages])
 
 
 def request_tokens(request: ModelRequest) -> int:
-    """Return about how many tokens a whole request takes, including its tools."""
+    """Return the estimated number of tokens of a whole request, including its tools."""
     return messages_tokens(request.messages) + sum([tool.tokens for tool in request.tools])

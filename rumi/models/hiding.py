@@ -1,4 +1,4 @@
-"""Hides this installation's secrets in what a model's server sends: it may repeat the key that it got."""
+"""Redaction of this installation's secrets in model replies: a server may repeat the key that it received."""
 
 import json
 from dataclasses import replace
@@ -8,10 +8,10 @@ from rumi.platform.redact import HIDDEN, Redactor
 
 
 class Hiding:
-    """Hides secrets in the events and the outcome of one call, also those that come in two pieces.
+    """A filter that hides secrets in the events and the outcome of one call, even if two events split them.
 
-    Only known secrets are hidden: an answer may well show what keys look like. A call with a secret in its
-    arguments gets `[hidden]` in place of them all, so that no tool runs with other arguments than were meant.
+    Only known secrets are hidden: an answer may legitimately show examples of keys. If a tool call's
+    arguments contain a secret, `[hidden]` replaces all of them, so that no tool runs with altered arguments.
     """
 
     def __init__(self, redact: Redactor, emit: Emit) -> None:
@@ -20,7 +20,7 @@ class Hiding:
         self._words = redact.stream()
 
     def emit(self, event: ModelEvent) -> None:
-        """Pass an event on."""
+        """Forward an event with its secrets hidden; text that may begin a secret is held back."""
         if isinstance(event, TextDelta):
             self._say(self._words.feed(event.text))
         elif isinstance(event, ToolCallNamed):
@@ -29,7 +29,7 @@ class Hiding:
             self._emit(event)
 
     def outcome(self, outcome: Reply | ModelError) -> Reply | ModelError:
-        """Return the reply or the error; before, emit what was held back of the words."""
+        """Emit the text that was held back, and return the reply or the error with its secrets hidden."""
         self._say(self._words.end())
         known = self._redact.known
         if isinstance(outcome, ModelError):
@@ -54,7 +54,7 @@ class Hiding:
         return replace(call, id=known(call.id), name=known(call.name), arguments=arguments)
 
     def _escaped(self, arguments: str) -> bool:
-        """Return True if JSON has a secret that is written with escapes."""
+        """Return True if the JSON text contains a secret in the form of escape sequences."""
         try:
             plain = json.dumps(json.loads(arguments), ensure_ascii=False)
         except (ValueError, RecursionError):

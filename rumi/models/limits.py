@@ -1,14 +1,14 @@
-"""Decides which call to a model begins next: the state of the `models` actor, without tasks and clocks.
+"""Scheduling of model calls: the state of the `models` actor, without tasks and clocks.
 
-Three limits make a call wait: the number of calls that run at once at its server (one server is one provider
-and key; see `rumi.models.concurrency`), a cool-down that the server asked for, and the budget of requests and
-tokens that the server reported. Groq counts cool-down and budget for each model, so they belong to a model
-here, and the number of calls to a server.
+Three limits make a call wait: the number of simultaneous calls at its server (one server is one provider and
+key; see `rumi.models.concurrency`), a cool-down that the server asked for, and the budget of requests and
+tokens that the server reported. Cool-down and budget are tracked per model, because Groq counts them per
+model; the number of calls is tracked per server.
 
-Use decides the order: first the chat with the fewest tokens in the last minute, among equals the one that
-came first. A chat that uses much therefore waits behind all others, but at most for a minute, because its use
-is forgotten after that and its place in the order of arrival is not. Within one model no call overtakes the
-next one: otherwise a large request that waits for budget would starve behind small ones.
+The chat with the fewest tokens in the last minute comes first; among equals, the oldest request. So a chat
+that uses much waits behind all others, but for at most a minute: after that its usage no longer counts, and
+its request is still the oldest. Within one model no call overtakes the first one in the queue: otherwise a
+large request that waits for budget would starve behind small ones.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ Cause: TypeAlias = Literal["busy", "cool_down", "budget"]
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How long until a call could begin, as far as is known now: `seconds` is 0 if it is not known."""
+    """The expected wait of a call and its cause. `seconds` is 0 if the duration is not known."""
 
     seconds: float
     cause: Cause
@@ -37,7 +37,10 @@ class Wait:
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """A place in the queue, then a running call. `grant` is called once, when the call may begin."""
+    """A queued, later a running call. `grant` is called once, when the call may start.
+
+    `left`: the call has ended, or its chat no longer waits for it.
+    """
 
     chat: str
     server: str
@@ -48,14 +51,14 @@ class Ticket:
     granted: bool = False
     left: bool = False
     begun: int = 0
-    """How many calls had begun at its server before it."""
+    """Number of calls that had started at the server before this one."""
     counted: bool = False
     """True if the server's own figures already include this call."""
 
 
 @dataclass(slots=True)
 class _Budget:
-    """A budget as the server last reported it. It fills evenly until it is full at `full_at`."""
+    """A budget as the server last reported it. It refills linearly until `full_at`."""
 
     limit: float
     remaining: float
@@ -67,12 +70,12 @@ class _Budget:
         return cls(window.limit, window.remaining, now, now + window.reset_s)
 
     def metrics(self, now: float) -> dict[str, object]:
-        """Return the limit, the last reported rest, and the seconds until it is full again."""
+        """Return the limit, the last reported remainder, and the seconds until the budget is full again."""
         full_in_s = max(0.0, round(self.full_at - now, 3)) if now < inf else 0.0
         return {"limit": self.limit, "remaining": self.remaining, "full_in_s": full_in_s}
 
     def wait_s(self, amount: float, now: float) -> float:
-        """Return the seconds until `amount`, or at most the limit, is available."""
+        """Return the seconds until `amount` is available; more than the limit waits for a full budget."""
         amount = min(amount, self.limit)
         if amount <= self.remaining or now >= self.full_at:
             return 0.0
@@ -84,9 +87,11 @@ class _Budget:
 
 @dataclass(slots=True)
 class _ModelState:
-    """`unseen` are the running calls, and their tokens, that the server's figures do not include yet.
+    """The limits and the queue of one model.
 
-    `queue` is a heap by rank. A chat's use changes, and calls leave, so the top may be out of date.
+    `unseen` and `unseen_tokens` count the running calls, and their tokens, that the server's last figures do
+    not include yet. `queue` is a heap by usage and number. A chat's usage changes, and calls leave, so the
+    top entry may be out of date.
     """
 
     cool_until: float = -inf
@@ -99,9 +104,10 @@ class _ModelState:
     queue: list[tuple[int, int, Ticket]] = field(default_factory=list)
 
     def wait(self, tokens: float, now: float, part: float = 1.0) -> Wait | None:
-        """Return the reason why a call of that many tokens has to wait, or None.
+        """Return the wait of a call with `tokens` tokens, or None if it may start.
 
-        Other workers have as many calls that the server has not counted as their share allows.
+        `part` is this process's share. Uncounted calls are divided by it, which assumes that the other
+        workers have as many uncounted calls as their shares allow.
         """
         if now < self.cool_until:
             return Wait(self.cool_until - now, "cool_down")
@@ -113,14 +119,14 @@ class _ModelState:
         return Wait(seconds, "budget") if seconds > 0 else None
 
     def spent(self, tokens: float, now: float) -> bool:
-        """Return True if the server's own figures leave no budget for a call of that many tokens."""
+        """Return True if the last reported budget is too small for a call with `tokens` tokens."""
         requests, budget = self.requests, self.tokens
         return (requests is not None and requests.wait_s(1, now) > 0) or (
             budget is not None and budget.wait_s(tokens, now) > 0
         )
 
     def count(self, ticket: Ticket, calls: int) -> None:
-        """Add a call to those that the server has not counted, or remove it."""
+        """Add a call to the uncounted calls (`calls` is 1) or remove it (-1)."""
         self.unseen += calls
         self.unseen_tokens += calls * ticket.tokens
 
@@ -132,18 +138,20 @@ class _ServerState:
     begun: int = 0
 
     def full(self, part: float) -> bool:
+        # At least one call, so that a worker with a small share makes progress.
         return self.running >= max(1, int(self.concurrency.now * part))
 
 
 class CallLimits:
-    """Grants tickets. Every method takes `now`, in seconds of a monotonic clock, and grants what it can.
+    """The queues and limits of all models, which grant tickets to calls in a fair order.
 
-    `max_concurrent` is the maximum number of simultaneous calls to one server; without it, the number adapts.
-    A server that refuses calls gets fewer in either case.
+    `now` is always in seconds of a monotonic clock. The methods that change a limit also grant the calls that
+    may start. `max_concurrent` is the maximum number of simultaneous calls to one server; without it, the
+    limit adapts. A server that refuses calls gets fewer in either case.
     """
 
     def __init__(self, max_concurrent: int | None = None, part: Callable[[], float] = lambda: 1.0) -> None:
-        """`part` is the share of all limits that this process may use: other workers use the rest."""
+        """Start without calls. `part` returns this process's share of all limits, with several workers."""
         self._part = part
         self._at_first = AT_FIRST if max_concurrent is None else max_concurrent
         self._at_most = AT_MOST if max_concurrent is None else max_concurrent
@@ -152,7 +160,8 @@ class CallLimits:
         self._servers: dict[str, _ServerState] = {}
         self._used: deque[tuple[float, str, int]] = deque()
         self._use: dict[str, int] = {}
-        self._waiting: dict[str, dict[int, Ticket]] = {}  # by chat: the time when its use is forgotten
+        # By chat, because all waiting calls of a chat get a new rank when its old usage is forgotten.
+        self._waiting: dict[str, dict[int, Ticket]] = {}
 
     @property
     def running(self) -> int:
@@ -167,7 +176,7 @@ class CallLimits:
     def enter(
         self, chat: str, server: str, model: str, tokens: int, grant: Callable[[], None], now: float
     ) -> Ticket:
-        """Queue a call. If nothing makes it wait, it is granted before this returns."""
+        """Queue a call and return its ticket. If no limit applies, it is granted before this returns."""
         ticket = Ticket(chat, server, model, max(tokens, 1), grant, next(self._numbers))
         self._waiting.setdefault(chat, {})[ticket.number] = ticket
         self._model(model).waiting += 1
@@ -176,9 +185,9 @@ class CallLimits:
         return ticket
 
     def leave(self, ticket: Ticket, now: float, refused: bool | None = None) -> None:
-        """Remove a call that has ended, or whose chat no longer waits.
+        """Remove a call that has ended, or a queued call that its chat no longer waits for.
 
-        `refused`: the server had too many calls; None if the call says nothing about that.
+        `refused`: True if the server had too many calls, False if it answered, None if neither is known.
         """
         ticket.left = True
         if ticket.granted:
@@ -193,9 +202,9 @@ class CallLimits:
         self.pump(now)
 
     def _adjust_concurrency(self, ticket: Ticket, refused: bool, now: float) -> None:
-        """Learn from how a call ended how many calls its server takes at once.
+        """Adjust the server's concurrency limit after a call.
 
-        If the server's budget was used up, a refusal says nothing about the number of simultaneous calls.
+        A refusal does not change the limit if the server's budget was used up: that explains the refusal.
         """
         server = self._server(ticket.server)
         if not refused:
@@ -204,28 +213,34 @@ class CallLimits:
             server.concurrency.refused(ticket.begun, server.running, server.begun)
 
     def saw(self, model: str, ticket: Ticket | None, limits: RateLimits, now: float) -> None:
-        """Store the limits that a server reported, in answer to `ticket`'s call if that still runs."""
+        """Store the limits that a server reported, with the answer to `ticket`'s call if it still runs."""
         state = self._model(model)
         if limits.requests is not None:
             state.requests = _Budget.of(limits.requests, now)
         if limits.tokens is not None:
             state.tokens = _Budget.of(limits.tokens, now)
         if limits.retry_after_s is not None:
+            # A shorter cool-down, from another call's answer, must not end a longer one.
             state.cool_until = max(state.cool_until, now + limits.retry_after_s)
+        # The reported remainder already includes this call, so counting it here would charge it twice.
         if ticket is not None and ticket.granted and not ticket.counted:
             ticket.counted = True
             state.count(ticket, -1)
         self.pump(now)
 
     def wait(self, server: str, model: str, tokens: int, now: float) -> Wait | None:
-        """Return the reason why a call of that many tokens to this model would wait, or None."""
+        """Return the wait of a new call with `tokens` tokens to this model, or None if it could start now."""
         if (wait := self._model(model).wait(max(tokens, 1), now, self._part())) is not None:
             return wait
         queued = self._model(model).waiting > 0
         return Wait(0.0, "busy") if queued or self._server(server).full(self._part()) else None
 
     def pump(self, now: float) -> float:
-        """Grant the calls that may begin. Return when to call again at the latest, `inf` for never."""
+        """Grant the calls that may start. Return the time by which to call this again, `inf` for never.
+
+        A model whose first call waits for budget or a cool-down is skipped as a whole, so that smaller calls
+        cannot overtake it.
+        """
         self._forget_use(now)
         again = inf
         held_back: set[str] = set()
@@ -270,7 +285,7 @@ class CallLimits:
         return ", ".join(parts)
 
     def _next(self, held_back: set[str]) -> Ticket | None:
-        """Return the next call of those for which their server has capacity."""
+        """Return the next call among the models whose server has capacity."""
         tops = [self._top(state) for name, state in self._models.items() if name not in held_back]
         ready = [
             top for top in tops if top is not None and not self._server(top[2].server).full(self._part())
@@ -278,13 +293,15 @@ class CallLimits:
         return min(ready)[2] if ready else None
 
     def _top(self, state: _ModelState) -> tuple[int, int, Ticket] | None:
-        """Return the first entry of a model's queue, after outdated entries were removed or moved."""
+        """Return the first valid entry of a model's queue; remove or re-rank outdated entries before it."""
         while state.queue:
             use, _, ticket = state.queue[0]
             waits, used = not (ticket.granted or ticket.left), self._use.get(ticket.chat, 0)
             if waits and use == used:
                 return state.queue[0]
             heappop(state.queue)
+            # Usage grew since the entry was pushed. If it shrank, `_forget_use` has pushed a newer entry
+            # already, and this one is a duplicate.
             if waits and use < used:
                 self._push(ticket)
         return None
@@ -327,5 +344,6 @@ class CallLimits:
             self._use[chat] -= tokens
             if not self._use[chat]:
                 del self._use[chat]
+            # The heap would not notice the lower rank of an entry, so push a new one; `_top` drops the old.
             for ticket in self._waiting.get(chat, {}).values():
                 self._push(ticket)

@@ -1,4 +1,4 @@
-"""Who a model call is for, what bounds it, and what counts it: all that models know of budgets."""
+"""Accounting of model calls: the account, its budget limits, and the meter that records usage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,15 @@ Period: TypeAlias = Literal["day", "month", "ever"]
 UNBILLED = frozenset(
     {"auth", "not_found", "rate_limited", "too_large", "refused", "server", "unreachable", "budget"}
 )
-"""Failures that cost nothing where no word of a reply has come."""
+"""Kinds of failures that cost nothing if no output of a reply has arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of what one of the scope uses in each `period`: `most` billionths of a USD, tokens or calls.
+    """A budget limit: at most `most` billionths of a USD, tokens or calls in each `period`.
 
-    `ever` has no renewal: it bounds one task, or one bot, for its whole life.
+    The limit applies to each member of the `scope`: each owner, chat, task, bot or person. The period `ever`
+    is never renewed: it limits one task, or one bot, for its whole life.
     """
 
     scope: Scope
@@ -32,9 +33,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who a model call is for. An empty name, and the task 0, are nobody's: such limits do not apply.
+    """The account that a model call is charged to.
 
-    `limits` hold for this account besides those of the configuration.
+    A limit does not apply if the account's name in its scope is empty (for tasks, if `task` is 0). `limits`
+    apply to this account in addition to the configured limits.
     """
 
     chat: str = ""
@@ -43,10 +45,10 @@ class Account:
     bot: str = ""
     limits: tuple[Limit, ...] = ()
     person: str = ""
-    """Who asked for it: in a group, the one who spoke."""
+    """The requesting person: in a group, the sender of the message."""
 
     def name(self, scope: Scope) -> str:
-        """Return who it is in a scope; empty for nobody."""
+        """Return the account's name in a scope; empty if the scope does not apply."""
         if scope == "task":
             return str(self.task or "")
         names = {"total": "total", "owner": self.owner, "chat": self.chat, "bot": self.bot}
@@ -55,7 +57,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What one attempt has used. `estimated`: its server did not say. `tools` are those that it called."""
+    """The usage of one attempt. `estimated`: the server did not report it. `tools` are the called tools."""
 
     usage: Usage
     tools: Sequence[str] = ()
@@ -63,34 +65,34 @@ class Counted:
 
 
 class Hold(Protocol):
-    """One attempt that may begin. It is settled once, whatever is called how often."""
+    """A reservation for one attempt that may start. Only the first `settle` or `abandon` counts."""
 
     @property
     def most_reply(self) -> int | None:
-        """The most tokens that the reply may have; None where nothing is bounded."""
+        """The maximum size of the reply, in tokens; None without a limit."""
         ...
 
     async def settle(self, counted: Counted | None) -> Usage:
-        """Count what was used, and return it with its price; None counts what was reserved."""
+        """Record the usage, and return it with its price. None records the reserved amount."""
         ...
 
     def abandon(self) -> None:
-        """Count what was reserved, of an attempt that was cut off. Waits for nothing."""
+        """Record the reserved amount for an attempt that was interrupted. Never blocks."""
         ...
 
 
 class Meter(Protocol):
-    """Is asked before each attempt at a model call, and told after it."""
+    """A meter of model calls: reserves budget before each attempt; the returned `Hold` records the usage."""
 
     async def reserve(
         self, account: Account, model: str, prompt_tokens: int, language: Language
     ) -> Hold | ModelError:
-        """Return a hold, or the error that says which budget is used up, and when it is renewed."""
+        """Return a hold, or an error that states the exhausted budget and its time of renewal."""
         ...
 
 
 def counted(outcome: Reply | ModelError, prompt_tokens: int, *, begun: bool) -> Counted | None:
-    """Return what an attempt has used; None where nobody knows. `begun`: something of a reply came."""
+    """Return the usage of an attempt; None if it is not known. `begun`: output of a reply has arrived."""
     if isinstance(outcome, ModelError):
         return Counted(Usage()) if outcome.kind in UNBILLED and not begun else None
     tools = tuple(call.name for call in outcome.tool_calls)

@@ -13,18 +13,18 @@ from rumi.errors import RumiError
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Effort: TypeAlias = Literal["low", "medium", "high"]
-"""How long a reasoning model thinks."""
+"""How much a reasoning model thinks before it answers."""
 
 BYTES_PER_TOKEN = 3
 PER_TOOL = 16
 PER_MESSAGE = 4
 PER_CALL = 8
 PER_PICTURE = 1600
-"""About what servers count for the largest picture that a model gets: a token for each 750 pixels."""
+"""Estimated tokens of the largest picture that Rumi sends: servers count about one token per 750 pixels."""
 
 
 def text_tokens(text: str) -> int:
-    """Return about how many tokens `text` is; 0 for no text."""
+    """Return the estimated number of tokens in `text`; 0 for an empty text."""
     length = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return -(-length // BYTES_PER_TOKEN)
 
@@ -33,7 +33,7 @@ def text_tokens(text: str) -> int:
 class ToolCall:
     """A model's request to call a tool. `arguments` is the JSON text exactly as the model wrote it.
 
-    `signature` is what its server needs back within the same turn, as JSON; it is not stored.
+    `signature` is JSON that the server needs back with this call within the same turn; it is not stored.
     """
 
     id: str
@@ -48,9 +48,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture for a model. `path` is its file in the workspace; `data` are the bytes that a model gets.
+    """A picture for a model. `path` is its file in the workspace; `data` holds the bytes that are sent.
 
-    The history has no `data`: it is read from the file for each model call.
+    `data` is empty in the history: each model call reads the file again.
     """
 
     path: str
@@ -62,10 +62,10 @@ class Picture:
 class Message:
     """One entry of a conversation.
 
-    An assistant's message may carry `tool_calls`, and the `reasoning` that led to them, which some models
-    need again within the same turn; it is not stored in the history. A tool's message names the call that it
-    answers. Only a model that takes pictures gets the `pictures` of a message. `tokens` is about how many it
-    takes, counted once: each turn adds up its whole history several times.
+    An assistant message may carry `tool_calls`, and the `reasoning` that led to them. Some models need that
+    reasoning again within the same turn; it is not stored in the history. A tool message names the call that
+    it answers in `tool_call_id`. Only models that accept pictures get the `pictures`. `tokens` is the
+    estimated size of the message, computed once because each turn sums its whole history several times.
     """
 
     role: Role
@@ -94,28 +94,28 @@ class ToolSpec:
 
     @cached_property
     def schema(self) -> str:
-        """`parameters` as JSON. It is made once, because each call of each turn sends and measures it."""
+        """`parameters` as JSON, encoded once: every model call of every turn sends and measures it."""
         return json.dumps(self.parameters, default=dict)
 
     @cached_property
     def parsed(self) -> Mapping[str, object]:
-        """`parameters` as JSON encoders take them: dicts and lists. No caller changes them."""
+        """The parameters as plain dicts and lists, for JSON encoders. Callers must not change them."""
         return cast(Mapping[str, object], json.loads(self.schema))
 
     @cached_property
     def tokens(self) -> int:
-        """About how many tokens the description takes in a prompt."""
+        """Estimated number of tokens that the tool takes in a prompt."""
         return PER_TOOL + text_tokens(self.name) + text_tokens(self.description) + text_tokens(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One model call. No `tools` means that the model must answer in words.
+    """One model call. Without `tools` the model must answer in text.
 
-    `temperature` and `effort` replace the configuration's for this call. `words_only`: the last message asks
-    for words, and no tool will run; they are listed all the same, since Groq refuses a reply that calls one
-    that is not. `schema` is that of the JSON object that the answer must be, where the server can see to it;
-    it is ignored with `tools`. `max_output_tokens` bounds the reply besides the configuration's bound.
+    `temperature` and `effort` replace the configured values for this call. `words_only`: the last message
+    asks for text, and no tool will run; the tools are listed all the same, because Groq rejects a reply that
+    calls an unlisted tool. `schema` is the JSON schema of the answer, for servers that can enforce one; it is
+    ignored with `tools`. `max_output_tokens` limits the reply in addition to the configured limit.
     """
 
     messages: tuple[Message, ...]
@@ -129,11 +129,11 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server counted them; zero if it did not report them.
+    """Tokens as counted by the server; zero if the server did not report them.
 
-    `cached_tokens` are the prompt tokens that the server had in its cache, `written_tokens` those that it
-    wrote into it where that has a price of its own. `nano_usd` is the price of all of it in billionths of a
-    USD, 0 where no price is known.
+    `cached_tokens` are the prompt tokens that the server read from its prompt cache; `written_tokens` are
+    those that it wrote to the cache, where writing has its own price. `nano_usd` is the total price in
+    billionths of a USD, 0 if no price is known.
     """
 
     prompt_tokens: int = 0
@@ -154,9 +154,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole reply: words, tool calls, or both. `finish_reason` is the server's reason for its end.
+    """A complete reply: text, tool calls, or both. `finish_reason` is the server's reason for ending it.
 
-    `length` means that the reply was cut off. `reasoning` is not part of the answer.
+    The reason `length` means that the reply was cut off. `reasoning` is not part of the answer.
     """
 
     text: str
@@ -169,26 +169,26 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More words of the reply."""
+    """The next piece of the reply's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallNamed:
-    """The reply names a tool; its arguments are still on their way."""
+    """The reply names a tool; the call's arguments are still being streamed."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
-    """The words of this reply so far are void, because another attempt begins."""
+    """The text of this reply so far must be discarded, because another attempt begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The turn waits for `seconds`, and why: a rate limit, a retry, a fallback to another model."""
+    """The turn waits for `seconds`. `why` is the reason: a rate limit, a retry, a fallback model."""
 
     seconds: float
     why: str
@@ -196,7 +196,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """An attempt at a model call was counted: what it used, and its price."""
+    """The recorded usage and price of one attempt at a model call."""
 
     model: str
     usage: Usage
@@ -210,21 +210,21 @@ FailureKind: TypeAlias = Literal[
     "not_found",  # the server does not know the model
     "rate_limited",
     "too_large",  # the request does not fit the model
-    "timeout",  # silence for longer than timeout_s, or first_token_timeout_s
+    "timeout",  # no data for longer than timeout_s, or first_token_timeout_s
     "unreachable",  # no connection, or it was cut
     "server",  # 5xx
     "malformed",  # the stream violated the protocol
-    "empty",  # neither words nor tool calls
+    "empty",  # neither text nor tool calls
     "refused",  # any other 4xx
-    "budget",  # nothing was asked: a budget is used up, or a price is missing
+    "budget",  # no request was sent: a budget is used up, or a price is missing
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class TooLarge:
-    """The figures of a refused request: the limit, and the size of the request.
+    """Sizes in the error for a request that was too large: the limit, and the size of the request.
 
-    `a_minute`: the limit is the plan's for one minute, not the model's.
+    `a_minute`: the limit is the tokens per minute of the server's plan, not the model's context.
     """
 
     limit: int
@@ -233,11 +233,11 @@ class TooLarge:
 
 
 class ModelError(RumiError):
-    """The model could not be reached or refused. Never contains a key.
+    """The model could not be reached, or it refused the request. Never contains a key.
 
-    `retry_after_s` is the server's wish, if it sent one; `detail` is the server's text; `model` is the model
-    concerned. `too_large` has the figures of such an error, if the server sent them; `failed_generation` is
-    the model's text if the server could not read a tool call in it.
+    `retry_after_s` is the wait that the server asked for, if any; `detail` is the server's text; `model` is
+    the model concerned. `too_large` holds the sizes, if the server reported them; `failed_generation` is the
+    model's text if the server could not parse a tool call in it.
     """
 
     exit_code = 4
@@ -269,7 +269,7 @@ class ModelError(RumiError):
 
 
 class Model(Protocol):
-    """Answers a `ModelRequest`: one attempt at one server, or a chain with fallbacks."""
+    """A model that answers a `ModelRequest`: one attempt at one server, or a chain with fallbacks."""
 
     @property
     def name(self) -> str:
@@ -277,9 +277,9 @@ class Model(Protocol):
         ...
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        """Stream one reply: `emit` is called for each event as it comes, the whole reply returned.
+        """Stream one reply: call `emit` for each event as it arrives, and return the complete reply.
 
-        Cancelled, it closes its connection and gives back its permit before it leaves.
+        On cancellation, closes the connection and then releases the permit.
 
         Raises:
             ModelError: The model could not be reached or refused, after all retries and fallbacks.

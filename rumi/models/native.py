@@ -1,4 +1,4 @@
-"""One attempt at a server with a protocol of its own, over httpx: Anthropic's messages, Ollama's chat."""
+"""One attempt at a server with its own protocol (Anthropic's messages, Ollama's chat), over httpx."""
 
 import json
 from collections.abc import Mapping
@@ -18,31 +18,31 @@ MOST_ERROR_BYTES = 65_536
 
 
 class Native(Protocol):
-    """A protocol: where a request goes, what is in it, and how its answer is read."""
+    """A server protocol: the path, headers and body of a request, and the parser of the answer."""
 
     path: str
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers of a request; an empty key is none."""
+        """Return the headers of a request. An empty key means that there is none."""
         ...
 
     def body(
         self, request: ModelRequest, model: str, sampling: Sampling, context: int | None
     ) -> dict[str, object]:
-        """Return the body. `context` is the model's maximum of tokens, where it is known."""
+        """Return the request body. `context` is the model's context size in tokens, if known."""
         ...
 
     def builder(self, emit: Emit, name: str) -> Builder:
-        """Return what puts the reply together."""
+        """Return the builder of the reply."""
         ...
 
     def cutter(self) -> Cutter:
-        """Return what cuts the answer into events."""
+        """Return the splitter of the stream into events."""
         ...
 
 
 class NativeModel(ServerModel):
-    """A model at a server that `protocol` describes: `reply` is one attempt, without retries."""
+    """A model at a server with the given `protocol`: `reply` is one attempt, without retries."""
 
     protocol: ClassVar[Native]
 
@@ -53,6 +53,7 @@ class NativeModel(ServerModel):
         builder = protocol.builder(emit, self._name)
         body = protocol.body(request, self._model, self._sampling, self._budget.context)
         url = f"{self._server.base_url.rstrip('/')}{protocol.path}"
+        # Connecting and the server's work before its first output share one time limit.
         with trio.move_on_after(self._first_s) as silence:
             reading = AnswerReading(self._failures, silence, (self._first_s, self._timeout_s), seen)
             asked = client.build_request(
@@ -74,7 +75,7 @@ class NativeModel(ServerModel):
 
 
 async def _error_of(response: "httpx.Response") -> object:
-    """Return the body of an error: JSON, or text."""
+    """Return the body of an error response: parsed JSON, or text."""
     import httpx
 
     data, chunks = bytearray(), response.aiter_bytes()
@@ -84,7 +85,7 @@ async def _error_of(response: "httpx.Response") -> object:
             if len(data) > MOST_ERROR_BYTES:
                 break
     except (httpx.HTTPError, httpx.StreamError):
-        pass  # the status says enough
+        pass  # the status is enough
     finally:
         await http.unwind(chunks)
     try:

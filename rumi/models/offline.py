@@ -1,7 +1,7 @@
-"""The offline model: not a language model, but a grammar that maps plain requests onto the same tools.
+"""The offline model: not a language model, but a grammar that maps plain requests to the same tools.
 
-It shows everything except the thinking without an account and a network. It goes through the same turn as a
-real model: it asks for one tool call in each reply, reads the results, and answers with them.
+The offline model demonstrates Rumi without an account and a network. It runs in the same turn as a real
+model: it requests one tool call in each reply, reads the results, and answers with them.
 """
 
 import re
@@ -35,7 +35,7 @@ _HANDED_CHARS: Final = 2000
 _FACT: Final = re.compile(r"^\s*([-+×])\s+(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"<memory>(.*?)</memory>", re.DOTALL)
 _VERBATIM: Final = frozenset({"bash", "read_file", "edit_file", "recall", "web_fetch", "web_search"})
-"""Tools whose results are others' words. They are shown verbatim, not as Markdown."""
+"""Tools with untrusted results, which the answer shows verbatim, not as Markdown."""
 
 _TEXTS: Final[dict[Language, dict[str, str]]] = {
     "en": {
@@ -82,9 +82,9 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
 
 
 class Offline:
-    """The built-in model `offline`. `language` is its language if the request does not show one.
+    """The built-in model `offline`. `language` is used if the request does not reveal its language.
 
-    Its usage figures are estimates (see `tokens`), not real tokens.
+    The usage counts are estimates (see `Message.tokens`), not real tokens.
     """
 
     name = "offline"
@@ -94,9 +94,9 @@ class Offline:
         self._language: Language = language
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        """Return the next tool call for the last user message, or the answer when all its steps are done.
+        """Return the next tool call for the last user message, or the answer when all steps are done.
 
-        Never fails. A checkpoint follows each piece of an answer.
+        Never fails. Cancellation takes effect between two pieces of the answer.
         """
         await trio.lowlevel.checkpoint()
         text = self._researched(request) if is_research(request.tools) else None
@@ -115,7 +115,7 @@ class Offline:
         return Reply(text, usage=_usage(request, Message("assistant", text)), model=self.name)
 
     def _researched(self, request: ModelRequest) -> tuple[ToolCall, ...] | str:
-        """Return the next calls of a research, or its answer."""
+        """Return the next calls of a research task, or its answer."""
         messages = request.messages[:-1] if request.words_only else request.messages
         research = Research(messages, request.tools)
         calls = () if request.words_only else research.next_calls()
@@ -123,7 +123,7 @@ class Offline:
 
 
 class _Work:
-    """The progress of the last user message: its steps, and the results so far."""
+    """The progress on the last user message: its steps, and the results so far."""
 
     def __init__(self, request: ModelRequest, language: Language) -> None:
         self._request = request
@@ -135,14 +135,14 @@ class _Work:
         self._texts = _TEXTS[spoken or language_of(text) or language]
 
     def next_call(self) -> Step | None:
-        """Return the step whose tool comes next, if it can be called at all."""
+        """Return the step with the next tool call; None if there is none or the tool is not available."""
         if self._unclear is not None or self._request.words_only:
             return None
         step = self._pending()
         return step if step is not None and self._has(step) else None
 
     def answer(self) -> str:
-        """Return the text when no more tool is called."""
+        """Return the text of the final answer."""
         if self._unclear is not None:
             said = [self._texts["help"], *self._shown()]
             if len(self._steps) > 1:
@@ -185,7 +185,7 @@ class _Work:
         return parts
 
     def _shown(self) -> list[str]:
-        """Return the words of others in the message; no step is ever read from them."""
+        """Return the untrusted text of the message, quoted; no step is ever parsed from untrusted text."""
         shown = [fenced(f"{source}:\n\n{_clipped(text)}") for source, text in self._handed]
         return [self._texts["handed"], *shown] if shown else []
 
@@ -203,7 +203,7 @@ class _Work:
 
 
 def _last_exchange(messages: Sequence[Message]) -> tuple[str, list[tuple[str, str]], list[str]]:
-    """Return the user's last own words, the words of others with them, and the results since."""
+    """Return the user's last own text, the untrusted blocks sent with it, and the tool results since."""
     said: list[str] = []
     results: list[str] = []
     for message in reversed(messages):

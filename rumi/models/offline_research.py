@@ -1,6 +1,6 @@
-"""The research of the offline model: it searches for the question, reads the first pages, and cites them.
+"""Research by the offline model: search for the question, read the first pages, and cite them.
 
-It does not think: which page answers the question, or whether one does, it does not know.
+The model does not think: it does not know which page answers the question, or whether any does.
 """
 
 import re
@@ -35,13 +35,13 @@ _SENTENCE: Final = re.compile(r"\S.{10,}?[.!?](?=\s|$)")
 
 
 def is_research(tools: Sequence[ToolSpec]) -> bool:
-    """Return True if these are the tools of a research, and not those of a chat."""
+    """Return True if these are the tools of a research task, not of a chat."""
     names = {tool.name for tool in tools}
     return "bash" not in names and (names >= _WEB or names >= _REPOSITORY)
 
 
 class Research:
-    """The progress of a research: what was asked, what was handed over with it, and the results since."""
+    """The progress of a research task: the question, untrusted blocks sent with it, the results so far."""
 
     def __init__(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
         self._names = {tool.name for tool in tools}
@@ -57,7 +57,7 @@ class Research:
                 self.question = message.content
 
     def next_calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls that come next; none if it is time to answer."""
+        """Return the next tool calls; none if it is time to answer."""
         if self._handed_over:
             return ()
         if "web_search" not in self._names:
@@ -91,7 +91,7 @@ class Research:
 
 
 def _beginning(text: str) -> list[str]:
-    """Return the first sentences of a page, each with the page's number; none of what is no source."""
+    """Return the first sentences of a page, each with the page's number; none if `text` is not a source."""
     number, block = _NUMBER.match(text), read_block(text)
     if number is None or block is None:
         return []
@@ -101,7 +101,7 @@ def _beginning(text: str) -> list[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the first sentences of a text in Markdown, without its marks."""
+    """Return the first sentences of a Markdown text, without markup."""
     found: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
         if _NO_PROSE.match(paragraph):
@@ -122,7 +122,7 @@ def _call(name: str, **arguments: str) -> ToolCall:
 
 
 def fenced(output: str) -> str:
-    """Return an output as a code block, verbatim: its fence is longer than any inside."""
+    """Return an output as a verbatim code block, whose fence is longer than any fence in the output."""
     longest = max((len(fence) for fence in _FENCES.findall(output)), default=2)
     fence = "`" * (longest + 1)
     end = "" if output.endswith("\n") else "\n"

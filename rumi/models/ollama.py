@@ -1,6 +1,7 @@
-"""Ollama's own chat API: its chat completions cannot set the context, and it cuts a longer prompt silently.
+"""Ollama's own chat API.
 
-docs: docs.ollama.com/api/chat. The stream is one JSON object a line.
+Rumi does not use Ollama's chat completions, because they cannot set the context size, and Ollama silently
+cuts longer prompts. docs: docs.ollama.com/api/chat. The stream has one JSON object per line.
 """
 
 import json
@@ -31,18 +32,18 @@ _ROW: Final = PROVIDERS["ollama"]
 
 
 class OllamaProtocol:
-    """How a model of Ollama's is asked."""
+    """Requests and replies of Ollama's chat API."""
 
     path = "/api/chat"
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers of a request; a server behind a proxy may want a key."""
+        """Return the headers of a request; a server behind a proxy may need a key."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def body(
         self, request: ModelRequest, model: str, sampling: Sampling, context: int | None
     ) -> dict[str, object]:
-        """Return the body. It always sets the context."""
+        """Return the request body, which always sets the context size."""
         options: dict[str, object] = {"num_ctx": context or _ROW.context}
         temperature = sampling.temperature if request.temperature is None else request.temperature
         if temperature is not None:
@@ -65,15 +66,16 @@ class OllamaProtocol:
         return body
 
     def builder(self, emit: Emit, name: str) -> "OllamaReply":
-        """Return what puts the reply together."""
+        """Return the builder of the reply."""
         return OllamaReply(emit, name)
 
     def cutter(self) -> LineReader:
-        """Return what cuts the answer into events."""
+        """Return the splitter of the stream into lines."""
         return LineReader()
 
 
 def _messages(request: ModelRequest) -> Iterator[dict[str, object]]:
+    # Ollama's API has no call ids: a result names its tool instead.
     names: dict[str | None, str] = {}
     for message in request.messages:
         names |= {call.id: sent_name(call.name) for call in message.tool_calls}
@@ -93,7 +95,7 @@ def _calls(message: Message) -> Iterator[dict[str, object]]:
 
 
 class OllamaReply:
-    """Puts a reply together from the lines of a stream. Thoughts are no part of its words."""
+    """Builder of a reply from the lines of a stream. Thoughts are not part of the reply's text."""
 
     def __init__(self, emit: Emit, model: str) -> None:
         self._emit = emit
@@ -110,15 +112,15 @@ class OllamaReply:
 
     @property
     def empty(self) -> bool:
-        """True if there were neither words nor tool calls."""
+        """True if the reply has neither text nor tool calls."""
         return not self._calls and not "".join(self._text).strip()
 
     def add(self, data: str) -> None:
-        """Take one line.
+        """Process one line of the stream.
 
         Raises:
-            BadStreamError: It is not a line of this API.
-            StreamReportedError: It is the server's report of an error.
+            BadStreamError: The line is not a JSON object of this API.
+            StreamReportedError: The line is the server's report of an error.
         """
         chunk = read_object(data)
         if chunk.get("error"):
@@ -141,11 +143,11 @@ class OllamaReply:
             self._usage = Usage(count_of(chunk.get("prompt_eval_count")), count_of(chunk.get("eval_count")))
 
     def end(self) -> None:
-        """Take the end of the stream."""
+        """Process the end of the stream."""
         self._say(self._thoughts.end())
 
     def reply(self) -> Reply:
-        """Return the whole reply."""
+        """Return the complete reply."""
         text, reasoning = "".join(self._text), "".join(self._reasoning)
         return Reply(text, tuple(self._calls), self.finish_reason, self._usage, self._model, reasoning)
 
@@ -171,6 +173,6 @@ class OllamaReply:
 
 
 class OllamaModel(NativeModel):
-    """A model that speaks this protocol."""
+    """A model at an Ollama server."""
 
     protocol = OllamaProtocol()

@@ -1,4 +1,4 @@
-"""A server's rate limits, from the headers of every answer."""
+"""Parsing of a server's rate limits from response headers."""
 
 import re
 import time
@@ -12,9 +12,9 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One limit: its size, the rest, and the seconds until it is full again.
+    """One rate limit: its size, the remainder, and the seconds until it is full again.
 
-    Groq counts requests by the day and tokens by the minute; both fill evenly.
+    Groq counts requests per day and tokens per minute; both refill linearly.
     """
 
     limit: float
@@ -24,7 +24,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """The limits of one model as its server last reported them; None if it did not."""
+    """The limits of one model as reported in one response; None for limits that it does not contain."""
 
     requests: Window | None = None
     tokens: Window | None = None
@@ -32,7 +32,7 @@ class RateLimits:
 
 
 def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """Read `x-ratelimit-*` and `retry-after`; return None if there are no such headers."""
+    """Return the limits in `x-ratelimit-*` and `retry-after`; None if there are no such headers."""
     limits = RateLimits(
         requests=_window(headers, "requests"),
         tokens=_window(headers, "tokens"),
@@ -75,5 +75,5 @@ def _window(headers: Mapping[str, str], what: str) -> Window | None:
 
 
 def _number(text: str) -> float | None:
-    # Not float(): it takes "nan" and "inf" too.
+    # Not float(): it accepts "nan" and "inf" too.
     return float(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text) else None

@@ -1,4 +1,4 @@
-"""What models at servers share, in every protocol: how they are set up, and how an answer is read in time."""
+"""The parts that all server models share, in every protocol: set-up, and reading an answer with timeouts."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     import httpx
 
 Seen: TypeAlias = Callable[[RateLimits], None]
-"""Gets the limits in a server's headers as soon as they arrive."""
+"""A callback that receives the rate limits in a server's headers as soon as they arrive."""
 
 _LAST_BYTES_S: Final = 0.25
 
 
 class Builder(Protocol):
-    """Puts a reply together from events. `begun`: some output of the model has come, also reasoning."""
+    """Builder of a reply from the events of a stream.
+
+    `begun`: some output of the model has arrived, including reasoning. `done`: the server has reported the
+    end of the reply.
+    """
 
     begun: bool
     done: bool
@@ -33,42 +37,47 @@ class Builder(Protocol):
 
     @property
     def empty(self) -> bool:
-        """True if there were neither words nor tool calls."""
+        """True if the reply has neither text nor tool calls."""
         ...
 
     def add(self, data: str) -> None:
-        """Take the data of one event; raise `BadStreamError` or `StreamReportedError` for what is wrong."""
+        """Process the data of one event.
+
+        Raises:
+            BadStreamError: The event violates the protocol.
+            StreamReportedError: The event is the server's report of an error.
+        """
         ...
 
     def end(self) -> None:
-        """Take the end of the stream."""
+        """Process the end of the stream."""
         ...
 
     def reply(self) -> Reply:
-        """Return the whole reply."""
+        """Return the complete reply."""
         ...
 
 
 class Cutter(Protocol):
-    """Cuts bytes, however they arrive, into events."""
+    """Splitter of a byte stream, in pieces of any size, into events."""
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Take bytes, and yield the data of each event that they complete."""
+        """Process more bytes; yield the data of each event that they complete."""
         ...
 
     def end(self) -> Iterator[str]:
-        """Yield what is left at the end."""
+        """Yield the unfinished event at the end of the stream, if there is one."""
         ...
 
 
 class LineReader:
-    """Cuts bytes into lines of JSON, as Ollama streams them."""
+    """Splitter of a byte stream into lines of JSON, the format of Ollama's stream."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Take bytes, and yield each line that they complete."""
+        """Process more bytes; yield each line that they complete."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_EVENT_BYTES:
             raise BadStreamError("a line of its stream has no end")
@@ -77,16 +86,16 @@ class LineReader:
                 yield line.decode("utf-8", "replace")
 
     def end(self) -> Iterator[str]:
-        """Yield the last line, if its end is missing."""
+        """Yield the last line if it has no newline."""
         yield from self.feed(b"\n")
 
 
 class ServerModel:
-    """What models at servers have in common, whatever the protocol.
+    """Base class of models at servers, independent of the protocol.
 
-    `timeout_s` is the longest silence between two signs of life. `first_token_timeout_s` is the longest
-    silence before the model's first word, while a server reads a long prompt; by default it is the same. The
-    turn bounds the time of the whole reply. `room` is the model's token budget.
+    `timeout_s` is the maximum time between two pieces of the stream. `first_token_timeout_s`, by default the
+    same, is the maximum time before the model's first output, while the server reads a long prompt. The turn
+    limits the time of the whole reply. `budget` is the model's token budget.
     """
 
     def __init__(
@@ -123,30 +132,32 @@ class ServerModel:
         return self._name
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        """Stream one reply. Cancelled, it closes its connection before it leaves.
+        """Stream one reply, in one attempt. On cancellation, closes the connection.
 
         Raises:
-            ModelError: Of every kind; nothing is tried twice.
+            ModelError: The attempt failed; the error may be of every kind except `budget`.
         """
         return await self.metered_reply(request, emit, lambda _: None)
 
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
-        """Like `reply`; `seen` gets the server's rate limits."""
+        """Stream one reply like `reply`, and call `seen` with the server's rate limits."""
         hiding = Hiding(self._server.redact, emit)
         outcome = hiding.outcome(await self._answered(request, hiding.emit, seen))
         if isinstance(outcome, Reply):
             return outcome
-        raise outcome  # with no other error around it: those hold requests, which hold keys
+        # Raised outside of any `except`: the HTTP errors hold requests, and requests hold keys, which a
+        # traceback of chained exceptions could show.
+        raise outcome
 
     async def _answered(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply | ModelError:
-        """Return the reply as the server sent it, or the error."""
+        """Return the reply as the server sent it, or the error. Subclasses implement this."""
         raise NotImplementedError
 
 
 class AnswerReading:
-    """The reading of one answer, while `silence` runs: each sign of life moves its deadline.
+    """Reader of one answer inside the cancel scope `silence`: each line of the stream moves its deadline.
 
-    `limits_s` are the two time limits: before the model's first word, and after it.
+    `limits_s` are the two timeouts: before the model's first output, and after it.
     """
 
     def __init__(
@@ -165,7 +176,7 @@ class AnswerReading:
         streamed: bool = True,
         cutter: Cutter | None = None,
     ) -> Reply | ModelError:
-        """Return the reply or the error. Cancelled, it unwinds the body."""
+        """Return the reply or the error. On cancellation, closes the iterator over the body."""
         import httpx
 
         self._alive(builder)
@@ -185,6 +196,7 @@ class AnswerReading:
             if builder.empty:
                 return self._failures.empty(builder.finish_reason)
             reply = builder.reply()
+            # Only after the last event: a stream that ended without one has nothing more to read.
             if builder.done:
                 await _read_the_end(chunks)
             return reply
@@ -197,21 +209,23 @@ class AnswerReading:
         except (httpx.TransportError, httpx.StreamError) as error:
             return self._failures.no_answer(error)
         finally:
+            # Nested generators read the body. Closing only the outer one would leave the inner ones to the
+            # garbage collector.
             await http.unwind(chunks)
 
     def note_limits(self, response: "httpx.Response") -> None:
-        """Report the rate limits in an answer's headers."""
+        """Report the rate limits in the headers of a response, if there are any."""
         if (limits := rate_limits(response.headers)) is not None:
             self._seen(limits)
 
     async def _feed(self, chunks: AsyncIterator[bytes], builder: Builder, cutter: Cutter) -> None:
-        """Feed the builder until it has what the server says is all, or the stream ends."""
+        """Feed the builder until the server reports the end of the reply, or until the stream ends."""
         async for data in chunks:
             for event in cutter.feed(data):
                 builder.add(event)
                 if builder.done:
                     return
-            # A line, also a comment, is a sign of life; a single byte is not.
+            # A line, even a comment, shows that the server works. Single bytes must not keep a call alive.
             if b"\n" in data:
                 self._alive(builder)
         for event in cutter.end():
@@ -222,7 +236,7 @@ class AnswerReading:
 
 
 async def _whole(chunks: AsyncIterator[bytes], builder: Builder) -> None:
-    """Feed the builder a chat completion that is not streamed."""
+    """Feed the builder with a chat completion that is not streamed."""
     data = bytearray()
     async for part in chunks:
         data += part
@@ -233,7 +247,7 @@ async def _whole(chunks: AsyncIterator[bytes], builder: Builder) -> None:
 
 
 async def _read_the_end(chunks: AsyncIterator[bytes]) -> None:
-    """Read the rest after the last event, normally nothing, so that the connection can be used again."""
+    """Read the rest of the body, normally nothing, so that the connection can be reused."""
     import httpx
 
     try:

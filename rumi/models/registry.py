@@ -1,4 +1,4 @@
-"""The registry of model providers: from the scheme of a model's name to what makes the model."""
+"""Registry of model providers: the scheme of a model's name selects the factory that creates the model."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST_TOKEN_S: Final = 300.0
 MOST_CHOSEN: Final = 32
-"""Models besides the first one whose steps are kept, because windows chose them."""
+"""Maximum number of cached chains besides the first one: clients may choose any model by name."""
 
 _HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
 
@@ -49,14 +49,14 @@ MODELS: Final[Mapping[Dialect, Callable[[], type[ServerModel]]]] = {
     "anthropic": _anthropic,
     "ollama": _ollama,
 }
-"""Models of protocols that the groq SDK does not speak; imported when the first one is made."""
+"""Models of protocols that the groq SDK does not speak; each is imported when it is first needed."""
 
 _ENDINGS: Final[Mapping[Dialect, str]] = {"groq": "/openai/v1", "anthropic": "/v1", "ollama": "/v1"}
-"""What an address may end with although the protocol's own paths follow it."""
+"""Suffixes that a configured URL may have; they are removed, because the protocol's paths contain them."""
 
 
 class Registry:
-    """Makes models, and keeps their servers, which share clients, permits and keys."""
+    """Factory of models, and owner of their servers. Models at one server share client, permits and key."""
 
     def __init__(self, settings: ModelSettings) -> None:
         self.settings = settings
@@ -67,10 +67,10 @@ class Registry:
         self._redact = Redactor((*settings.secrets, *filter(None, keys)))
 
     def steps_of(self, first: str) -> tuple[ChainStep, ...]:
-        """Return the steps that begin with this model; the fallbacks that can be used follow.
+        """Return the chain that starts with model `first`, followed by the usable fallbacks.
 
         Raises:
-            ConfigError: The model is unknown, or cannot be used.
+            ConfigError: The model is unknown, or it cannot be used.
         """
         first = self.settings.true_name(first)
         if first not in self._chosen:
@@ -79,13 +79,15 @@ class Registry:
                 fallbacks = map(self.settings.true_name, self.settings.fallbacks)
                 names += [name for name in fallbacks if self._usable(name)]
             steps = tuple(self._step(name, first=name == first) for name in dict.fromkeys(names))
+            # Only the cached chain is evicted: its server stays in `servers`, so a chat that still has the
+            # chain can use it, and the server gets closed with the others.
             if len(self._chosen) > MOST_CHOSEN:
                 del self._chosen[next(iter(self._chosen))]
             self._chosen[first] = steps
         return self._chosen[first]
 
     def _usable(self, name: str) -> bool:
-        """Return True if a fallback has the key that it needs."""
+        """Return True if a fallback needs no key or its key is set."""
         factory_of(name)
         scheme = name.partition(":")[0]
         provider = PROVIDERS.get(scheme)
@@ -95,7 +97,7 @@ class Registry:
         return factory_of(name)(self, name, first)
 
     def remote(self, server: ModelServer, name: str, model: str, first: bool) -> ChainStep:
-        """Return the step of a model at a server."""
+        """Return the chain step of a model at a server. `first`: the model is the first of its chain."""
         settings = self.settings
         patient_s = settings.timeout_s if server.dialect == "groq" else max(settings.timeout_s, FIRST_TOKEN_S)
         budget = TokenBudget(self._context_tokens(name, first))
@@ -113,16 +115,19 @@ class Registry:
         return ChainStep(made, server.name, budget, model_takes_pictures(name, settings))
 
     def _context_tokens(self, name: str, first: bool) -> int | None:
-        """Return a model's maximum; None for an unknown fallback, whose requests are cut after a refusal."""
+        """Return a model's context size, in tokens; None for an unknown fallback.
+
+        Requests to an unknown fallback are only cut after its server refused one as too large.
+        """
         if first:
             return self.settings.context_tokens or context_tokens_of(name)
         return known_context(name)
 
     def server(self, scheme: str, name: str) -> ModelServer:
-        """Return a provider's server.
+        """Return a provider's server, created at the first call.
 
         Raises:
-            ConfigError: There is no key, or the key or the address cannot work.
+            ConfigError: The key is missing, or the key or the URL is invalid.
         """
         provider, settings = PROVIDERS[scheme], self.settings
         if (fault := settings.faults.get(scheme)) is not None:
@@ -139,10 +144,10 @@ class Registry:
         return self.servers[scheme]
 
     def custom_server(self, name: str, custom: CustomServer) -> ModelServer:
-        """Return the server of a section `[model.custom.NAME]`.
+        """Return the server of a section `[model.custom.NAME]`, created at the first call.
 
         Raises:
-            ConfigError: Its key or its address cannot work.
+            ConfigError: Its key or its URL is invalid.
         """
         if custom.fault is not None:
             raise ConfigError(custom.fault.message, custom.fault.advice)
@@ -165,7 +170,7 @@ class Registry:
 
 
 Factory: TypeAlias = Callable[[Registry, str, bool], ChainStep]
-"""Makes the step of a model from its full name. True: it is the first of its chain."""
+"""Creates the chain step of a model from its full name. The flag is True for the first model of a chain."""
 
 
 def _offline(registry: Registry, name: str, first: bool) -> ChainStep:
@@ -196,10 +201,10 @@ FACTORIES: Final[Mapping[str, Factory]] = {
 
 
 def factory_of(name: str) -> Factory:
-    """Return what makes the model of that name.
+    """Return the factory for the model of that name.
 
     Raises:
-        ConfigError: The name has an unknown scheme, or no model behind it.
+        ConfigError: The name has an unknown scheme, or no model after the scheme.
     """
     scheme, colon, model = name.partition(":")
     if scheme not in FACTORIES or bool(model) == (scheme == OFFLINE) or bool(colon) != bool(model):
@@ -210,10 +215,10 @@ def factory_of(name: str) -> Factory:
 def provider_server(
     scheme: str, key: str, base_url: str | None = None, redact: Redactor | None = None
 ) -> ModelServer:
-    """Return a provider's server. `base_url`: the root of its API, with or without the ending of its paths.
+    """Return a new server of a provider. `base_url` is the root of its API, with or without its path suffix.
 
     Raises:
-        ConfigError: The key or the address cannot work. The message never shows the key.
+        ConfigError: The key or the URL is invalid. The message never shows the key.
     """
     provider = PROVIDERS[scheme]
     url = (base_url or provider.url).rstrip("/").removesuffix(_ENDINGS.get(provider.dialect, ""))
@@ -226,7 +231,7 @@ def provider_server(
 
 
 def _check_key(key: str, name: str) -> None:
-    """Refuse a key that a header cannot carry: the HTTP library's error would contain the whole key."""
+    """Reject a key that is not valid in a header: the HTTP library's error would contain the whole key."""
     if not _HEADER_SAFE.fullmatch(key):
         raise ConfigError(
             f"{name} has characters that are not allowed in a key.", "Copy it again, without spaces."
@@ -242,7 +247,7 @@ def _check_url(url: str, name: str) -> None:
     if not valid:
         raise ConfigError(f"{name} is not an http or https address.", "It looks like https://host:port/v1.")
     if parts.username is not None or parts.query or parts.fragment:
-        # Such addresses end up in logs.
+        # URLs end up in logs, so a URL must not contain a secret.
         raise ConfigError(
             f"{name} must not contain a user, password, query or fragment.", "A key has its own setting."
         )

@@ -1,4 +1,4 @@
-"""A model server, and its one client, which all its models share; `rumi.platform.http` sets the client up."""
+"""A model server and its HTTP client, which all its models share; `rumi.platform.http` sets the client up."""
 
 from typing import TYPE_CHECKING
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from rumi.models.client import Client
 
 OWN_SERVER = Provider("custom", "", "", local=True)
-"""What is known of a server of `[model.custom.NAME]`."""
+"""Provider data of servers from `[model.custom.NAME]`."""
 
 
 class ModelServer:
-    """A server and its one client, which its models share. Its maker closes it.
+    """A server and its HTTP client, which its models share. The creator must call `aclose`.
 
-    `name` is the name in limits and errors: a provider's scheme, or `custom:NAME`. `key_name` says where its
-    key is set. `provider` is its row of the table. The clients are made at the first use, and again at the
-    first use after `aclose`. `redact` hides secrets in what the server sends; by default it knows the
-    key only.
+    `name` is the name in limits and errors: a provider's scheme, or `custom:NAME`. `key_name` is the setting
+    of the key. `provider` is the server's row in the provider table. The clients are created at the first
+    use, and again at the first use after `aclose`. `redact` hides secrets in what the server sends; by
+    default it knows only the key.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ModelServer:
         self.api_key = api_key
         self.redact = redact or Redactor((api_key,))
         self.takes_schema = True
-        """Whether it sees to the form of an answer, as far as is known: it has not refused such a request."""
+        """False once the server has refused a request with a JSON schema; later requests have none."""
         self._client: AsyncGroq | None = None
         self._bare: Client | None = None
         self._making = trio.Lock()
@@ -56,12 +56,15 @@ class ModelServer:
         return f"<Server {self.name}>"
 
     async def client(self) -> "AsyncGroq":
-        """Return the groq SDK's client; make it if there is none. Cancelled, it leaves no incomplete client.
+        """Return the groq SDK's client; create it if there is none.
+
+        After a cancellation, the next call creates the client.
 
         Raises:
             ModelError: The environment's proxy or certificates cannot be used.
         """
         if self._client is None:
+            # Checked again under the lock: a concurrent first call may have created the client.
             async with self._making:
                 if self._client is None:
                     made = await self._made(_class_beside_groq)
@@ -77,7 +80,7 @@ class ModelServer:
         return self._client
 
     async def bare(self) -> "Client":
-        """Return the client without the SDK, for protocols that the SDK does not speak. Else as `client`.
+        """Return the HTTP client for protocols that the SDK does not speak; create it if there is none.
 
         Raises:
             ModelError: The environment's proxy or certificates cannot be used.
@@ -89,7 +92,8 @@ class ModelServer:
         return self._bare
 
     async def aclose(self) -> None:
-        """Close the idle connections; bounded, also when cancelled."""
+        """Close the idle connections, also under cancellation, within the time limit of `http.close`."""
+        # Removed before the awaits, so that a concurrent call creates a new client and uses no closed one.
         client, self._client = self._client, None
         bare, self._bare = self._bare, None
         if client is not None:

@@ -1,4 +1,4 @@
-"""The settings of the models, and what is known about a model by its name."""
+"""Model settings from the configuration, and facts about models by name."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ DEFAULT_FALLBACKS: Final = ("groq:openai/gpt-oss-20b",)
 
 
 UNKNOWN_CONTEXT_TOKENS: Final = 8192
-"""For models that the table of providers does not know: almost every model has at least this context."""
+"""Assumed context of models that are not in the provider table: almost every model has at least this."""
 
 
 _OFFLINE_CONTEXT_TOKENS: Final = 131_072
@@ -26,9 +26,10 @@ _OFFLINE_CONTEXT_TOKENS: Final = 131_072
 
 @dataclass(frozen=True, slots=True)
 class CustomServer:
-    """A server that speaks OpenAI chat completions. `api_key` is the key itself, or None for none.
+    """A `[model.custom.NAME]` server that speaks OpenAI chat completions.
 
-    `fault` says why it cannot be used: its key is missing. `pictures`: its model takes pictures.
+    `api_key` is the key itself, or None without one. `fault` is the error if the configured key cannot be
+    read. `pictures`: the model accepts pictures.
     """
 
     base_url: str
@@ -40,14 +41,14 @@ class CustomServer:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """The settings of the models. `timeout_s` is the longest silence of a server.
+    """The model settings. `timeout_s` is the maximum time without data from a server.
 
-    `first_token_timeout_s` is the longest silence before the first word. None means `timeout_s` at Groq, and
-    `FIRST_TOKEN_S` elsewhere: models think, and a local server may read a long prompt for minutes.
-    `groq_base_url` is the root of Groq's API, with or without its `/openai/v1`. `keys`, `base_urls` and
-    `faults` (why a key cannot be had) are those of the other providers, by their schemes; `unread` has those
-    whose key a command will print. `aliases` are other names of models. `secrets` are those of the
-    whole installation: they are hidden in what servers send.
+    `first_token_timeout_s` is the maximum time before the first output. None means `timeout_s` for Groq, and
+    at least `FIRST_TOKEN_S` elsewhere: models think, and a local server may read a long prompt for minutes.
+    `groq_base_url` is the root of Groq's API, with or without `/openai/v1`. `keys`, `base_urls` and `faults`
+    (errors of keys that cannot be read) are indexed by provider scheme; `unread` lists the schemes whose key
+    comes from a command that has not run yet. `aliases` maps alternative names to models. `secrets` are all
+    secrets of the installation; they are redacted from server output.
     """
 
     default: str = DEFAULT_MODEL
@@ -71,21 +72,24 @@ class ModelSettings:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def true_name(self, name: str) -> str:
-        """Return the model that a name stands for: that of an alias, or the name itself."""
+        """Return the model name behind an alias, or `name` itself if it is not an alias."""
         return self.aliases.get(name, name)
 
     def key_of(self, scheme: str) -> str:
-        """Return the key of a provider; empty for none."""
+        """Return a provider's API key; empty if there is none."""
         return ((self.groq_api_key if scheme == "groq" else self.keys.get(scheme)) or "").strip()
 
     def base_url_of(self, scheme: str) -> str:
-        """Return the address of a provider."""
+        """Return the base URL of a provider's API."""
         url = self.groq_base_url if scheme == "groq" else self.base_urls.get(scheme)
         return url or PROVIDERS[scheme].url
 
 
 def missing_key(settings: ModelSettings, name: str = "") -> str:
-    """Return the variable of the key that a model (the default one) needs and that is not set; else empty."""
+    """Return the environment variable of the key that a model needs and that is not set; otherwise empty.
+
+    Without `name`, this checks the default model.
+    """
     scheme = settings.true_name(name or settings.default).partition(":")[0]
     provider = PROVIDERS.get(scheme)
     if provider is None or provider.key is None or scheme in settings.faults or scheme in settings.unread:
@@ -94,12 +98,12 @@ def missing_key(settings: ModelSettings, name: str = "") -> str:
 
 
 def lacks_key(settings: ModelSettings) -> bool:
-    """Return True if the default model's provider needs a key and there is none for it."""
+    """Return True if the default model's provider needs a key and none is set."""
     return bool(missing_key(settings))
 
 
 def model_takes_pictures(name: str, settings: ModelSettings) -> bool:
-    """Return True if a model, or the model of an alias, takes pictures, as far as is known."""
+    """Return True if a model is known to accept pictures. `name` may be an alias."""
     name = settings.true_name(name)
     scheme, _, model = name.partition(":")
     if scheme == CUSTOM:
@@ -109,19 +113,23 @@ def model_takes_pictures(name: str, settings: ModelSettings) -> bool:
 
 
 def models_with_pictures(settings: ModelSettings) -> tuple[str, ...]:
-    """Return the names of configured models that take pictures and can be used."""
+    """Return the names of the configured, usable models that accept pictures."""
     custom = (f"custom:{name}" for name, server in settings.custom.items() if server.fault is None)
     names = dict.fromkeys(map(settings.true_name, (settings.default, *settings.fallbacks, *custom)))
     return tuple(name for name in names if name != OFFLINE and model_takes_pictures(name, settings))
 
 
 def context_tokens_of(name: str) -> int:
-    """Return a model's maximum of tokens, or `UNKNOWN_CONTEXT_TOKENS` if it is not known."""
+    """Return a model's context size in tokens, or `UNKNOWN_CONTEXT_TOKENS` if it is not known."""
     return known_context(name) or UNKNOWN_CONTEXT_TOKENS
 
 
 def known_context(name: str) -> int | None:
-    """Return a model's maximum of tokens, or what its server is asked for; None if it is not known."""
+    """Return a model's context size in tokens; None if it is not known.
+
+    Without a size of its own in the provider table, a model has the provider's default, which Rumi requests
+    from servers such as Ollama.
+    """
     if name == OFFLINE:
         return _OFFLINE_CONTEXT_TOKENS
     facts = known(name)
@@ -131,10 +139,10 @@ def known_context(name: str) -> int | None:
 def model_settings_of(
     loaded: Loaded, language: Language, *, default: str | None = None, lenient: bool = False
 ) -> ModelSettings:
-    """Return the models' part of the configuration, including their keys.
+    """Return the model settings from the configuration, including the keys.
 
     Raises:
-        ConfigError: A key of the default model or of a fallback cannot be had, unless this is `lenient`.
+        ConfigError: The key of the default model or of a fallback cannot be read, unless `lenient` is set.
     """
     section, secrets = loaded.settings.model, loaded.secrets
     default = section.aliases.get(default or section.default, default or section.default)
@@ -142,7 +150,7 @@ def model_settings_of(
     for name in (default, *fallbacks):
         key_name = key_owner(name)
         if key_name in secrets.faults and not lenient:
-            loaded.key(key_name)  # which says why it cannot be had
+            loaded.key(key_name)  # raises the error of this key
     keys = {name: secret.reveal() for name, secret in secrets.keys.items()}
     return ModelSettings(
         default=default,

@@ -1,7 +1,7 @@
-"""A streamed reply: server-sent events from bytes, and a `Reply` from its chunks.
+"""Parsing of streamed replies: bytes to server-sent events, and chat completion chunks to a `Reply`.
 
 The SDK could do both, but its generators are nested: when one of them raises, the inner ones are left to the
-garbage collector, and each chunk becomes a pydantic object, unchecked. Here plain functions cut the bytes
+garbage collector, and each chunk becomes an unvalidated pydantic object. Here plain functions split the bytes
 into events, and a chunk of the wrong form is an error.
 """
 
@@ -15,7 +15,7 @@ from rumi.models.calls import clean_name, clean_text
 from rumi.models.model import Emit, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
 
 MAX_EVENT_BYTES = 8_000_000
-"""A longer line is not a reply of a model. This bounds the memory for a broken server."""
+"""Maximum size of a line of the stream; it limits the memory that a broken server can use."""
 
 MAX_EVENT_LINES = 10_000
 
@@ -29,7 +29,7 @@ class BadStreamError(Exception):
 
 
 class StreamReportedError(Exception):
-    """The server reported an error in the middle of its stream. `error` is what it sent."""
+    """The server reported an error in the middle of its stream. `error` is the error as sent."""
 
     def __init__(self, error: object) -> None:
         super().__init__("the server reported an error")
@@ -37,10 +37,11 @@ class StreamReportedError(Exception):
 
 
 class EventReader:
-    """Cuts bytes, however they arrive, into the data of server-sent events.
+    """Splitter of a byte stream, in pieces of any size, into the data of server-sent events.
 
-    It supports only what chat completions use: `data` fields, joined by newlines and ended by an empty line.
-    Comments, which servers send as signs of life, and other fields yield nothing.
+    The reader supports only the parts that chat completions use: `data` fields, joined by newlines and ended
+    by an empty line. Comments, which servers send to keep the connection alive, and other fields yield
+    nothing.
     """
 
     def __init__(self) -> None:
@@ -48,7 +49,7 @@ class EventReader:
         self._data: list[str] = []
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Take bytes, and yield the data of each event that they complete."""
+        """Process more bytes; yield the data of each event that they complete."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_EVENT_BYTES:
             raise BadStreamError("a line of its stream has no end")
@@ -82,7 +83,7 @@ def read_object(data: str) -> dict[str, object]:
     """Return the JSON object of an event.
 
     Raises:
-        BadStreamError: It is something else.
+        BadStreamError: The data is not a JSON object.
     """
     try:
         chunk = json.loads(data)
@@ -94,10 +95,10 @@ def read_object(data: str) -> dict[str, object]:
 
 
 def as_chunk(data: str) -> str:
-    """Return a whole chat completion as the data of the one event that would say the same.
+    """Return a chat completion that was not streamed as the data of one equivalent event.
 
     Raises:
-        BadStreamError: It is not a chat completion.
+        BadStreamError: The data is not a chat completion.
     """
     try:
         whole = json.loads(data)
@@ -110,7 +111,7 @@ def as_chunk(data: str) -> str:
 
 @dataclass(slots=True)
 class _PartialCall:
-    """A tool call of which some parts have come."""
+    """A tool call, as far as its parts have arrived."""
 
     id: str = ""
     name: str = ""
@@ -119,11 +120,11 @@ class _PartialCall:
 
 
 class ReplyBuilder:
-    """Puts a reply together from its chunks, and emits its words and the names of its tools.
+    """Builder of a reply from its chunks, which emits the text and the names of the called tools.
 
-    The model's reasoning is not part of its words, in a separate field (`reasoning` at Groq and Ollama,
-    `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags. `begun`: some output of the model
-    has come, also reasoning. `done`: the server said that the reply is complete.
+    The model's reasoning is not part of the text, whether it arrives in a separate field (`reasoning` at Groq
+    and Ollama, `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags. `begun`: some output of
+    the model has arrived, including reasoning. `done`: the server has reported the end of the reply.
     """
 
     def __init__(self, emit: Emit, model: str) -> None:
@@ -142,26 +143,26 @@ class ReplyBuilder:
 
     @property
     def empty(self) -> bool:
-        """True if there were neither words nor tool calls."""
+        """True if the reply has neither text nor tool calls."""
         return not self._calls and not clean_text(self.text).strip()
 
     @property
     def text(self) -> str:
-        """The words so far."""
+        """The text so far."""
         return "".join(self._text)
 
     def end(self) -> None:
-        """Take the end of the stream."""
+        """Process the end of the stream."""
         self._say(self._thoughts.end())
         if self.done and not self.finish_reason:
             self.finish_reason = "tool_calls" if self._calls else "stop"
 
     def add(self, data: str) -> None:
-        """Take the data of one event.
+        """Process the data of one event.
 
         Raises:
-            BadStreamError: It is not a chunk of a chat completion.
-            StreamReportedError: It is the server's report of an error.
+            BadStreamError: The data is not a chunk of a chat completion.
+            StreamReportedError: The data is the server's report of an error.
         """
         if data.startswith(DONE):
             self.done = True
@@ -179,7 +180,11 @@ class ReplyBuilder:
             self._take_choice(mapping(choice, "a chunk's choice"))
 
     def reply(self) -> Reply:
-        """Return the whole reply. Raises `BadStreamError` for a tool call that never got a name."""
+        """Return the complete reply.
+
+        Raises:
+            BadStreamError: A tool call has no name.
+        """
         calls = []
         for call in self._calls:
             if not call.name:
@@ -201,7 +206,7 @@ class ReplyBuilder:
         )
 
     def _take_usage(self, chunk: Mapping[str, object]) -> None:
-        # Groq reports usage under `x_groq` in the last chunk, others in a chunk of its own.
+        # Groq reports usage under `x_groq` in the last chunk, other servers in a separate chunk.
         groq = chunk.get("x_groq")
         usage = chunk.get("usage")
         if isinstance(groq, dict):
@@ -256,9 +261,9 @@ class ReplyBuilder:
             self._grow(text_of(arguments, "a tool call's arguments"), call.arguments)
 
     def _call_of(self, index: object, call_id: str) -> _PartialCall:
-        """Return the call that a part belongs to: by its index, unless another id shows a new call.
+        """Return the call that a part belongs to: by its index, unless a different id shows a new call.
 
-        Some servers give every call of a reply the index 0, or none; each call has its own id there.
+        Some servers send the index 0, or none, for every call of a reply, but an individual id for each call.
         """
         if index is None:
             index = max(self._open, default=0)
@@ -272,7 +277,7 @@ class ReplyBuilder:
         return call
 
     def _say(self, words: str) -> None:
-        """Take words of the answer, after its reasoning."""
+        """Store and emit text of the answer, after its reasoning."""
         if words:
             self._grow(words, self._text)
             self._emit(TextDelta(words))
@@ -285,21 +290,29 @@ class ReplyBuilder:
 
 
 def mapping(value: object, what: str) -> Mapping[str, object]:
-    """Return an object of the stream. Raises `BadStreamError` for anything else."""
+    """Return `value` if it is an object.
+
+    Raises:
+        BadStreamError: It is not; `what` names it in the message.
+    """
     if not isinstance(value, dict):
         raise BadStreamError(f"{what} is not an object")
     return value
 
 
 def text_of(value: object, what: str) -> str:
-    """Return a text of the stream. Raises `BadStreamError` for anything else."""
+    """Return `value` if it is a string.
+
+    Raises:
+        BadStreamError: It is not; `what` names it in the message.
+    """
     if not isinstance(value, str):
         raise BadStreamError(f"{what} is not text")
     return value
 
 
 def count_of(value: object) -> int:
-    """Return a number of tokens; 0 for anything else."""
+    """Return `value` if it is a positive integer, otherwise 0."""
     return value if isinstance(value, int) and value > 0 else 0
 
 
@@ -308,10 +321,10 @@ _END: Final = "</think>"
 
 
 class Thoughts:
-    """Removes the reasoning from the beginning of an answer that comes in pieces.
+    """Filter that removes `<think>` reasoning from the start of an answer that arrives in pieces.
 
-    Only from the beginning: after its first word, an answer may write about such tags. Reasoning without an
-    end tag lasts to the end of the answer. Text without a tag passes unchanged, piece by piece.
+    Only at the start: after its first word, an answer may write about such tags. Reasoning without an end tag
+    lasts to the end of the answer. Text without a tag passes unchanged, piece by piece.
     """
 
     def __init__(self) -> None:
@@ -319,7 +332,7 @@ class Thoughts:
         self._state: str = "beginning"
 
     def feed(self, piece: str) -> str:
-        """Take a piece; return the part of the answer that is certain by now."""
+        """Process a piece; return the answer's text that is certainly not reasoning."""
         if self._state == "answer":
             return piece
         self._pending += piece
@@ -328,12 +341,13 @@ class Thoughts:
             if start.startswith(_BEGIN):
                 self._pending, self._state = start[len(_BEGIN) :], "thoughts"
             elif _BEGIN.startswith(start):
-                return ""  # nothing but space, or the beginning of the tag
+                return ""  # only whitespace, or the beginning of the tag
             else:
                 return self._answer(self._pending)
         if self._state == "thoughts":
             _, end, rest = self._pending.partition(_END)
             if not end:
+                # Reasoning may be long: keep only the characters that may begin the end tag.
                 self._pending = self._pending[-len(_END) + 1 :]
                 return ""
             self._pending, self._state = rest, "space"
@@ -341,7 +355,7 @@ class Thoughts:
         return self._answer(rest) if rest else ""
 
     def end(self) -> str:
-        """Return the text that is still held back at the end of the answer, if it is not reasoning."""
+        """Return the text that is still buffered at the end of the answer, if it is not reasoning."""
         return self._answer(self._pending) if self._state == "beginning" else ""
 
     def _answer(self, words: str) -> str:

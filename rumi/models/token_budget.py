@@ -1,8 +1,7 @@
-"""One model's token budget: the tokens of its context, or those that its server's plan allows.
+"""A model's token budget: the size of its context, or the tokens per minute of the server's plan if fewer.
 
-If a plan allows fewer tokens a minute than the model's context has, the server answers 413 to a larger
-request, and waiting does not help: a free key of Groq allows 8,000. Servers report that limit in the headers
-of each answer (`x-ratelimit-limit-tokens`), and in the error.
+A request above the plan's tokens per minute gets a 413, and waiting does not help: a free key of Groq allows
+8,000. Servers report that limit in the headers of each answer (`x-ratelimit-limit-tokens`), and in the error.
 """
 
 from dataclasses import dataclass
@@ -12,18 +11,18 @@ from rumi.models.model import Model, TooLarge
 from rumi.models.rates import RateLimits
 
 REPLY_SHARE: Final = 0.25
-"""The share of the budget that is for the reply."""
+"""Share of the budget that is reserved for the reply."""
 
 SMALLER: Final = 0.6
-"""The share of a refused request that is sent again if the server does not report its limit."""
+"""Share of its size to which a refused request is cut if the server does not report its limit."""
 
 
 @dataclass(slots=True)
 class TokenBudget:
-    """One model's budget, which its chats share. None is unknown: then nothing is cut.
+    """One model's token budget, shared by all chats. None means unknown: then requests are not cut.
 
-    `context` is the model's own; `a_minute` is the last reported limit of its plan; `refused_above` is the
-    limit in an error, until the plan reports another one.
+    `context` is the model's context size; `a_minute` is the last reported limit of the plan; `refused_above`
+    is the limit from an error, valid until the server reports another plan.
     """
 
     context: int | None = None
@@ -32,35 +31,38 @@ class TokenBudget:
 
     @property
     def small_plan(self) -> bool:
-        """True if the plan allows less than the model: then servers count a reply's maximum in advance."""
+        """True if the plan allows less than the model's context.
+
+        Servers with such a plan charge the maximum size of a reply in advance.
+        """
         return self.a_minute is not None and (self.context is None or self.a_minute < self.context)
 
     @property
     def context_tokens(self) -> int | None:
-        """The maximum of prompt and reply together, as far as it is known now."""
+        """The known maximum of prompt and reply together; None if it is not known."""
         return min(
             (n for n in (self.context, self.a_minute, self.refused_above) if n is not None), default=None
         )
 
     @property
     def prompt_tokens(self) -> int | None:
-        """The part of it that a prompt may take."""
+        """The part of `context_tokens` that is available to a prompt; None if it is not known."""
         tokens = self.context_tokens
         return None if tokens is None else prompt_share(tokens)
 
     def saw(self, limits: RateLimits) -> None:
-        """Store the limits in the headers of an answer."""
+        """Store the limits from the headers of an answer."""
         if limits.tokens is None or limits.tokens.limit < 1:
             return
         reported = int(limits.tokens.limit)
         if self.a_minute is not None and reported != self.a_minute:
-            self.refused_above = None  # another plan
+            self.refused_above = None  # the plan changed, so the old refusal no longer applies
         self.a_minute = reported
 
     def refused(self, tokens: int, reported: TooLarge | None) -> int:
-        """Store that a request of about `tokens` tokens was too large; return the size for the next one.
+        """Record that a request of about `tokens` tokens was too large; return the size for the next attempt.
 
-        Our estimate may be too low for some texts (digits, base64): the server's count shows by how much.
+        The estimate may be too low for some texts (digits, base64); the server's count corrects it.
         """
         if reported is None:
             return int(tokens * SMALLER)
@@ -74,22 +76,22 @@ class TokenBudget:
 
 
 def context_of(model: Model, most: int) -> int:
-    """Return a model's current maximum, prompt and reply together, at most `most`.
+    """Return a model's current maximum of prompt and reply together, at most `most` tokens.
 
-    A chain reports it for its first model, as `context_tokens`; for others it is unknown.
+    Only a chain reports a maximum, that of its first model; for other models this returns `most`.
     """
     tokens: int | None = getattr(model, "context_tokens", None)
     return most if tokens is None else min(most, tokens)
 
 
 def takes_pictures(model: Model) -> bool:
-    """Return True if a model gets the pictures of a request: its `takes_pictures` says so.
+    """Return True if `model` accepts pictures, by its attribute `takes_pictures`.
 
-    Other models get a note in place of each.
+    Other models get a note in place of each picture.
     """
     return bool(getattr(model, "takes_pictures", False))
 
 
 def prompt_share(context_tokens: int) -> int:
-    """Return the part of a budget that a prompt may take; the rest is for the reply."""
+    """Return the part of a budget that is available to a prompt; the rest is for the reply."""
     return int(context_tokens * (1 - REPLY_SHARE))

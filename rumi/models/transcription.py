@@ -1,4 +1,4 @@
-"""The words of a voice message: Groq's transcription, which takes the whole recording in one request."""
+"""Transcription of voice messages by Groq, which accepts a whole recording in one request."""
 
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 TRANSCRIPTION_MODEL: Final = "whisper-large-v3-turbo"
 MAX_AUDIO_BYTES: Final = 25_000_000
-"""Groq's limit without a paid account."""
+"""Maximum size of a recording: Groq's limit for free accounts."""
 
 MAX_WAIT_S: Final = 20.0
-"""The longest wait before another attempt."""
+"""Maximum wait before another attempt, in seconds."""
 
 _TYPES: Final = {
     "flac": "audio/flac",
@@ -47,14 +47,14 @@ _SENTENCES: Final[dict[FailureKind, tuple[str, str]]] = {
 
 
 class Transcriber:
-    """Transcribes recordings. Its maker closes it.
+    """A client for transcriptions of recordings. The creator must call `aclose`.
 
-    `base_url` is the root of Groq's API, None for the official one; `timeout_s` bounds one attempt; `redact`
-    hides secrets in what the server sends. Temporary
-    failures are retried twice, after `pauses_s` or the server's `retry-after`, up to `MAX_WAIT_S`.
+    `base_url` is the root of Groq's API, None for the official one; `timeout_s` is the maximum duration of
+    one attempt; `redact` hides secrets in the server's texts. Temporary failures are retried twice, after
+    `pauses_s` or the server's `retry-after` if that is at most `MAX_WAIT_S`.
 
     Raises:
-        ConfigError: A key or an address cannot work.
+        ConfigError: The key or the URL is invalid.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class Transcriber:
         )
 
     async def transcribe(self, name: str, audio: bytes, language: Language | None = None) -> str:
-        """Return the words of the recording; empty if there are none.
+        """Return the text of the recording; empty if nobody speaks in it.
 
-        Only the ending of `name` counts. Without a `language`, the server detects it. Cancelled, it closes
-        its connection before it leaves.
+        Only the extension of `name` is used. Without a `language`, the server detects it. On cancellation,
+        closes the connection.
 
         Raises:
             ModelError: The recording could not be transcribed. The error never contains the key.
@@ -93,11 +93,11 @@ class Transcriber:
             if isinstance(outcome, str):
                 return outcome
             failure = outcome
-        # Raised here, with no other exception around it: those hold requests, and requests hold keys.
+        # Raised outside of any `except`: the HTTP errors hold requests, and requests hold keys.
         raise self._in_words(failure)
 
     async def aclose(self) -> None:
-        """Close the idle connections; bounded, also when cancelled."""
+        """Close the idle connections, also under cancellation, within a time limit."""
         await self._server.aclose()
 
     def _unfit(self, audio: bytes) -> ModelError | None:
@@ -106,7 +106,7 @@ class Transcriber:
         return self._error("too_large") if len(audio) > MAX_AUDIO_BYTES else None
 
     async def _patiently(self, name: str, audio: bytes, language: Language | None) -> str | ModelError:
-        """Return the words, or the last error."""
+        """Return the text, or the error of the last attempt."""
         client = await self._server.client()
         for pause_s in self._pauses_s:
             outcome = await self._attempt(client, name, audio, language)
@@ -121,7 +121,10 @@ class Transcriber:
     async def _attempt(
         self, client: "AsyncGroq", name: str, audio: bytes, language: Language | None
     ) -> str | ModelError:
-        """Return the words or the error. The caller raises it, where no key is in reach."""
+        """Make one attempt; return the text or the error.
+
+        Errors are returned, not raised: the caller raises them outside of the exceptions that hold keys.
+        """
         import groq
 
         with trio.move_on_after(self._timeout_s):
@@ -139,8 +142,8 @@ class Transcriber:
                 return self._failures.no_answer(error.__cause__ or error)
             except ValueError:  # the body is not JSON, although the header says so
                 return self._error("malformed")
-            # The SDK checks nothing: a body that is not JSON comes as a str, and one without the field as it
-            # is.
+            # The SDK validates nothing: a body that is not JSON arrives as a str, and an object may lack the
+            # field.
             text = getattr(answer, "text", None)
             known = self._server.redact.known
             return known(text.strip()) if isinstance(text, str) else self._error("malformed")
@@ -150,7 +153,7 @@ class Transcriber:
         return ModelError(kind, kind, detail=detail, model=TRANSCRIPTION_MODEL)
 
     def _in_words(self, error: ModelError) -> ModelError:
-        """Return the same error, worded for a recording."""
+        """Return the same error with a message about recordings."""
         if error.kind not in _SENTENCES:
             return error
         text, advice = _SENTENCES[error.kind]
@@ -169,9 +172,10 @@ class Transcriber:
 
 
 def _as_file(name: str, audio: bytes) -> tuple[str, bytes, str]:
-    """Return the file for the form, because the server goes by the name's ending.
+    """Return the form's file: a neutral name with the right extension, the bytes, the media type.
 
-    Telegram calls its recordings `.oga`, which Groq does not know. Groq does not need the users' file names.
+    The server derives the format from the extension. Telegram uses `.oga`, which Groq does not know. Groq
+    does not get the user's file name, because it does not need it.
     """
     ending = PurePath(name).suffix.removeprefix(".").lower()
     ending = ending if ending in _TYPES else "ogg"

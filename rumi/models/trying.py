@@ -1,4 +1,4 @@
-"""Tries servers out: one short call of a model, the models that a server offers, and local servers."""
+"""Tests of model servers: one short call, the list of a server's models, detection of local servers."""
 
 import json
 import time
@@ -13,20 +13,20 @@ from rumi.models.model import Message, ModelRequest
 from rumi.platform import http
 
 PROBE_S: Final = 0.2
-"""How long a local port may take to accept a connection."""
+"""Maximum time for a local port to accept a connection, in seconds."""
 
 LIST_S: Final = 3.0
-"""How long a server may take to list its models."""
+"""Maximum time for a server to list its models, in seconds."""
 
 MOST_BYTES: Final = 1_000_000
 
 LOCAL: Final = (("ollama", 11434), ("llamacpp", 8080))
-"""Servers that people run on their own machine, and their usual ports."""
+"""Local model servers and their default ports."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server on this machine that speaks OpenAI chat completions, and the models that it offers."""
+    """A server on this machine that speaks OpenAI chat completions, with the names of its models."""
 
     name: str
     base_url: str
@@ -34,7 +34,7 @@ class LocalServer:
 
 
 async def try_out(models: ModelSet) -> float:
-    """Make one short call of the first model; return how long it took, in seconds.
+    """Make one short call to the first model; return its duration in seconds.
 
     Raises:
         ModelError: The model did not answer.
@@ -46,7 +46,7 @@ async def try_out(models: ModelSet) -> float:
 
 
 async def offered(base_url: str, api_key: str = "") -> tuple[str, ...] | None:
-    """Return the models that a server offers; None if it does not list them within `LIST_S`."""
+    """Return the names of a server's models; None if the server does not list them within `LIST_S`."""
     import httpx
 
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
@@ -66,12 +66,15 @@ async def offered(base_url: str, api_key: str = "") -> tuple[str, ...] | None:
         return tuple(str(model["id"]) for model in json.loads(data)["data"])
     except (http.SetupError, httpx.HTTPError, httpx.InvalidURL, trio.TooSlowError):
         return None
-    except (ValueError, KeyError, TypeError, RecursionError):  # it is a server of another kind
+    except (ValueError, KeyError, TypeError, RecursionError):  # a server of another kind
         return None
 
 
 async def local_servers(endpoints: Sequence[tuple[str, int]] = LOCAL) -> tuple[LocalServer, ...]:
-    """Return the model servers that listen on loopback. Where none does, this takes no time."""
+    """Return the model servers that listen on loopback. Without any, this returns at once.
+
+    The ports are probed at the same time, each for at most `PROBE_S` plus `LIST_S` seconds.
+    """
     found: dict[str, LocalServer] = {}
 
     async def look(name: str, port: int) -> None:

@@ -1,4 +1,4 @@
-"""Our messages as JSON of OpenAI's chat completions."""
+"""Conversion of messages and tools to the JSON of OpenAI's chat completions."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from rumi.models.model import Message, ModelRequest, Picture, ToolCall, ToolSpec
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
 UNSIGNED: Final = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-"""What Google's documentation has for calls of other models, and for those whose signature is not known."""
+"""Placeholder from Google's documentation for calls of other models and calls with an unknown signature."""
 
 
 def messages_json(
@@ -23,15 +23,16 @@ def messages_json(
     call_ids: int | None = None,
     signed: bool = False,
 ) -> list[dict[str, object]]:
-    """Return the conversation, one object a message. `reasoning`: include the reasoning of each tool call.
+    """Return the conversation, one object per message. `reasoning`: include the reasoning of each tool call.
 
-    With `system_first`, a system message in the middle is sent as a user's: the chat templates of some models
-    otherwise refuse the whole request. `call_ids` is the length of the ids of calls, where only letters and
-    digits are allowed. `signed`: each call goes back with its server's signature.
+    With `system_first`, a system message in the middle is sent as a user message: the chat templates of some
+    models otherwise refuse the whole request. `call_ids` is the length of call ids for servers that require a
+    fixed length, with only letters and digits. `signed`: send each call with its server's signature.
     """
     messages: list[dict[str, object]] = []
     of_results: list[Picture] = []
     for request_message in request.messages:
+        # Only after the last result: servers require all results directly after the calls.
         if of_results and request_message.role != "tool":
             messages.append(_of_results(of_results))
             of_results = []
@@ -48,12 +49,12 @@ def messages_json(
 
 
 def tools_json(request: ModelRequest) -> list[dict[str, object]]:
-    """Return the tools, one object each; empty if the model must answer in words."""
+    """Return the tools, one object each; empty if the request has none."""
     return [_tool(tool) for tool in request.tools]
 
 
 def sendable(text: str) -> str:
-    """Return `text` without half surrogates, which UTF-8 cannot carry."""
+    """Return `text` with lone surrogates replaced, because UTF-8 cannot encode them."""
     if text.isascii():
         return text
     return text.encode("utf-8", "replace").decode("utf-8")
@@ -85,7 +86,7 @@ def _message(message: Message, reasoning: bool, signed: bool) -> dict[str, objec
 
 
 def _of_results(pictures: list[Picture]) -> dict[str, object]:
-    """Return the pictures of results as a user's message: servers take none in a tool's."""
+    """Return the pictures of tool results as a user message: servers accept none in a tool message."""
     words = {"type": "text", "text": "[The pictures of the results above.]"}
     return {"role": "user", "content": [words, *map(_picture, pictures)]}
 
@@ -105,21 +106,21 @@ def _call(call: ToolCall, signed: bool, *, first: bool) -> dict[str, object]:
         "function": {"name": sent_name(call.name), "arguments": arguments},
     }
     signature = arguments_object(call.signature) or {}
-    if signed and ("google" in signature or first):  # of calls at once, only the first one is signed
+    if signed and ("google" in signature or first):  # of parallel calls, only the first one is signed
         sent["extra_content"] = signature if "google" in signature else UNSIGNED
     return sent
 
 
 def sent_name(name: str) -> str:
-    """Return a tool's name as servers allow it."""
+    """Return a tool's name with only the characters and the length that servers allow."""
     return _NOT_IN_A_NAME.sub("_", name)[:_NAME_LENGTH]
 
 
 def sent_arguments(call: ToolCall) -> dict[str, object]:
     """Return a call's arguments as an object.
 
-    Servers parse the past calls of a conversation again and refuse the whole request for one bad call. So a
-    model's invalid arguments are kept as text inside a valid object: the model still sees its error.
+    Servers parse the past calls of a conversation again and refuse the whole request for one bad call. So
+    invalid arguments are sent as text inside a valid object: the model still sees its error.
     """
     arguments = sendable(call.arguments)
     found = arguments_object(arguments)
@@ -127,7 +128,7 @@ def sent_arguments(call: ToolCall) -> dict[str, object]:
 
 
 def _shorten_ids(messages: list[dict[str, object]], length: int) -> None:
-    """Replace ids of calls by letters and digits of that length, the same ones for the same id."""
+    """Replace each call id by a hash of that length, so that calls and their results still match."""
 
     def short(text: object) -> str:
         return sha256(str(text).encode()).hexdigest()[:length]
@@ -152,7 +153,7 @@ def _tool(tool: ToolSpec) -> dict[str, object]:
 
 
 def plain(value: object) -> object:
-    """Convert to dicts and lists for JSON, because a frozen schema may hold other mappings and tuples."""
+    """Return `value` as dicts and lists for JSON: a frozen schema may hold other mappings and tuples."""
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

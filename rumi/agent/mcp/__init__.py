@@ -1,4 +1,4 @@
-"""Tools of other programs, by the Model Context Protocol: this Rumi is their client.
+"""Client of the Model Context Protocol: tools that other programs (MCP servers) provide.
 
-The client library is imported when the first configured server starts, in a thread.
+The client library is imported in a thread when the first configured server starts.
 """

@@ -1,7 +1,8 @@
-"""The command line that starts a server's process in a sandbox of its own.
+"""The bubblewrap command line that starts a server's process in its own sandbox.
 
-It sees `/usr`, the installation of its command, its own home, and the folders that the configuration names;
-nothing of $RUMI_HOME and of the user's home. Its processes are a process namespace: they end together.
+The server sees `/usr`, the installation of its command, its own home, and the folders that the configuration
+names, but nothing else of $RUMI_HOME and of the user's home. Its processes share a PID namespace, so they end
+together.
 """
 
 import os
@@ -32,10 +33,10 @@ _SHEBANG_BYTES: Final = 256
 
 
 def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int) -> list[str]:
-    """Return the command line. `home` is the server's own folder; the filter's descriptor is inherited.
+    """Return the command line. `home` is the server's own folder; `seccomp_fd` must be inherited.
 
     Raises:
-        McpError: The command or a folder of `paths` does not exist, or the folder holds files of Rumi.
+        McpError: The command or a folder in `paths` does not exist, or such a folder contains files of Rumi.
     """
     program, rumi_home = find(settings.command), home.parent.parent.resolve()
     words = [str(bwrap), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
@@ -51,7 +52,8 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
     for name in (*_OF_ETC, *(_OF_ETC_FOR_NETWORKS if settings.network else ())):
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     words += ["--proc", "/proc", *_covered(), "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
-    # bubblewrap's /dev and / are file systems in memory without a limit: they become read-only.
+    # bubblewrap's /dev and / are memory file systems without a size limit, so they are remounted read-only.
+    # Otherwise a server could fill the machine's memory with files.
     words += ["--dev", "/dev", "--size", str(TMP_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm"]
     words += ["--remount-ro", "/dev"]
     words += ["--bind", str(home), HOME]
@@ -61,6 +63,7 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
         folder = Path(path).expanduser().absolute()
         if not folder.exists():
             raise McpError(f"mcp.{settings.name}.paths has {path}, which does not exist.")
+        # In both directions: neither the home itself, nor a folder above it, nor a part of it.
         if rumi_home.is_relative_to(folder.resolve()) or folder.resolve().is_relative_to(rumi_home):
             raise McpError(
                 f"mcp.{settings.name}.paths has {path}, which holds files of Rumi itself.",
@@ -73,9 +76,9 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
 
 
 def _covered() -> Iterator[str]:
-    """Yield what makes the kernel's settings read-only; a server of a root's Rumi could change them.
+    """Yield options that hide or protect kernel settings, which a server started by root could change.
 
-    They are the paths that Docker covers too.
+    The paths are the ones that Docker covers.
     """
     for name in _READ_ONLY:
         if Path("/proc", name).exists():
@@ -89,10 +92,10 @@ def _covered() -> Iterator[str]:
 
 
 def find(command: str) -> Path:
-    """Return the program that a command names.
+    """Return the absolute path of a command's program.
 
     Raises:
-        McpError: There is none.
+        McpError: The program does not exist.
     """
     found = shutil.which(os.path.expanduser(command))
     if found is None:
@@ -101,10 +104,11 @@ def find(command: str) -> Path:
 
 
 def installation(program: Path, rumi_home: Path) -> list[Path]:
-    """Return the files and folders outside of `/usr` that a program needs besides `/usr`.
+    """Return the files and folders outside of `/usr` that a program needs.
 
-    They are the folder above its `bin`, and that of every program on the way to its interpreter. A folder
-    that holds the user's home or Rumi's is not given away: then it is the program's file alone.
+    For the program, the targets of its links and its interpreters, this is the folder above `bin`, or else
+    the program's own folder. If that folder contains the user's home or Rumi's home, only the program's file
+    is exposed.
     """
     found: dict[Path, None] = {}
     homes = {Path.home(), Path.home() / ".local", rumi_home.absolute(), rumi_home.resolve()}
@@ -119,15 +123,15 @@ def installation(program: Path, rumi_home: Path) -> list[Path]:
 
 
 def _way(program: Path) -> Iterator[Path]:
-    """Yield a program, where its links lead, and the same of its interpreter."""
-    for _ in range(16):
+    """Yield a program and the targets of its links, then the same for its interpreter, and so on."""
+    for _ in range(16):  # limited, because links and interpreters may form a cycle
         for _ in range(16):
             yield program
             if not program.is_symlink():
                 break
             program = Path(os.path.normpath(program.parent / os.readlink(program)))
         real = Path(os.path.realpath(program))
-        if real != program:  # a folder on the way is a link
+        if real != program:  # a folder in the path is a link
             yield real
         interpreter = _interpreter(real)
         if interpreter is None:

@@ -1,8 +1,8 @@
-"""A connection to a server, by the official client library. Imported late: the library takes 0.6 s and 41 MB.
+"""A connection to a server through the official client library.
 
-Of the library only the session is used. The process and its pipes are Rumi's (`rumi.agent.mcp.process`), and
-so is the bound of what a server may send. A server may ask its client for things (models, forms, folders):
-that is refused, because no handler is given.
+Imported late: the library takes 0.6 s and 41 MB. Rumi uses only the library's session. Rumi itself owns the
+process and its pipes (`rumi.agent.mcp.process`) and limits the size of a server's messages. Requests from a
+server to its client (for models, forms, folders) are refused, because no handler is registered.
 """
 
 import base64
@@ -35,7 +35,10 @@ MOST_TOOLS: Final = 1000
 MOST_PAGES: Final = 20
 MOST_SCHEMA_CHARS: Final = 20_000
 _WAITING: Final = 64
-"""Messages to a server that does not read; a cancellation is among them, so that a `/stop` never waits."""
+"""Maximum number of buffered messages to a server that does not read its input.
+
+The buffer lets a cancellation notification be queued at once, so that a `/stop` never blocks.
+"""
 
 _CONNECT_S: Final = 10.0
 _QUIET_S: Final = 300.0
@@ -43,13 +46,13 @@ _QUIET_S: Final = 300.0
 
 @asynccontextmanager
 async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["LibraryConnection"]:
-    """Connect to a server; end the connection, and its process, with the block. Cancelled, nothing is left.
+    """Connect to a server; end the connection and the server's process with the block, also if cancelled.
 
-    `home` is the server's own folder. The caller bounds the time. When the server ends, the block is
+    `home` is the server's own folder. The caller sets the time limit. If the server exits, the block is
     cancelled.
 
     Raises:
-        McpError: The server cannot be started or reached, or has ended.
+        McpError: The server cannot be started or reached, or it exited.
     """
     try:
         state = _State()
@@ -64,7 +67,7 @@ async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["Libr
                 yield LibraryConnection(client, state, settings.redact)
     except McpError:
         raise
-    except Exception as error:  # the library raises groups, also of its own faults
+    except Exception as error:  # the library raises exception groups, also for its own bugs
         for own in _own(error):
             raise own from None
         raise McpError(f"The connection to the server failed: {_reason(error)}.") from error
@@ -79,14 +82,14 @@ class LibraryConnection:
         self._state = state
 
     async def changed(self) -> None:
-        """Return when the server says that its tools have changed."""
+        """Wait until the server reports that its tools have changed."""
         await self._state.changed()
 
     async def list_tools(self) -> tuple[RemoteTool, ...]:
-        """Return the tools that the server has now, `MOST_TOOLS` at most.
+        """Return the server's current tools, at most `MOST_TOOLS`.
 
         Raises:
-            McpError: The server refused, or sent what is not a list of tools.
+            McpError: The server refused, or its answer is not a list of tools.
         """
         found: list[RemoteTool] = []
         cursor: str | None = None
@@ -99,10 +102,10 @@ class LibraryConnection:
         return tuple(found[:MOST_TOOLS])
 
     async def call(self, tool: str, arguments: Mapping[str, object], show: Progress) -> CallOutcome:
-        """Call a tool. Cancelled, the server is told so.
+        """Call a tool. On cancellation, sends `notifications/cancelled` to the server.
 
         Raises:
-            McpError: The server refused, or sent what is not a result.
+            McpError: The server refused, or its answer is not a result.
         """
 
         async def report_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -110,7 +113,7 @@ class LibraryConnection:
             of = f"{progress:g}/{total:g}" if total else f"{progress:g}"
             show(f"{self._hide(message)} ({of})" if message else of)
 
-        # Not `call_tool`: it checks results against the server's own schema, whose patterns may take long.
+        # Not `call_tool`: it validates results against the server's own schema, whose patterns may be slow.
         params = wire.CallToolRequestParams(name=tool, arguments=dict(arguments))
         request = self._client.session.send_request(
             wire.CallToolRequest(params=params), wire.CallToolResult, progress_callback=report_progress
@@ -123,10 +126,10 @@ class LibraryConnection:
         return CallOutcome(tuple(hidden), failed=result.is_error)
 
     async def _asked(self, request: Any) -> Any:
-        """Return the answer to a request of the library's.
+        """Return the answer to a request of the library.
 
         Raises:
-            McpError: The server refused or has ended, or its answer has another form.
+            McpError: The server refused or exited, or its answer is malformed.
         """
         try:
             return await request
@@ -141,7 +144,7 @@ class LibraryConnection:
 
 
 class _State:
-    """What a connection has come to: why it has `ended`, and whether the server's tools have changed."""
+    """The state of a connection: the error with which it `ended`, and an event for changed tools."""
 
     def __init__(self) -> None:
         self.ended: McpError | None = None
@@ -159,7 +162,7 @@ class _State:
 
 @asynccontextmanager
 async def _ready(streams: "tuple[Any, Any]") -> AsyncIterator["tuple[Any, Any]"]:
-    """Yield streams that are open already, in the form that the library wants."""
+    """Yield open streams as the context manager that the library expects."""
     await trio.lowlevel.checkpoint()
     yield streams
 
@@ -174,9 +177,10 @@ def _streams(
 async def _of_process(
     settings: ServerSettings, home: Path, state: _State
 ) -> AsyncIterator["tuple[Any, Any]"]:
-    """Start the server and yield the streams of its messages. When it ends, the block is cancelled."""
+    """Start the server and yield the streams of its messages. If the server exits, the block is cancelled."""
     async with AsyncExitStack() as stack:
         process = await stack.enter_async_context(running(settings, home))
+        # No buffer for incoming messages: a server that sends too fast is slowed down by its own pipe.
         from_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, to_server = anyio.create_memory_object_stream[SessionMessage](_WAITING)
         for stream in (from_server, read, write, to_server):
@@ -190,7 +194,7 @@ async def _of_process(
                     state.ended = error
                 except (trio.BrokenResourceError, anyio.BrokenResourceError):
                     pass
-                await trio.sleep(0.05)  # what it complained of may still be on its way
+                await trio.sleep(0.05)  # the reason on its standard error may not have been read yet
                 state.ended = state.ended or McpError(
                     _complained("The server has ended", process, settings.redact)
                 )
@@ -202,7 +206,7 @@ async def _of_process(
                         said = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                         await process.send(said.encode() + b"\n")
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
-                    return  # its output ends too, or its process is ended when a call takes too long
+                    return  # the process has closed its input: `listen` reports its end, or calls time out
 
             nursery.start_soon(listen)
             nursery.start_soon(speak)
@@ -213,10 +217,10 @@ async def _of_process(
 
 
 async def _listen(process: ServerProcess, from_server: Any, most_bytes: int) -> None:
-    """Hand on the messages of a process until its output ends.
+    """Forward the messages of a process until its output ends.
 
     Raises:
-        McpError: It writes too much at once, or too many lines that are no messages.
+        McpError: A line is too long, or too many lines in a row are not messages.
     """
     rubbish = 0
 
@@ -267,15 +271,16 @@ async def _of_url(settings: ServerSettings) -> AsyncIterator["tuple[Any, Any]"]:
 
 
 class _BoundedClient(httpx2.AsyncClient):
-    """A client that refuses compressed answers, and ends one that is longer than `most_bytes`.
+    """An HTTP client that rejects compressed responses and responses longer than `most_bytes`.
 
-    Streams of events have no length; the library bounds each event.
+    A compressed response could exceed the limit after decompression. Event streams have no length limit; the
+    library limits each event.
     """
 
     most_bytes = 0
 
     async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
-        """Send a request; see the library."""
+        """Send a request, with the limits of this class applied to the response."""
         response = await super().send(request, **more)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
@@ -304,7 +309,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 class ServerRefused(McpError):
-    """The server answered with an error; `words` are its own."""
+    """The server answered with an error. `words` is the server's untrusted text."""
 
     def __init__(self, words: str) -> None:
         super().__init__("The server refused.")
@@ -324,7 +329,7 @@ def _tool(tool: wire.Tool, hide: Callable[[str], str]) -> RemoteTool:
 
 
 def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a schema of arguments; one that no model takes, or a long one, becomes that of any object."""
+    """Return a schema of arguments; replace a long one, or one that models refuse, by a general one."""
     fits = schema.get("type") == "object" and len(json.dumps(schema)) <= MOST_SCHEMA_CHARS
     return schema if fits else {"type": "object", "properties": {}}
 
@@ -346,7 +351,7 @@ def _part(content: wire.ContentBlock) -> ResultPart:
 
 
 def _file(data: str, media_type: str, name: str) -> ResultPart:
-    """Return a file; its name is the end of its address, with the ending of its type if it has none."""
+    """Return a file. Its name is the last part of `name`, with the extension of its type if it has none."""
     try:
         body = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
@@ -361,7 +366,7 @@ def _file(data: str, media_type: str, name: str) -> ResultPart:
 
 
 def _own(error: BaseException) -> Iterator[McpError]:
-    """Yield Rumi's own errors in an exception or a group."""
+    """Yield Rumi's own errors in an exception or an exception group."""
     if isinstance(error, McpError):
         yield error
     elif isinstance(error, BaseExceptionGroup):

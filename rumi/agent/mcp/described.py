@@ -1,4 +1,4 @@
-"""What a server says about a tool: as models read it, and what has changed since the user accepted it."""
+"""Tool descriptions of servers: sanitized for models, and compared with the accepted descriptions."""
 
 import json
 import re
@@ -15,10 +15,10 @@ MOST_DEPTH: Final = 40
 
 
 def harmless_schema(schema: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a schema whose every text, at any depth, is harmless like a tool's description.
+    """Return a schema with all texts sanitized, at any depth.
 
-    A name that is not harmless, which the server would not know in another form, is left out, and so is what
-    is nested deeper than `MOST_DEPTH`.
+    Names that are not harmless are left out, because the server would not know them in another form. So are
+    values nested deeper than `MOST_DEPTH`.
     """
     return {name: _harmless(value, 1) for name, value in schema.items() if harmless(name) == name}
 
@@ -27,8 +27,8 @@ def _harmless(value: object, depth: int) -> object:
     if isinstance(value, str):
         return harmless(value)
     if isinstance(value, Mapping) and depth < MOST_DEPTH:
-        kept = {name: item for name, item in value.items() if harmless(str(name)) == str(name)}
-        return {name: _harmless(item, depth + 1) for name, item in kept.items()}
+        harmless_items = {name: item for name, item in value.items() if harmless(str(name)) == str(name)}
+        return {name: _harmless(item, depth + 1) for name, item in harmless_items.items()}
     if isinstance(value, list | tuple) and depth < MOST_DEPTH:
         return [_harmless(item, depth + 1) for item in value]
     return {} if isinstance(value, Mapping | list | tuple) else value
@@ -36,7 +36,7 @@ def _harmless(value: object, depth: int) -> object:
 
 @dataclass(frozen=True, slots=True)
 class DescriptionChange:
-    """One thing that a server says about a tool: its path, and what it was and is as JSON, or None."""
+    """A changed value in a tool's description: its path, and its old and new value as JSON, or None."""
 
     path: str
     before: str | None
@@ -44,7 +44,7 @@ class DescriptionChange:
 
 
 def said_of(tool: RemoteTool) -> dict[str, object]:
-    """Return all that is pinned of a tool, in JSON types."""
+    """Return the pinned parts of a tool's description, in JSON types."""
     return {
         "description": tool.description,
         "read_only": tool.read_only,
@@ -57,7 +57,7 @@ def said_of(tool: RemoteTool) -> dict[str, object]:
 def changes_of(
     before: Mapping[str, object] | None, now: Mapping[str, object] | None
 ) -> tuple[DescriptionChange, ...]:
-    """Return each difference between what was accepted of a tool and what is said of it now, by its path."""
+    """Return the differences between a tool's accepted and its current description."""
     old, new = _by_path(before), _by_path(now)
     paths = [*new, *(path for path in old if path not in new)]
     return tuple(
@@ -75,15 +75,15 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 
 
 def values_of(arguments: Mapping[str, object], schema: Mapping[str, object]) -> tuple[Value, ...]:
-    """Return each value at any depth with its path: destinations first, otherwise as the schema orders them.
+    """Return each value, at any depth, with its path: destinations first, otherwise in the schema's order.
 
-    Only what is no destination counts as content, which a question may shorten.
+    Values that are not destinations are content, which a question may shorten.
     """
     return tuple(sorted(_values(arguments, schema), key=lambda value: value.content))
 
 
 def _values(arguments: Mapping[str, object], schema: Mapping[str, object]) -> Iterator[Value]:
-    """Yield each value. Nothing recurses, because the model chooses how deep its arguments are."""
+    """Yield each value. Not recursive, because the model decides how deeply the arguments are nested."""
     left = _members("", arguments, schema)
     while left:
         path, name, value, schema_part = left.pop()
@@ -101,7 +101,10 @@ def _values(arguments: Mapping[str, object], schema: Mapping[str, object]) -> It
 def _members(
     path: str, values: Mapping[str, object], schema: Mapping[str, object]
 ) -> list[tuple[str, str, object, Mapping[str, object]]]:
-    """Return what is in an object, the last one first: path, name, value, and its part of the schema."""
+    """Return the members of an object in reverse order: path, name, value, and part of the schema.
+
+    The order is reversed, because the caller takes the members from the end of its stack.
+    """
     properties = _as_schema(schema.get("properties"))
     order = {name: number for number, name in enumerate(properties)}
     names = sorted(values, key=lambda name: order.get(name, len(order)), reverse=True)

@@ -1,4 +1,4 @@
-"""`find_tools`: where the schemas of all tools would fill the prompt, they are looked for instead."""
+"""The `find_tools` tool: a search for tools, used if the schemas of all tools would fill the prompt."""
 
 import math
 import re
@@ -7,26 +7,27 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import trio
+from typing_extensions import override
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.models.fitting import request_tokens
 from rumi.models.model import Message, ModelRequest, ToolSpec
 
 SHARE: Final = 0.1
-"""How much of a model's context the schemas of servers' tools may take; above it they are found."""
+"""Share of a model's context above which the schemas of MCP tools are not sent but searched for."""
 
 FOUND: Final = 6
 MOST_BROUGHT: Final = 18
-"""How many tools a turn may have found; the oldest ones go first."""
+"""Maximum number of found tools in a turn; the oldest ones are removed first."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _DESCRIBED_CHARS: Final = 160
 
 
 class FindTools(Tool):
-    """Finds tools among many by words. What it finds can be called in the same turn (`brought`).
+    """The `find_tools` tool: finds tools by words, and adds them to the turn (`brought`).
 
-    Tools that the session has called before are there from the beginning.
+    Tools that the session has called before are available from the beginning.
     """
 
     concurrent = False
@@ -50,8 +51,8 @@ class FindTools(Tool):
         )
 
     @property
+    @override
     def spec(self) -> ToolSpec:
-        """The tool as the model sees it."""
         return self._spec
 
     @property
@@ -60,11 +61,11 @@ class FindTools(Tool):
         return tuple(self._brought.values())
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: it only looks."""
+        """Return None: a search has no effect outside of the turn."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the tools that fit best."""
+        """Return the best matches, and make them available for the rest of the turn."""
         await trio.lowlevel.checkpoint()
         query = arguments.get("query")
         if not isinstance(query, str) or not query.strip():
@@ -72,6 +73,7 @@ class FindTools(Tool):
         names = self._index.best(query, FOUND)
         if not names:
             return ToolResult(True, "no tool fits these words; try others")
+        # Found again counts as new: the tool moves to the end, so that it is removed last.
         for name in names:
             self._brought.pop(name, None)
             self._brought[name] = self._tools[name]
@@ -82,7 +84,7 @@ class FindTools(Tool):
 
 
 class _ToolIndex:
-    """Ranks short texts by the words that they share with a query; rare words weigh more (BM25)."""
+    """An index that ranks short texts by the words shared with a query; rare words weigh more (BM25)."""
 
     def __init__(self, texts: Mapping[str, Counter[str]]) -> None:
         self._texts = texts
@@ -90,7 +92,7 @@ class _ToolIndex:
         self._spread = Counter(word for text in texts.values() for word in text)
 
     def best(self, query: str, most: int) -> list[str]:
-        """Return the names of the texts that fit best, the best one first."""
+        """Return the names of the best matching texts, at most `most`, the best one first."""
         scores = {name: self._score(text, _stems(query)) for name, text in self._texts.items()}
         ranked = sorted((name for name, score in scores.items() if score > 0), key=lambda n: -scores[n])
         return ranked[:most]
@@ -108,19 +110,19 @@ class _ToolIndex:
 
 
 def are_too_many(specs: Collection[ToolSpec], context_tokens: int) -> bool:
-    """Return True if these tools would take more than `SHARE` of a model's context."""
+    """Return True if the tools would take more than `SHARE` of the model's context."""
     return request_tokens(ModelRequest((), tuple(specs))) > context_tokens * SHARE
 
 
 def called_in(messages: Collection[Message]) -> tuple[str, ...]:
-    """Return the names of the tools that these messages call, in their order."""
+    """Return the names of the tools called in these messages, in order."""
     return tuple(call.name for message in messages for call in message.tool_calls)
 
 
 def _words(spec: ToolSpec) -> Counter[str]:
     known = spec.parameters.get("properties")
     names = " ".join(map(str, known)) if isinstance(known, Mapping) else ""
-    # The name says most in the fewest words.
+    # The name counts twice, because it is the most precise description.
     return _stems(f"{spec.name} {spec.name} {spec.description} {names}")
 
 

@@ -1,4 +1,4 @@
-"""The types of servers that bring tools by the Model Context Protocol."""
+"""The types of MCP servers, their tools and results, and the messages of the server actor."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,19 +14,20 @@ Progress: TypeAlias = Callable[[str], None]
 
 
 class McpError(RumiError):
-    """A server that brings tools cannot be used, or a call failed. The server's own words are not in it."""
+    """An MCP server cannot be used, or a call failed. The message contains none of the server's own text."""
 
     code = "mcp"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """One server of the configuration, with its secrets in place; `fault` says what is missing.
+    """The configuration of one server, with resolved secrets. `fault` is the error if one is missing.
 
-    `command` starts a process, `url` names a server of streamable HTTP; one of them is empty. Without
-    `open_world` its tools reach nothing but its own data, whatever they say. Times are in seconds.
-    `max_bytes` bounds one message from the server, `max_folder_bytes` what its own folder takes on the disk.
-    `redact` hides secrets in what it sends: it was given some, and may repeat them.
+    `command` starts a process, `url` is the address of a streamable HTTP server; one of them is empty.
+    Without `open_world`, the server's tools are taken to access only the server's own data, whatever the
+    tools claim. Times are in seconds. `max_bytes` is the maximum size of a message from the server,
+    `max_folder_bytes` the maximum disk usage of its own folder. `redact` hides secrets in its output: the
+    server received some, and may repeat them.
     """
 
     name: str
@@ -51,9 +52,9 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTool:
-    """A tool as its server describes it. The three hints are the server's own claims.
+    """A tool as described by its server. The three hints are the server's own claims.
 
-    What a server does not say has the value that the specification of the protocol gives it.
+    Omitted hints have the default values of the protocol's specification.
     """
 
     name: str
@@ -65,13 +66,13 @@ class RemoteTool:
 
     @property
     def destroys(self) -> bool:
-        """Return True unless the server denies it."""
+        """True unless the server claims that the tool is not destructive."""
         return self.destructive is not False
 
 
 @dataclass(frozen=True, slots=True)
 class ResultPart:
-    """A part of a result: text, or the bytes of a file with its media type; `name` is what it is called."""
+    """A part of a result: text, or the bytes of a file with its media type and file `name`."""
 
     text: str = ""
     data: bytes = field(default=b"", repr=False)
@@ -81,7 +82,7 @@ class ResultPart:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """The result of a call. `failed`: the server reports that its tool failed."""
+    """The result of a call. `failed`: the server reported that its tool failed."""
 
     parts: tuple[ResultPart, ...]
     failed: bool = False
@@ -89,10 +90,10 @@ class CallOutcome:
 
 @dataclass(frozen=True, slots=True)
 class CallTool(Request[CallOutcome]):
-    """Call a tool of the server. Cancelled, the server is told so.
+    """Request to call a tool of the server. On cancellation, sends `notifications/cancelled` to the server.
 
     Raises:
-        McpError: The server refused, did not answer in time, or sent what is not a result.
+        McpError: The server refused, did not answer in time, or its answer is not a result.
     """
 
     tool: str
@@ -107,13 +108,13 @@ class Connection(Protocol):
     """An open connection to a server."""
 
     async def list_tools(self) -> tuple[RemoteTool, ...]:
-        """Return the tools that the server has now."""
+        """Return the server's current tools."""
         ...
 
     async def call(self, tool: str, arguments: Mapping[str, object], show: Progress) -> CallOutcome:
-        """Call a tool, without a time limit. Cancelled, the server is told so."""
+        """Call a tool, without a time limit. On cancellation, notifies the server."""
         ...
 
     async def changed(self) -> None:
-        """Return when the server says that its tools have changed."""
+        """Wait until the server reports that its tools have changed."""
         ...

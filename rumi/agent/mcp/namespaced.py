@@ -1,9 +1,9 @@
-"""Runs a program in a process namespace that ends with Rumi, whatever the program does.
+"""A launcher that runs a program in a PID namespace that ends with Rumi, whatever the program does.
 
-A program, not a module of Rumi: `python -I -S namespaced.py PARENT PROGRAM…`. bubblewrap's own first process
-has the uid of the server in it, which could keep it from ending, and a bubblewrap that is killed at its start
-leaves a process. The first process of this namespace is outside of bubblewrap's: with its end, the kernel
-ends all others.
+This file is a program, not a module: `python -I -S namespaced.py PARENT PROGRAM…`. bubblewrap's own first
+process has the server's uid, so the server could keep it from ending, and a bubblewrap that is killed during
+its start leaves a process behind. The first process of this namespace is outside of bubblewrap's namespace;
+when it ends, the kernel kills all others.
 """
 
 import ctypes
@@ -20,13 +20,13 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(result: int) -> None:
-    """Raise the errno of a failed call into libc as an OSError."""
+    """Raise an OSError with the current errno if a libc call has failed."""
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def enter_namespaces() -> None:
-    """Make a mount namespace, and a process namespace for the children."""
+    """Enter a new mount namespace, and create a PID namespace for the children."""
     uid, gid = os.geteuid(), os.getegid()
     call(libc.unshare(CLONE_NEWNS | CLONE_NEWPID | (CLONE_NEWUSER if uid else 0)))
     for name, text in {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}.items():
@@ -36,7 +36,7 @@ def enter_namespaces() -> None:
 
 
 def be_first(words: list[str]) -> int:
-    """Run the program as the first process of the namespace; return its exit code."""
+    """Run the program as a child of this process, the namespace's first one; return its exit code."""
     call(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     call(libc.mount(b"none", b"/", b"", ctypes.c_ulong(MS_REC | MS_PRIVATE), b""))
     call(libc.mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(MS_NOSUID | MS_NODEV | MS_NOEXEC), b""))
@@ -44,6 +44,7 @@ def be_first(words: list[str]) -> int:
     if program == 0:
         os.execv(words[0], words)
     forget_streams()
+    # As the namespace's first process, this one also inherits orphans and must reap them.
     while True:
         pid, status = os.wait()
         if pid == program:
@@ -51,24 +52,24 @@ def be_first(words: list[str]) -> int:
 
 
 def forget_streams() -> None:
-    """Close the server's streams here, so that they end with the server."""
+    """Replace this process's standard streams, so that the pipes close when the server exits."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)
 
 
 def exit_code(status: int) -> int:
-    """Return the exit code of a status, as a shell does."""
+    """Return the exit code of a wait status, as a shell reports it."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
 
 def main() -> int:
-    """Run the program until it ends, or until the parent does."""
+    """Run the program until it exits or the parent process ends; return its exit code."""
     parent, *words = sys.argv[1:]
     asker = os.pidfd_open(int(parent))
     if os.getppid() != int(parent):
-        return 1  # it has ended, and another process may have its number
+        return 1  # the parent has ended before pidfd_open, and another process may have its pid now
     enter_namespaces()
     first = os.fork()
     if first == 0:
@@ -83,7 +84,7 @@ def main() -> int:
     for handle in (asker, os.pidfd_open(first)):
         poll.register(handle, select.POLLIN)
     poll.poll()
-    os.kill(first, signal.SIGKILL)  # it is our child, so this pid is still its own
+    os.kill(first, signal.SIGKILL)  # an unreaped child of this process, so the pid cannot be reused yet
     return exit_code(os.waitpid(first, 0)[1])
 
 

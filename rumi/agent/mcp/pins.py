@@ -1,4 +1,4 @@
-"""The descriptions of tools that the user has accepted: `mcp-tools.json`."""
+"""Accepted tool descriptions of servers, stored in `mcp-tools.json`."""
 
 import hashlib
 import json
@@ -18,10 +18,10 @@ MOST_SAID_CHARS: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class ServerPin:
-    """What was accepted of a server: SHA-256 of its address, and of each tool's description by its name.
+    """The accepted state of a server: SHA-256 of its command or URL, and of each tool's description by name.
 
-    `said` is what the server said about each tool then. It only shows what has changed; it is empty for tools
-    that an earlier version accepted, and for a server that says very much.
+    `said` are the accepted descriptions themselves. They only serve to show changes; they are empty for tools
+    that an earlier version accepted, and for a server with very long descriptions.
     """
 
     address: str = ""
@@ -29,26 +29,26 @@ class ServerPin:
     said: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def takes(self, tool: RemoteTool) -> bool:
-        """Return True if this very description was accepted."""
+        """Return True if exactly this description was accepted."""
         return self.tools.get(tool.name) == digest_of(tool)
 
 
 class AcceptedTools:
-    """The file with the pins, by the names of servers, read at each use.
+    """The file with the pins by server name, read at each use.
 
-    All methods block. They raise McpError if the file cannot be read or written.
+    All methods block. They raise `McpError` if the file cannot be read or written.
     """
 
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
 
     def of(self, settings: ServerSettings) -> ServerPin | None:
-        """Return what was accepted of a server; None if nothing was, or its command or address is new."""
+        """Return the pin of a server; None if there is none, or its command or URL has changed."""
         pin = self._pins().get(settings.name)
         return pin if pin is not None and pin.address == _address(settings) else None
 
     def accept(self, settings: ServerSettings, tools: Collection[RemoteTool]) -> ServerPin:
-        """Accept these descriptions, and no others, from this server."""
+        """Accept exactly these descriptions of a server's tools; return the new pin."""
         said: dict[str, Mapping[str, object]] = {tool.name: said_of(tool) for tool in tools}
         if len(json.dumps(said, default=dict)) > MOST_SAID_CHARS:
             said = {}
@@ -57,11 +57,12 @@ class AcceptedTools:
         return pin
 
     def forget(self, name: str) -> None:
-        """Forget what was accepted of a server."""
+        """Remove the pin of a server."""
         self._change({name: None})
 
     def _change(self, changes: Mapping[str, ServerPin | None]) -> None:
         try:
+            # Read and written under one lock: `rumi mcp test` may change the file at the same time.
             with folder_lock(self._path.parent):
                 pins = {**self._pins(), **changes}
                 servers = {
@@ -89,20 +90,21 @@ class AcceptedTools:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            # Not as if nothing had been accepted: then the next connection would accept everything.
+            # An unreadable file must not count as empty: then the next connection would accept everything.
             raise McpError(f"{self._path} cannot be read.", "Restore it, or delete it.") from None
 
 
 def _said(found: object) -> dict[str, Mapping[str, object]]:
-    """Return what the file says of tools; nothing of what is not as it is written here."""
+    """Return the stored descriptions by tool; skip values that do not have the expected form."""
     said = found if isinstance(found, dict) else {}
     return {str(name): tool for name, tool in said.items() if isinstance(tool, dict)}
 
 
 def digest_of(tool: RemoteTool) -> str:
-    """Return the SHA-256 of all that a server says about a tool, in hexadecimal digits."""
-    # A server that said nothing of destruction had the same digest as one that denied it, when that made no
-    # difference. What was accepted then stays accepted, except for the denial, which spares questions now.
+    """Return the SHA-256 of a tool's whole description, in hexadecimal digits."""
+    # Earlier versions gave "no hint" and "not destructive" the same digest, because the hint had no effect.
+    # Tools accepted then stay accepted, except those with the hint "not destructive": it saves questions now,
+    # so the user must accept it.
     denies = tool.destructive is False and not tool.read_only
     destructive = "denied" if denies else tool.destructive is True
     said = [tool.name, tool.description, tool.parameters, tool.read_only, tool.open_world, destructive]

@@ -1,4 +1,4 @@
-"""The process of a server: Rumi starts it, owns its pipes, and ends it with everything that it started."""
+"""The process of a server: Rumi starts it, owns its pipes, and kills it together with its descendants."""
 
 import contextlib
 import os
@@ -23,16 +23,16 @@ from rumi.sandbox.confined.parent import kill_family
 from rumi.sandbox.engine import SandboxError
 
 EOF_S: Final = 1.0
-"""How long a server may take to end by itself when its input is closed."""
+"""Maximum time for a server to exit after its input was closed, in seconds."""
 
 KILL_S: Final = 5.0
 MOST_RUBBISH: Final = 100
-"""How many lines in a row may be something else than messages."""
+"""Number of consecutive lines that are not messages after which a server is ended."""
 
 _CHUNK: Final = 1 << 16
 _COMPLAINT_CHARS: Final = 4096
 _INHERITED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
-"""What a server gets of Rumi's own environment; in a sandbox its HOME is another one."""
+"""Variables that a server inherits from Rumi's environment; in a sandbox, HOME is replaced."""
 
 _END_WITH_PARENT: Final = (
     "import ctypes,os,sys\n"
@@ -40,11 +40,11 @@ _END_WITH_PARENT: Final = (
     "os.getppid()==int(sys.argv[1]) or os._exit(1)\n"
     "os.execvp(sys.argv[2],sys.argv[2:])"
 )
-"""Without a sandbox the kernel ends the server's first process when Rumi is killed."""
+"""A program that starts a server without a sandbox so that the kernel kills it when Rumi is killed."""
 
 
 class ServerProcess:
-    """A running server. `complaint` is the end of what it wrote to its standard error."""
+    """A running server process. `complaint` is the end of its standard error output."""
 
     def __init__(self, popen: "subprocess.Popen[bytes]", family: bool) -> None:
         assert popen.stdin is not None
@@ -54,6 +54,7 @@ class ServerProcess:
         self._popen = popen
         self._family = family
         self._pidfd = os.pidfd_open(popen.pid)
+        # Duplicates, because both trio and Popen close the descriptors that they own.
         self._stdin = trio.lowlevel.FdStream(os.dup(popen.stdin.fileno()))
         self._stdout = trio.lowlevel.FdStream(os.dup(popen.stdout.fileno()))
         self._stderr = trio.lowlevel.FdStream(os.dup(popen.stderr.fileno()))
@@ -62,41 +63,46 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """The id of its first process."""
+        """The pid of the server's first process."""
         return self._popen.pid
 
     async def send(self, line: bytes) -> None:
-        """Write to its input. Cancelled, the input is unusable. Raises trio.BrokenResourceError."""
+        """Write a line to the server's input. After a cancellation, the input is unusable.
+
+        Raises:
+            trio.BrokenResourceError: The server has closed its input.
+        """
         await self._stdin.send_all(line)
 
     async def read_lines(self, most_bytes: int, take: Callable[[bytes], Awaitable[None]]) -> None:
-        """Give each line of its output to `take`, without its end; return when the output ends.
+        """Pass each line of the server's output, without newline, to `take`; return when the output ends.
 
         Raises:
-            McpError: A line is longer than `most_bytes`. Never more than about that is in memory.
+            McpError: A line is longer than `most_bytes`. About that much is buffered at most.
         """
-        kept = bytearray()
+        partial_line = bytearray()
         while chunk := await self._stdout.receive_some(_CHUNK):
             *whole, rest = bytes(chunk).split(b"\n")
             for line in whole:
-                await take(bytes(kept) + line)
-                kept.clear()
-            kept += rest
-            if len(kept) > most_bytes:
+                await take(bytes(partial_line) + line)
+                partial_line.clear()
+            partial_line += rest
+            if len(partial_line) > most_bytes:
                 raise McpError(f"The server sent more than {most_bytes} bytes at once, so it was ended.")
 
     async def read_complaints(self) -> None:
-        """Read its standard error to the end, and keep the last words."""
+        """Read the server's standard error until it ends; store the end of it in `complaint`."""
         with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
             while chunk := await self._stderr.receive_some(_CHUNK):
                 said = self.complaint + bytes(chunk).decode("utf-8", "replace")
                 self.complaint = said[-_COMPLAINT_CHARS:]
 
     async def end(self) -> None:
-        """Close its input, wait `EOF_S` for its end, then kill all of it.
+        """Close the server's input, wait up to `EOF_S` for its exit, then kill all its processes.
 
-        Shielded, and bounded by `EOF_S` and twice `KILL_S`. Afterwards no process of it is left.
+        Shielded from cancellation; takes at most `EOF_S` plus twice `KILL_S`. Leaves no process behind.
         """
+        # The children are opened first: once their parent is gone, they can no longer be found through it.
         with trio.CancelScope(shield=True), self._children() as children:
             try:
                 await self._stdin.aclose()
@@ -107,7 +113,7 @@ class ServerProcess:
                         await kill_family(self._popen.pid, self._reap)
                     else:
                         await self._kill_namespace(children)
-                with contextlib.suppress(ProcessLookupError):  # of a family it has been waited for already
+                with contextlib.suppress(ProcessLookupError):  # `kill_family` has reaped the process already
                     signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
                     with trio.move_on_after(KILL_S):
                         await self._reap()
@@ -118,7 +124,7 @@ class ServerProcess:
 
     @contextlib.contextmanager
     def _children(self) -> Iterator[list[int]]:
-        """Yield descriptors of the children of its first process: in a sandbox, that of its namespace."""
+        """Yield pidfds of the first process's children: in a sandbox, the namespace's first process."""
         with contextlib.ExitStack() as stack:
             found = []
             for pid in (pid for pid, (_, parent, _) in processes().items() if parent == self._popen.pid):
@@ -127,18 +133,20 @@ class ServerProcess:
             yield found
 
     async def _kill_namespace(self, children: list[int]) -> None:
-        """Kill its process namespace, and wait for the first process in it.
+        """Kill the PID namespace, and wait for the first process in it.
 
-        The kernel ends that one when no other process of the namespace is left; bubblewrap ends sooner.
+        That process only exits when the kernel has ended all others of the namespace; bubblewrap exits
+        earlier.
         """
-        while not select.select([self._pidfd], [], [], 0)[0]:  # while it is still being made
+        # Repeated, because a namespace that is still being set up may get new processes meanwhile.
+        while not select.select([self._pidfd], [], [], 0)[0]:
             kill_descendants(self._popen.pid)
             await trio.sleep(PAUSE_S)
         for child in children:
             await trio.lowlevel.wait_readable(child)
 
     async def _ended(self) -> None:
-        """Wait for the end of its first process, which keeps its number until it is reaped."""
+        """Wait until the first process exits. Its pid stays valid until it is reaped."""
         await trio.lowlevel.wait_readable(self._pidfd)
 
     async def _reap(self) -> None:
@@ -148,10 +156,10 @@ class ServerProcess:
 
 @asynccontextmanager
 async def running(settings: ServerSettings, home: Path) -> AsyncIterator[ServerProcess]:
-    """Start a server's process; end it with the block, also when cancelled. `home` is its own folder.
+    """Start a server's process; end it with the block, also if cancelled. `home` is the server's own folder.
 
     Raises:
-        McpError: It cannot be started.
+        McpError: The process cannot be started.
     """
     process = _start(settings, home)
     try:
@@ -162,6 +170,7 @@ async def running(settings: ServerSettings, home: Path) -> AsyncIterator[ServerP
             finally:
                 await process.end()
                 nursery.cancel_scope.cancel()
+    # The nursery wraps even a single error in a group, but callers expect the McpError itself.
     except BaseExceptionGroup as group:
         if len(group.exceptions) == 1:
             raise group.exceptions[0] from None
@@ -169,7 +178,9 @@ async def running(settings: ServerSettings, home: Path) -> AsyncIterator[ServerP
 
 
 def _start(settings: ServerSettings, home: Path) -> ServerProcess:
-    """Start it. Blocks for some milliseconds in this thread, to which its end is bound."""
+    """Start a server's process. Blocks for some milliseconds."""
+    # The kernel's parent-death signal follows the thread that starts a process. Started from a worker thread,
+    # the server would be killed when that thread ends.
     if threading.current_thread() is not threading.main_thread():
         raise McpError("A server must be started from the main thread.")
     try:
@@ -197,7 +208,7 @@ _Prepared = tuple[list[str], dict[str, str], tuple[int, ...]]
 
 @contextlib.contextmanager
 def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
-    """Yield the command line, the environment and the inherited descriptors."""
+    """Yield the command line, the environment and the file descriptors to inherit."""
     environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ} | dict(
         settings.env
     )

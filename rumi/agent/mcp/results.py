@@ -1,4 +1,4 @@
-"""What a model reads of a server's result, and the pictures and files in it as files of the workspace."""
+"""Conversion of a server's results to tool results; pictures and files are stored in the workspace."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
@@ -18,15 +18,18 @@ MOST_PICTURES: Final = 4
 MOST_FILES: Final = 8
 
 Look: TypeAlias = Callable[[bytes], Awaitable[Seen]]
-"""Scales a picture and keeps it in the chat's workspace. Raises RumiError."""
+"""Scales a picture and stores it in the chat's workspace. Raises `RumiError`."""
 
 
 SaveFile: TypeAlias = Callable[[bytes, str], Awaitable[str]]
-"""Keeps a file in the chat's workspace under a name like this one; returns its path. Raises RumiError."""
+"""Stores a file in the chat's workspace under a name like the given one; returns its path.
+
+Raises `RumiError`.
+"""
 
 
 async def nowhere(body: bytes, name: str) -> str:
-    """Refuse a file where no workspace is."""
+    """Refuse a file, because there is no workspace."""
     await trio.lowlevel.checkpoint()
     raise RumiError("There is no place for files here.")
 
@@ -34,11 +37,11 @@ async def nowhere(body: bytes, name: str) -> str:
 async def result_of(
     source: str, outcome: CallOutcome, look: Look, save_file: SaveFile = nowhere, *, trusted: bool
 ) -> ToolResult:
-    """Return a result as the model reads it: words of others, unless the server is trusted.
+    """Return a server's result as a tool result, tainted unless the server is trusted.
 
-    Addresses in it do not count as given: a tool may put one together from the call's arguments.
+    URLs in the result do not become known URLs: a tool may build one from the call's arguments.
 
-    Cancelled, a picture or a file may be in the workspace already.
+    On cancellation, pictures or files may already be stored in the workspace.
     """
     files = _Files(look, save_file)
     texts = [await files.take(part) if part.data else part.text for part in outcome.parts]
@@ -68,14 +71,14 @@ class _Files:
         self._save_file = save_file
 
     async def take(self, part: ResultPart) -> str:
-        """Have a picture or a file kept; return what the model reads of it."""
+        """Store a picture or a file; return its description for the model."""
         if len(self.shows) >= MOST_FILES:
             return f"(one more file: {part.media_type}, not kept)"
         try:
             if part.media_type.startswith("image/") and len(self.pictures) < MOST_PICTURES:
                 return await self._picture(part)
         except RumiError:
-            pass  # no picture that can be shown, but still a file
+            pass  # not a picture that can be shown: store it as a file
         try:
             path = await self._save_file(part.data, part.name)
         except RumiError as error:

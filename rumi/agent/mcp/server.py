@@ -1,4 +1,7 @@
-"""The actor that keeps the connection to one server. A connection that ends is a crash: it is made again."""
+"""The actor that maintains the connection to one server.
+
+A lost connection crashes the actor, so that its supervisor restarts it with a new connection.
+"""
 
 import math
 import time
@@ -28,14 +31,15 @@ from rumi.platform.threads import Offload
 from rumi.sandbox.workspace import measure
 
 LIST_S: Final = 10.0
-"""How long a server may take to list its tools again."""
+"""Maximum time for a running server to list its changed tools, in seconds."""
 
 
 class KnownServer:
-    """What is known of one server; it outlives the actor's incarnations.
+    """The state of one server that survives restarts of its actor.
 
-    `tools` are those of the last connection. `pin` is what is accepted, `earlier` what was accepted before
-    this connection. `settled` is set when a start has come out, in either way.
+    `tools` are the tools of the last connection. `pin` is the accepted state, `earlier` the state that was
+    accepted before this connection. `why` is the last error. `settled` is set once a start has succeeded or
+    failed.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -53,7 +57,7 @@ OnStateChange = Callable[[KnownServer], None]
 
 
 class McpServer(Actor[McpMessage]):
-    """One server. Calls run at once, `concurrency` at most; one more waits for the start of the server."""
+    """One server. At most `concurrency` calls run at the same time; calls wait while the server starts."""
 
     concurrency: ClassVar[int] = 16
 
@@ -65,7 +69,7 @@ class McpServer(Actor[McpMessage]):
         offload: Offload,
         on_state_change: OnStateChange,
     ) -> None:
-        """`home` is the server's own folder. `told` is called when its state changes."""
+        """`home` is the server's own folder. `on_state_change` is called when the server's state changes."""
         self._directory = directory
         self._settings = directory.settings
         self._home = home
@@ -76,24 +80,25 @@ class McpServer(Actor[McpMessage]):
         self._ready = trio.Event()
 
     async def started(self) -> None:
-        """Begin to connect. The actor answers meanwhile."""
+        """Start to connect, in the background: the actor accepts calls meanwhile."""
         await trio.lowlevel.checkpoint()
         self._set("starting")
         self.start_soon(self._live)
 
     async def stopped(self, reason: str) -> None:
-        """Nothing is left to end: the connection was a task of the incarnation."""
+        """Publish the state `stopped`. The connection has ended already with the incarnation's tasks."""
         await trio.lowlevel.checkpoint()
+        # After a crash the state stays `failed`, with its reason, until the next incarnation starts.
         if reason != "crashed":
             self._set("stopped")
 
     def activity(self) -> str:
-        """Return the server's state, unless it works as it should."""
+        """Return the server's state; empty if the server is ready."""
         state = self._directory.state
         return "" if state == "ready" else state
 
     def metrics(self) -> Mapping[str, object]:
-        """Return how many tools it has, calls it took, and calls that failed."""
+        """Return the numbers of tools, calls and failed calls."""
         known = self._directory
         return {"tools": len(known.tools), "calls": known.calls, "failures": known.failures}
 
@@ -102,6 +107,7 @@ class McpServer(Actor[McpMessage]):
         """Call a tool within the server's time limit."""
         self._directory.calls += 1
         try:
+            # Two time limits: waiting for the server's start does not reduce the time of the call.
             with trio.fail_after(self._settings.start_timeout_s):
                 await self._ready.wait()
             assert self._connection is not None
@@ -116,13 +122,18 @@ class McpServer(Actor[McpMessage]):
             raise Refused(error) from error
 
     async def _live(self) -> None:
-        """Keep the connection until the incarnation ends. Raises McpError when the server has ended."""
+        """Hold the connection until the incarnation ends.
+
+        Raises:
+            McpError: The server cannot be used, or it exited.
+        """
         try:
             await check_folder(self._settings, self._home, self._offload)
             async with opened(self._settings, self._home) as (connection, start), trio.open_nursery() as own:
-                if self._settings.command:
+                if self._settings.command:  # a remote server has no folder on this machine
                     own.start_soon(watch_folder, self._settings, self._home, self._offload)
                 await self._list(connection)
+                # The server is ready: from here on the time limit of its start must not end the connection.
                 start.deadline = math.inf
                 self._connection = connection
                 self._ready.set()
@@ -161,14 +172,16 @@ class McpServer(Actor[McpMessage]):
 async def take_tools(
     known: KnownServer, connection: Connection, accepted: AcceptedTools, offload: Offload
 ) -> None:
-    """Note the server's tools. Those of its first connection are accepted: the configuration names it.
+    """Store the server's tools in `known`. The tools of the first connection are accepted at once.
+
+    The user has configured the server, which counts as acceptance of its initial descriptions.
 
     Raises:
-        McpError: The server does not list them, or the file of what is accepted cannot be written.
+        McpError: The server does not list its tools, or the file of accepted tools cannot be written.
     """
     settings = known.settings
     tools = await connection.list_tools()
-    tools = tuple({tool.name: tool for tool in reversed(tools)}.values())[::-1]  # one of each name
+    tools = tuple({tool.name: tool for tool in reversed(tools)}.values())[::-1]  # the first one of each name
     known.tools = tuple(tool for tool in tools if not settings.tools or tool.name in settings.tools)
     known.pin = known.earlier = await offload(partial(accepted.of, settings))
     if known.pin is None:
@@ -177,12 +190,13 @@ async def take_tools(
 
 @asynccontextmanager
 async def opened(settings: ServerSettings, home: Path) -> AsyncIterator[tuple[Connection, trio.CancelScope]]:
-    """Connect to a server; end the connection with the block. Cancelled, nothing is left.
+    """Connect to a server; end the connection with the block, also if cancelled.
 
-    The scope's deadline is that of the server's start, also for the block, which moves it.
+    The yielded scope has the deadline of the server's start. The block must move the deadline once the server
+    is ready.
 
     Raises:
-        McpError: It cannot be used, was not ready in time, or has ended.
+        McpError: The server cannot be used, was not ready in time, or exited.
     """
     if settings.fault is not None:
         raise McpError(settings.fault.message, settings.fault.advice)
@@ -195,7 +209,7 @@ async def opened(settings: ServerSettings, home: Path) -> AsyncIterator[tuple[Co
 
 
 def _connecting() -> "Callable[[ServerSettings, Path], AbstractAsyncContextManager[Connection]]":
-    """Import the library, which takes long, and return what connects to a server. Blocks."""
+    """Import the client library, which is slow, and return the function that connects. Blocks."""
     from rumi.agent.mcp.connection import connected
 
     return connected
@@ -205,14 +219,14 @@ MOST_FILES: Final = 100_000
 
 
 LOOK_S: Final = 1.0
-"""The time between two counts. A count that takes long is made more rarely: a tenth of the time at most."""
+"""Minimum time between two measurements, in seconds. Slow ones are rarer, a tenth of the time at most."""
 
 
 async def check_folder(settings: ServerSettings, home: Path, offload: Offload) -> None:
-    """Check what a server's folder takes on the disk; holes in files take nothing.
+    """Check the disk usage of a server's folder. Holes in files do not count.
 
     Raises:
-        McpError: It is more than the server may have. The message says what to do.
+        McpError: The folder exceeds its limits. The advice says what to do.
     """
     use = await offload(partial(measure, home, stop_after=MOST_FILES))
     if use.bytes <= settings.max_folder_bytes and use.files < MOST_FILES:
@@ -225,7 +239,11 @@ async def check_folder(settings: ServerSettings, home: Path, offload: Offload) -
 
 
 async def watch_folder(settings: ServerSettings, home: Path, offload: Offload) -> None:
-    """Check the folder while the server runs, until it has too much. Raises McpError as `check_folder`."""
+    """Check the server's folder repeatedly while the server runs.
+
+    Raises:
+        McpError: The folder exceeds its limits.
+    """
     while True:
         began = time.monotonic()
         await check_folder(settings, home, offload)

@@ -1,4 +1,4 @@
-"""The servers of the configuration: their part of the tree, and the tools that chats get of them."""
+"""All configured MCP servers: their supervisor, and their tools for chats."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -23,21 +23,20 @@ from rumi.platform.caller import Caller
 from rumi.platform.threads import Threads
 
 FOLDER: Final = "mcp"
-"""The folder of a home with a folder for each server."""
+"""The folder in a home that contains a folder for each server."""
 
 BACKOFF: Final = Backoff(first_s=1.0, factor=2.0, cap_s=60.0)
 SHUTDOWN_S: Final = 8.0
 
 Audit = Callable[..., None]
-"""Writes the fields of a line of the audit log."""
+"""Writes a line with the given fields to the audit log."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForChat:
-    """What tools need of the chat that they act for: its messages so far, and what keeps pictures and other
-    files for it.
+    """The parts of a chat that its tools need: its messages, and functions that store pictures and files.
 
-    `tainted` says that its session has read something from outside.
+    `tainted` returns True if the chat's session has read content from files or the web.
     """
 
     messages: Callable[[], Sequence[Message]]
@@ -47,12 +46,12 @@ class ForChat:
 
 
 class McpServers:
-    """All configured servers. A server starts with the first turn that could use it, and stays."""
+    """All configured servers. A server starts with the first turn that could use it, and keeps running."""
 
     def __init__(
         self, root: Supervisor, home: Path, servers: Collection[ServerSettings], audit: Audit
     ) -> None:
-        """Add their part of the tree, if there are servers."""
+        """Add the servers' supervisor to the tree, if any servers are configured."""
         self._known = {server.name: KnownServer(server) for server in servers}
         self._accepted = AcceptedTools(home)
         self._offload = Threads()
@@ -73,9 +72,10 @@ class McpServers:
             root.add_supervisor(self._supervisor)
 
     async def ready(self) -> None:
-        """Start the servers that do not run; wait until each has come up or failed.
+        """Start the servers that do not run; wait until each one is ready or has failed.
 
-        Bounded by the longest `start_timeout_s`. A server that was not ready by then is not waited for again.
+        Takes at most the longest `start_timeout_s`. Later calls do not wait again for a server that was not
+        ready by then.
         """
         await trio.lowlevel.checkpoint()
         if not self._known:
@@ -88,11 +88,15 @@ class McpServers:
                 await known.settled.wait()
         for known in self._known.values():
             known.settled.set()
+            # Read again for each turn, because `rumi mcp test --accept` may have changed the file.
             if known.tools:
                 known.pin = await self._offload(partial(self._accepted.of, known.settings))
 
     def tools_for(self, chat: ForChat, context_tokens: int) -> tuple[Tool, ...]:
-        """Return the tools of all servers for one chat, or `find_tools` where they are too many."""
+        """Return the tools of all servers for one chat, or `find_tools` if these are too many.
+
+        `declare_changes` is added if any tool can change something.
+        """
         if not self._known:
             return ()
         tools = tuple(tool for known in self._known.values() for tool in self._tools_of(known, chat))
@@ -103,13 +107,13 @@ class McpServers:
         return (*tools, *declare)
 
     async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
-        """Answer the call `mcp` of the control socket: the list of servers, for the home's owner."""
+        """Answer the control call "mcp" of the home's owner with the list of servers."""
         await trio.lowlevel.checkpoint()
         caller.check_all()
         return self.report()
 
     def report(self) -> list[dict[str, object]]:
-        """Return each server, its state and its tools, in JSON types."""
+        """Return the servers with their states and tools, in JSON types."""
         return [_reported(known) for known in self._known.values()]
 
     def _tools_of(self, known: KnownServer, chat: ForChat) -> list[Tool]:
@@ -117,6 +121,7 @@ class McpServers:
         names = names_for(settings.name, [tool.name for tool in known.tools])
         siblings = frozenset(names.values())
         for tool in known.tools:
+            # A tool that the server has added since the last acceptance stays invisible until accepted.
             if known.pin is None or tool.name not in known.pin.tools:
                 continue
             if known.pin.takes(tool):
@@ -146,7 +151,7 @@ class McpServers:
             raise McpError(f"The server {server} has ended during the call. {why}") from error
 
     def _audit_state(self, known: KnownServer) -> None:
-        """Write a change of a server's state to the audit log."""
+        """Write a changed server state to the audit log."""
         self._audit(
             server=known.settings.name,
             state=known.state,
@@ -157,7 +162,7 @@ class McpServers:
 
 
 def _waiting(known: KnownServer) -> list[str]:
-    """Return the tools that the user has not accepted as they are now."""
+    """Return the names of the tools whose current description the user has not accepted."""
     pin = known.pin
     return [tool.name for tool in known.tools if pin is None or not pin.takes(tool)]
 
@@ -176,12 +181,12 @@ def _reported(known: KnownServer) -> dict[str, object]:
 
 
 async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> KnownServer:
-    """Connect to a server apart from any running Rumi, and list its tools; with `accept`, accept them.
+    """Connect to a server, independently of a running Rumi, and list its tools; with `accept`, accept them.
 
-    The first listing of a server accepts its tools. Cancelled, nothing is left of it.
+    The first listing of a server always accepts its tools. On cancellation, leaves no process behind.
 
     Raises:
-        McpError: It cannot be used; the error says why.
+        McpError: The server cannot be used.
     """
     known, accepted, offload = KnownServer(settings), AcceptedTools(home), Threads()
     async with opened(settings, home / FOLDER / settings.name) as (connection, _):

@@ -1,9 +1,11 @@
-"""A tool of a server, bound to one chat."""
+"""Tools of MCP servers, bound to one chat."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from hashlib import sha256
 from typing import Final, TypeAlias
+
+from typing_extensions import override
 
 from rumi.agent.mcp.described import harmless_schema, values_of
 from rumi.agent.mcp.messages import CallOutcome, McpError, RemoteTool
@@ -20,14 +22,13 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _DIGEST: Final = re.compile(rf"_[0-9a-f]{{{DIGEST_CHARS}}}\Z")
 
 Ask: TypeAlias = Callable[[str, str, Mapping[str, object], Progress], Awaitable[CallOutcome]]
-"""Calls a tool: server, tool, arguments, progress. Raises McpError."""
+"""Calls a tool, with server name, tool name, arguments and progress. Raises `McpError`."""
 
 
 class McpTool(Tool):
-    """Calls one tool of a server for one chat.
+    """One tool of a server, bound to one chat.
 
-    `siblings` are the names of all tools of the server. The result counts as read from outside, unless
-    `trusted`.
+    `siblings` are the names of all tools of the server. Results are untrusted unless `trusted` is set.
     """
 
     concurrent = True
@@ -47,7 +48,7 @@ class McpTool(Tool):
         self._spec = ToolSpec(
             name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], harmless_schema(tool.parameters)
         )
-        self.concurrent = tool.read_only
+        self.concurrent = tool.read_only  # the order of calls that change something matters
         self._server = server
         self._tool = tool
         self._ask = ask
@@ -57,14 +58,14 @@ class McpTool(Tool):
         self._trusted = trusted
 
     @property
+    @override
     def spec(self) -> ToolSpec:
-        """The tool as the model sees it."""
         return self._spec
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question for a call that could change something or carry data away.
+        """Return a question for a call that could change something or leak data.
 
-        A tool that only reads and stays in its own data does neither.
+        A read-only tool that accesses only its server's own data can do neither.
         """
         if self._tool.read_only and not self._tool.open_world:
             return None
@@ -72,11 +73,11 @@ class McpTool(Tool):
         return Question("mcp", {"tool": self.spec.name, "arguments": values})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Call the tool. Cancelled, the server is told so."""
+        """Call the tool. On cancellation, notifies the server."""
         return await self.call_reporting(arguments, lambda step: None)
 
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
-        """Call the tool, and show the steps that the server reports."""
+        """Call the tool, and report the progress that the server sends."""
         try:
             outcome = await self._ask(self._server, self._tool.name, arguments, progress)
         except McpError as error:
@@ -89,7 +90,10 @@ class McpTool(Tool):
 
 
 class WithheldTool(Tool):
-    """A tool whose description has changed since the user accepted it: the model learns only that."""
+    """A tool whose description has changed since the user accepted it.
+
+    The model gets only that fact, not the new description, which could contain instructions.
+    """
 
     concurrent = True
 
@@ -101,24 +105,24 @@ class WithheldTool(Tool):
         self._spec = ToolSpec(name, self._said, {"type": "object", "properties": {}})
 
     @property
+    @override
     def spec(self) -> ToolSpec:
-        """The tool as the model sees it."""
         return self._spec
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: it does nothing."""
+        """Return None: calls have no effect."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Refuse."""
+        """Refuse the call."""
         return ToolResult(False, self._said)
 
 
 def names_for(server: str, tools: Collection[str]) -> dict[str, str]:
-    """Return the name of each tool as models see it: `SERVER__tool`, of their letters.
+    """Return the name of each tool for models: `SERVER__tool`, in the characters that models allow.
 
-    A name that had to be changed or cut ends with a digest of the tool's own name. So it depends on nothing
-    but that name: no order, and no tool that the server adds, gives a tool the name of another one.
+    A name that had to be changed or cut ends with a digest of the tool's original name. So the result depends
+    only on that name: neither the order of tools nor an added tool can give a tool the name of another one.
     """
     return {tool: _name_of(server, tool) for tool in tools}
 

@@ -1,4 +1,4 @@
-"""Whether a message names what a tool does: `create_branch` is asked for by “make”, “add” or “creá”."""
+"""Detection of the word in a message that names a tool's action: “make” or “creá” names `create_branch`."""
 
 import re
 from typing import Final
@@ -26,15 +26,15 @@ _SYNONYMS: Final = tuple(
         "write escribe escribi escribir",
     )
 )
-"""Words of one deed, in English and in Spanish, without accents: no nouns, and no neighbours of the deed."""
+"""Words for the same action, in English and Spanish, without accents: no nouns, no merely similar actions."""
 
 _ENDINGS: Final = ("", "d", "e", "ed", "es", "ing", "s")
 
 
 def action_word_in(tool: str, message: str) -> str:
-    """Return the word of a message that says what a tool of this name does; empty for none.
+    """Return the word of a message that names the action of a tool; empty if there is none.
 
-    Where none of the name's words is known, the first one that is no noun must stand in the message.
+    If the tool's name has no word with synonyms, its first word that is not a noun must be in the message.
     """
     named = words_of(tool.rpartition("__")[2])
     verbs = [word for word in named if not is_noun(word)]

@@ -1,7 +1,7 @@
-"""How much the calls of a turn carry out to servers, in bits, and which calls carry out too much.
+"""Estimate of the information, in bits, that the calls of a turn send out to servers, and its limits.
 
-A model that obeys a page can put a secret into the arguments of a tool that only reads: into a text, into
-many small numbers, or into the choice among values that are known already.
+A model that obeys a page can hide a secret in the arguments of a tool that only reads: in a text, in many
+small numbers, or in the choice among known values.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -22,27 +22,27 @@ from rumi.agent.tool import Claims
 
 CALL_BITS: Final = 64
 TURN_BITS: Final = 128
-"""What one call, and all calls of a turn between two questions, may carry out."""
+"""Maximum bits that one call, and all calls of a turn between two questions, may send out."""
 
 SMALL: Final = 1000
 SMALL_BITS: Final = 11
-"""A whole number below `SMALL`, with its sign, carries so much."""
+"""Bits of a whole number whose absolute value is below `SMALL`, including its sign."""
 
 MOST_FREE_IN_LISTS: Final = 1
-"""A list may have so many values that come from nowhere that we know."""
+"""Maximum number of list items that neither the user nor the server has mentioned."""
 
 CALL: Final = 1
-"""What a call carries by being made."""
+"""Bits that a call sends by taking place."""
 
 OWN: Final = 3
 ADDRESS: Final = 10
-"""What a value carries that its server knows already. An address leads further, to others."""
+"""Bits of a value that its server has sent itself. An address costs more, since it leads to other parties."""
 
 
 class CarriedOut:
-    """What the calls of one turn have carried out.
+    """The information that the calls of one turn have sent out.
 
-    `known` returns what a server's own results say, by the names of its tools.
+    `known` returns the text of a server's own results, for the names of its tools.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class CarriedOut:
         self._disclosed: set[tuple[frozenset[str], str]] = set()
 
     def takes(self, arguments: Mapping[str, object], claims: Claims) -> bool:
-        """Return True, and count it, if a call may be made without a question."""
+        """Return True if a call may run without a question; if so, count its bits."""
         known, server = self._known(claims.siblings), frozenset(claims.siblings)
         bits, free, disclosed = float(CALL), 0, set[tuple[frozenset[str], str]]()
         for argument in argument_values(arguments, claims.schema):
@@ -72,11 +72,11 @@ class CarriedOut:
         return True
 
     def allow(self) -> None:
-        """Count from the beginning: the user has seen a call and said yes."""
+        """Reset the count: the user has seen a call and approved it."""
         self._bits = 0.0
 
     def _cost(self, argument: ArgumentValue, known: str, server: frozenset[str]) -> float | None:
-        """Return the bits of a value; None if it may say anything."""
+        """Return the bits of a value; None if it may contain arbitrary information."""
         value = argument.value
         if argument.is_plain:
             return 0
@@ -85,6 +85,7 @@ class CarriedOut:
         if isinstance(value, bool):
             return 1
         if chooses(value) and (server, plain(str(value))) in self._disclosed:
+            # The same server has received this value already; only the choice to repeat it is new.
             return 1
         if self._words.have(value):
             return log2(len(self._words) + 1)
@@ -99,7 +100,7 @@ class CarriedOut:
         return None
 
     def _is_free(self, argument: ArgumentValue, known: str) -> bool:
-        """Return True for a value that neither the user nor the server has said."""
+        """Return True for a value that neither the user nor the server has mentioned."""
         if argument.is_plain or argument.listed or self._words.have(argument.value):
             return False
         return not (chooses(argument.value) and stands_in(argument.value, known))

@@ -1,4 +1,4 @@
-"""Whether a call says no more than what the user wrote in the message of this turn."""
+"""The check that a call contains only values that the user wrote in the message of this turn."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from rumi.models.model import Message
 from rumi.platform.untrusted_text import read_block
 
 LEAST_CHARS: Final = 4
-"""A shorter value stands in too many messages to be anybody's choice."""
+"""Minimum length of a value that counts as the user's choice: shorter ones occur by chance."""
 
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _HEXADECIMAL: Final = re.compile(r"[\W_]*0x[0-9a-f]+[\W_]*")
@@ -29,21 +29,21 @@ _WORDS_OF_NO_CHOICE: Final = frozenset(
     ["true", "false", "null", "none", "undefined", "infinity", "-infinity"]
 )
 _JOINING: Final = frozenset("@._-/+%#~&?\\:")
-"""What joins words to a longer one, such as an address, a path or a number, where a word follows."""
+"""Characters that join two words to a longer one, such as a URL, a path or a number."""
 
 
 _NO_BLANK: Final = re.compile(r"(?<=[a-z0-9])\.(?=[A-Z][a-z])")
-"""The end of a sentence without a blank behind it: www.example.org.Then"""
+"""The end of a sentence without a space after it: www.example.org.Then"""
 
 
 def own_words(messages: Sequence[Message]) -> str:
-    """Return what the user wrote: no words of others, and no notes of the program."""
+    """Return the user's own text in these messages, without untrusted blocks and notes of the program."""
     said = (message.content for message in messages if message.role == "user")
     return "\n".join(text for text in said if not text.startswith("[") and read_block(text) is None)
 
 
 class Words:
-    """The user's own words in the message of a turn."""
+    """The user's own text in the message of a turn."""
 
     def __init__(self, text: str = "") -> None:
         self.text = text
@@ -51,20 +51,20 @@ class Words:
         self._sentences = plain(_NO_BLANK.sub(". ", text))
 
     def have(self, value: object) -> bool:
-        """Return True if the value stands there word for word, not inside of a longer word or number."""
+        """Return True if the text contains exactly this value, not inside a longer word or number."""
         return stands_in(value, self._plain) or stands_in(value, self._sentences)
 
     def consent_to(self, value: object) -> bool:
-        """Return True if the value is the user's word: it stands there, is long enough, and is no number."""
+        """Return True if the value is the user's choice: the text contains it, and it is not trivial."""
         return chooses(value) and self.have(value)
 
     def consent_to_all(
         self, arguments: Mapping[str, object], schema: Mapping[str, object], action_word: str = ""
     ) -> bool:
-        """Return True if each value of a call is the user's word, and there is one.
+        """Return True if every value of a call is the user's choice, and there is at least one.
 
-        Empty values and the schema's own defaults say nothing; a listed value must stand in the message.
-        `deed` is the word that names the call: as a value it says nothing more.
+        Empty values and the schema's own defaults are ignored; an enum value must be in the message.
+        `action_word` is the word that names the call: a value equal to it is not a choice.
         """
         chosen = False
         for argument in argument_values(arguments, schema):
@@ -82,9 +82,9 @@ class Words:
 
 
 def chooses(value: object) -> bool:
-    """Return True if a value could be somebody's choice: a text, long enough, and no number.
+    """Return True if a value can express a choice: a text that is long enough and not a number.
 
-    Numbers, yes or no and short texts stand in many messages by chance.
+    Numbers, booleans and short texts occur in many messages by chance.
     """
     if not isinstance(value, str):
         return False
@@ -95,7 +95,7 @@ def chooses(value: object) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    """Return True for a number, a date or an amount in digits, also with its unit."""
+    """Return True for a number, a date or an amount in digits, with or without a unit."""
     if not any(map(str.isdigit, text)):
         return False
     return _HEXADECIMAL.fullmatch(text) is not None or _LETTERS_OF_NUMBERS.issuperset(_LETTERS.findall(text))
@@ -103,7 +103,7 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentValue:
-    """A value of a call at any depth, and what its place in the schema says of it."""
+    """A value of a call, at any depth, with its name and its part of the tool's schema."""
 
     value: object
     name: str
@@ -112,7 +112,7 @@ class ArgumentValue:
 
     @property
     def is_plain(self) -> bool:
-        """Return True for what says nothing: an empty value, or the schema's own constant or default."""
+        """True for a value without information: an empty one, or the schema's own constant or default."""
         if self.value is None or (isinstance(self.value, str) and not self.value.strip()):
             return True
         own = [self.schema[name] for name in ("const", "default") if name in self.schema]
@@ -120,14 +120,14 @@ class ArgumentValue:
 
     @property
     def listed(self) -> int:
-        """Return how many values the schema lists, if this is one of them; otherwise 0."""
+        """The number of enum values in the schema if this value is one of them; otherwise 0."""
         found = self.schema.get("enum")
         listed = [_json(value) for value in found] if isinstance(found, list | tuple) else []
         return len(listed) if _json(self.value) in listed else 0
 
 
 def argument_values(arguments: Mapping[str, object], schema: Mapping[str, object]) -> Iterator[ArgumentValue]:
-    """Yield each value at any depth. A name that the schema does not have may say something too."""
+    """Yield each value, at any depth, and each name that the schema lacks: a name can carry data too."""
     known = schema.get("properties")
     properties: Mapping[str, object] = known if isinstance(known, Mapping) else {}
     for name, value in arguments.items():
@@ -152,14 +152,14 @@ def _inside(
 
 
 def stands_in(value: object, text: str) -> bool:
-    """Return True if the value stands in a `plain` text, not inside of a longer word, address or number."""
+    """Return True if a `plain` text contains the value, not inside a longer word, URL or number."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return any(_stands_in(form, text) for form in _forms(value))
     return _stands_in(plain(str(value)), text)
 
 
 def _forms(number: float) -> set[str]:
-    """Return how people write a number."""
+    """Return the usual spellings of a number."""
     if number != number or abs(number) > 1e15:
         return {str(number)}
     short = str(int(number)) if isinstance(number, int) or number.is_integer() else str(number)
@@ -177,7 +177,7 @@ def _stands_in(wanted: str, text: str) -> bool:
 
 
 def _goes_on(edge: str, beyond: str) -> bool:
-    """Return True if a word with this last letter goes on in the text beyond it."""
+    """Return True if a word that ends with the character `edge` continues in the text `beyond` it."""
     if not edge.isalnum() and edge not in _JOINING:
         return False
     for letter in beyond:
@@ -189,7 +189,7 @@ def _goes_on(edge: str, beyond: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """Return a text without differences that nobody means: case, blanks, and forms of one letter."""
+    """Return a text normalized for comparison: case-folded, in NFC form, with single spaces."""
     return " ".join(normalize("NFC", text).casefold().split())
 
 

@@ -1,7 +1,7 @@
-"""The `declare_changes` tool: before it reads, a model says which changing calls the user's message asks for.
+"""The `declare_changes` tool: before reading, a model declares the changing calls that the message asks for.
 
-Nothing from outside can have chosen what the model says then. So the calls need no yes later, when their
-texts come from what was read (`rumi.agent.permissions.intent`).
+At that time no untrusted content can have influenced the declaration. So the declared calls need no approval
+later, even if their texts come from the content that was read (`rumi.agent.permissions.intent`).
 """
 
 import json
@@ -50,7 +50,7 @@ DECLARE: Final = ToolSpec(
 
 @dataclass(slots=True, eq=False)
 class Declaration:
-    """A call that may be made so many `times`: `fixed` arguments as they are, content in the `free` ones."""
+    """A declared call, allowed `times` times: `fixed` arguments are exact, `free` ones may hold content."""
 
     tool: str
     fixed: Mapping[str, object] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Declaration:
     times: int = 1
 
     def fits(self, tool: str, arguments: Mapping[str, object], claims: Claims, words: Words) -> bool:
-        """Return True if the call is this one, and the user's message has each of its destinations."""
+        """Return True if a call matches this declaration and the user's message has all its destinations."""
         if tool != self.tool or self.times < 1 or not self._is_grounded(claims, words):
             return False
         schemas = _schemas(claims)
@@ -74,10 +74,11 @@ class Declaration:
         return all(name in arguments or value is None for name, value in self.fixed.items())
 
     def _is_grounded(self, claims: Claims, words: Words) -> bool:
-        """Return True if the message has each destination, and one of them as a word.
+        """Return True if the message contains every destination, and at least one that is not a number.
 
-        A number beside such a word may be an amount or an id; alone it says nothing. A call without such an
-        argument, which adds to the user's calendar for example, has something fixed, or no argument at all.
+        A number next to such a destination may be an amount or an id; alone it is no evidence. A call without
+        a destination, for example one that adds to the user's calendar, needs a fixed argument or must have
+        no free ones.
         """
         schemas = _schemas(claims)
         goes = {name: value for name, value in self.fixed.items() if _goes(name, value, schemas)}
@@ -89,7 +90,7 @@ class Declaration:
 
 
 def _leads(value: object, words: Words) -> bool:
-    """Return True if a free text would lead its readers to an address that is not the user's word."""
+    """Return True if a free text contains an address that is not in the user's message."""
     texts = [str(argument.value) for argument in argument_values({"": value}, {})]
     return any(not words.have(lead) for text in texts for lead in leads_in(text))
 
@@ -101,7 +102,7 @@ def _is_users_word(argument: ArgumentValue, words: Words) -> bool:
 
 
 class DeclareTool(Tool):
-    """Declares the changing calls of one turn. `tainted` says that it has read something from outside."""
+    """The `declare_changes` tool of one turn. `tainted` returns True once it has read untrusted content."""
 
     spec = DECLARE
     concurrent = False
@@ -111,11 +112,11 @@ class DeclareTool(Tool):
         self.declarations: list[Declaration] = []
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: it changes nothing, and after reading it declares nothing."""
+        """Return None: the tool changes nothing, and it declares nothing in a tainted turn."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Note the calls. What was read could have chosen them afterwards, so then none is noted."""
+        """Record the declared calls; refuse in a tainted turn, where untrusted text may have chosen them."""
         await trio.lowlevel.checkpoint()
         if self._tainted():
             return ToolResult(False, "not noted: this turn has read from outside. Go on without it")
@@ -127,7 +128,7 @@ class DeclareTool(Tool):
 
 
 def declarations_in(arguments: Mapping[str, object]) -> list[Declaration] | str:
-    """Return the declared calls in the tool's arguments, or what is wrong with them."""
+    """Return the declared calls in the tool's arguments, or an error message for the model."""
     calls = arguments.get("calls")
     if not isinstance(calls, list):
         return "declare_changes needs `calls`, a list"
@@ -160,7 +161,7 @@ def _says_nothing(name: str, value: object, claims: Claims) -> bool:
 
 
 def _canonical(value: object) -> str:
-    """Return one form of a value, however a model writes it: blanks, the order of a list, whole numbers."""
+    """Return a canonical form of a value: without regard to outer spaces, list order and `1.0` for `1`."""
     return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, default=str)
 
 
@@ -177,9 +178,10 @@ def _plain(value: object) -> object:
 
 
 def destinations_of(arguments: Mapping[str, object], claims: Claims) -> str | None:
-    """Return one form of the destinations of a call that also has content; None if they are no plain words.
+    """Return a canonical form of the destinations of a call that also has content.
 
-    With a number or a yes or no among them, a second call with the same destinations may be a second payment.
+    Return None unless all destinations are texts: with a number or a boolean among them, a second call with
+    the same destinations may be a second payment.
     """
     schemas = _schemas(claims)
     goes = {name: value for name, value in arguments.items() if _goes(name, value, schemas)}

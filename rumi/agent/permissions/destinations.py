@@ -1,7 +1,7 @@
-"""Which arguments of a call say where it goes or what it acts on: its destinations. The others are content.
+"""Classification of a call's arguments: destinations (where it goes, what it acts on) or content.
 
-An argument is a destination unless its name says that it is text or a time, because content may come from a
-stranger's words.
+An argument is a destination unless its name identifies it as text or time: the safe default, because content
+may come from untrusted text.
 """
 
 import re
@@ -44,9 +44,9 @@ _ADDRESS: Final = re.compile(
     re.IGNORECASE,
 )
 _NO_DOMAINS: Final = "cs|gz|hs|js|md|pl|py|rb|rs|sh|so|ts"
-"""Ends of file names that a domain could have too."""
-# Each alternative that could begin anywhere begins only where its characters do: otherwise a long text takes
-# time that grows with the square of its length.
+"""File name extensions that are also top-level domains."""
+# A lookbehind lets each alternative match only at the first of its characters. Without it, the search would
+# start again at each character, and take time that grows with the square of the text's length.
 _LEADS: Final = re.compile(
     r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*+://[^\s<>\"']+|\bwww\.[^\s<>\"']+"
     r"|\b(?:mailto|tel|data):[^\s<>\"']+"
@@ -57,16 +57,17 @@ _LEADS: Final = re.compile(
     r"|\+?[0-9](?:[ .()/-]{0,2}[0-9]){9,}",
     re.IGNORECASE,
 )
-"""What leads somewhere within a text: addresses, hosts, accounts, and numbers of ten digits or more."""
+"""Addresses in a text: URLs, mail addresses, hosts, accounts, and numbers of ten digits or more."""
 _DATE: Final = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)?\b")
 _TIME_FORMATS: Final = frozenset({"date", "date-time", "time", "duration"})
 
 
 def is_destination(name: str, schema: Mapping[str, object], value: object) -> bool:
-    """Return True if this argument says where the call goes or what it acts on.
+    """Return True if an argument determines where the call goes or what it acts on.
 
-    `schema` is the argument's own part of the tool's schema; it may be empty. An object is a destination if
-    one of its members is; a list if one of its items is.
+    `schema` is the argument's part of the tool's schema; it may be empty. An object is a destination if it is
+    empty or one of its members is a destination, a list if its name is not content or one of its items is a
+    destination.
     """
     if isinstance(value, Mapping):
         known = schema.get("properties")
@@ -86,12 +87,12 @@ def is_destination(name: str, schema: Mapping[str, object], value: object) -> bo
 
 
 def is_address(text: str) -> bool:
-    """Return True if a text is nothing but an address, a path, an account, a handle or a phone number."""
+    """Return True if the whole text is one address, path, account, handle or phone number."""
     return len(text) < 2000 and _ADDRESS.fullmatch(text.strip()) is not None
 
 
 def leads_in(text: str) -> list[str]:
-    """Return the addresses, accounts and long numbers in a text: who reads it may follow or use them."""
+    """Return the addresses, accounts and long numbers in a text, which its readers may follow or use."""
     return [found.rstrip(".,;:!?)") for found in _LEADS.findall(_DATE.sub(" ", text))]
 
 
@@ -101,9 +102,9 @@ def is_time(name: str, schema: Mapping[str, object]) -> bool:
 
 
 def destinations_first(arguments: Mapping[str, object], schema: Mapping[str, object]) -> list[str]:
-    """Return the names of a call's arguments, its destinations first, otherwise in the order of the call.
+    """Return the names of a call's arguments, destinations first, otherwise in the order of the call.
 
-    `schema` is that of the whole tool.
+    `schema` is the schema of the whole tool.
     """
     known = schema.get("properties")
     properties = known if isinstance(known, Mapping) else {}
@@ -124,12 +125,12 @@ def _is_content(name: str, schema: Mapping[str, object]) -> bool:
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words of a name such as `file_path` or `filePath`, in their order."""
+    """Return the words of a name, in order and in lower case: file_path and filePath have the same."""
     return [word.lower() for word in _WORDS.findall(name)]
 
 
 def is_noun(word: str) -> bool:
-    """Return True for a word that names an argument."""
+    """Return True for a word that is used in names of arguments."""
     return word in _DESTINATIONS or word in _CONTENT
 
 

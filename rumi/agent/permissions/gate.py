@@ -1,7 +1,7 @@
-"""The gate between words of strangers and the actions of the assistant.
+"""The gate between untrusted content and the assistant's actions.
 
-After a turn has read something from outside, calls that could do harm wait for the user's yes. This code
-decides from the real arguments; the model's opinion does not count.
+After a turn has read content from files or the web, calls that could do harm need the user's approval. The
+decision depends only on the call's real arguments, not on the model's opinion.
 """
 
 import json
@@ -25,26 +25,26 @@ from rumi.platform.texts.language import Language
 from rumi.platform.texts.questions import MOST_QUESTION_CHARS, Verdict
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
-"""Waits for the user's answer, as long as the caller's limits allow.
+"""Waits for the user's answer, within the caller's time limit.
 
-It is called in the same step in which the question was shown, and must be ready for the answer at its first
-await.
+The gate calls it directly after publishing the question, without a checkpoint in between, so the function
+must be able to receive the answer from its first `await` on.
 """
 
 
 class Parking(Protocol):
-    """Where no person is there: calls wait for a yes, and the turn goes on. Once there is one, it counts.
+    """Storage of calls that wait for approval while no person is present; the turn continues meanwhile.
 
-    A call is its tool's name and its arguments as JSON with sorted keys, so it has one text however the model
-    wrote it.
+    A call is identified by its tool's name and its arguments as JSON with sorted keys, so that equal calls
+    have the same text.
     """
 
     async def allowed(self, call: str, question: Question) -> bool:
-        """Return True if a person has said yes to exactly this call, or to what its question asks."""
+        """Return True if a person has approved exactly this call, or the effect in its question."""
         ...
 
     async def park(self, call: str, text: str) -> str:
-        """Have a call wait; `text` is the question that a person reads. Return what the model reads."""
+        """Park a call; `text` is the question for a person. Return the tool result for the model."""
         ...
 
 
@@ -65,18 +65,20 @@ TOO_LONG = (
 )
 
 MOST_NOS = 3
-"""After this many noes in a row, or one unanswered question, a turn asks no more, because a person who is
-asked a hundred times says yes in the end. Then nothing of the turn runs that a question could be asked about.
+"""Maximum number of consecutive rejections, after which a turn asks no more questions.
+
+One unanswered question has the same effect. A person who is asked a hundred times says yes in the end. From
+then on, no call of the turn that may need a question runs, not even one that the user's message asks for.
 """
 
 
 class Gate:
-    """The gate of one turn: its taint, and the addresses that its conversation has been given.
+    """The permission gate of one turn, which tracks its taint and the known URLs of its conversation.
 
-    `words` are the user's own in the message of this turn: what they ask for needs no yes. `history` has the
-    results that servers of tools gave earlier; `declare_for` and `tools` are for `Intent`. `deadline` is the
-    turn's own; it does not run while a question waits. With `confirm` and `parking`, only calls that were
-    allowed before are not asked for.
+    `words` is the user's own text in the message of this turn: calls that it asks for need no approval.
+    `history` contains the earlier results of MCP servers; `declare_for` and `tools` are for `Intent`.
+    `deadline` is the turn's cancel scope, whose time does not run while a question waits. With both `confirm`
+    and `parking`, calls that were approved earlier run without a question, and no call is parked.
     """
 
     def __init__(
@@ -109,19 +111,20 @@ class Gate:
         self._nos_left = MOST_NOS
 
     def note_result(self, name: str, result: ToolResult) -> None:
-        """Note the taint, the addresses and the words of a tool's result."""
+        """Record the taint, the URLs and the text of a tool's result."""
         self.tainted = self.tainted or result.tainted
         self._known_urls.update(result.links)
         self._heard.add(name, result.content)
 
     async def refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
-        """Return None if the call may run, otherwise the result that the model gets instead.
+        """Return None if the call may run, otherwise its replacement result for the model.
 
-        Cancelled, the question is void.
+        On cancellation, the question becomes void.
         """
         refused = await self._refusal(tool, arguments)
         claims = claims_of(tool)
         if refused is None and claims is not None and not claims.reads:
+            # Also without a question: calls before the turn was tainted use up later declarations too.
             self._intent.note_made(tool.spec.name, arguments, claims)
         return refused
 
@@ -130,6 +133,7 @@ class Gate:
         question = tool.question(arguments, self._known_urls) if may_ask else None
         if question is None:
             return None
+        # Checked before the limit of questions: an earlier approval of this call holds all the same.
         call = f"{tool.spec.name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
         if self._parking is not None and await self._parking.allowed(call, question):
             return None
@@ -146,6 +150,7 @@ class Gate:
             whole = asks.whole or asks.text
             return ToolResult(False, await self._parking.park(call, whole) if self._parking else NOBODY)
         async with self._one_by_one:  # a person answers one question at a time
+            # Checked again: answers to other questions may have used up the limit while this call waited.
             if self._nos_left <= 0:
                 return ToolResult(False, ENOUGH)
             asked = ConfirmationAsked(token_hex(8), asks.text, asks.whole)
@@ -166,13 +171,14 @@ class Gate:
         return None
 
     async def _is_asked_for(self, tool: Tool, arguments: Mapping[str, object], question: Question) -> bool:
-        """Return True if the user's message asks for the call, or the call tells its server nothing new."""
+        """Return True if the user's message asks for the call, or the call reveals too little to matter."""
         claims = claims_of(tool)
         if claims is None:
             asked = question.asked is None or question.asked(self._words.text)
             return asked and bool(question.consent) and all(map(self._words.consent_to, question.consent))
         if claims.reads:
             return self._carried.takes(arguments, claims)
+        # A tool that may destroy needs a declaration: the message may mention its values for another reason.
         action_word = "" if claims.destroys else action_word_in(tool.spec.name, self._words.text)
         if action_word and self._words.consent_to_all(arguments, claims.schema, action_word):
             return True
@@ -180,6 +186,7 @@ class Gate:
 
     @contextmanager
     def _time_stands_still(self) -> Iterator[None]:
+        # The turn's time limit is for work. Confirm has its own limit for the user's answer.
         left_s = self._deadline.deadline - trio.current_time()
         self._deadline.deadline = math.inf
         try:
@@ -189,13 +196,13 @@ class Gate:
 
 
 class _ToolOutputs:
-    """What tools have said in this session, by their names."""
+    """The outputs of tools in this session, by tool name."""
 
     def __init__(self, history: Sequence[Message]) -> None:
         self._said: dict[str, list[str]] = {}
         names: dict[str, str] = {}
         for message in history:
-            names |= {call.id: call.name for call in message.tool_calls}  # ids may come again
+            names |= {call.id: call.name for call in message.tool_calls}  # servers may reuse ids
             if message.role == "tool":
                 self.add(names.get(message.tool_call_id or "", ""), message.content)
 
@@ -203,5 +210,5 @@ class _ToolOutputs:
         self._said.setdefault(name, []).append(said)
 
     def of(self, names: Collection[str]) -> str:
-        """Return what these tools have said, in its `plain` form."""
+        """Return the outputs of these tools, in `plain` form."""
         return plain("\n".join(output for name in names for output in self._said.get(name, ())))

@@ -1,8 +1,8 @@
-"""The changing calls that a user's message asks for, declared before anything from outside could choose them.
+"""The changing calls that a user's message asks for, declared without influence of untrusted content.
 
-The model declares them with `declare_changes` while its turn is untainted. Where it did not, or the
-conversation was tainted before, a model call that sees only the message and the tools declares them before
-the first question. A declared call runs as often as it was declared; what ran before counts.
+The model declares them with `declare_changes` while its turn is untainted. If it did not, or if the
+conversation was tainted before, a separate model call that sees only the message and the tools declares them
+before the first question. A declared call runs as often as it was declared; earlier runs count.
 """
 
 import json
@@ -20,16 +20,16 @@ from rumi.models.model import Message, Model, ModelError, ModelRequest, ToolSpec
 logger = logging.getLogger(__name__)
 
 DECLARE_S: Final = 30.0
-"""How long the model call may take, in seconds."""
+"""Maximum time for the model call that declares changes, in seconds."""
 
 MOST_WORDS_CHARS: Final = 8_000
 
 DeclareFor: TypeAlias = Callable[[str, Sequence[ToolSpec]], Awaitable[Sequence[Declaration]]]
-"""Returns the changing calls that a message asks for, by the message and the tools alone."""
+"""Returns the changing calls that a message asks for, derived only from the message and the tools."""
 
 
 class Intent:
-    """What the message of one turn asks for. `tools` returns the tools that can be called now."""
+    """The changing calls that the message of one turn asks for. `tools` returns the available tools."""
 
     def __init__(
         self, words: Words, tools: Callable[[], Iterable[Tool]], declare_for: DeclareFor | None = None
@@ -43,20 +43,21 @@ class Intent:
         self._approved: set[tuple[str, str | None]] = set()
 
     async def covers(self, name: str, arguments: Mapping[str, object], claims: Claims) -> bool:
-        """Return True if the message asks for this call, or the user has approved where it goes."""
+        """Return True if the message asks for this call, or the user has approved its destinations."""
         if (name, destinations_of(arguments, claims)) in self._approved:
             return True
         if self._find(name, arguments, claims) is not None:
             return True
         if self._declare_for is None or not self._words.text.strip():
             return False
-        declare_for, self._declare_for = self._declare_for, None  # once in a turn
+        # Once per turn. Taken before the await, so that a concurrent call does not start it a second time.
+        declare_for, self._declare_for = self._declare_for, None
         specs = [tool.spec for tool in self._tools() if _changes(tool)]
         self._declared += await declare_for(self._words.text[:MOST_WORDS_CHARS], specs)
         return self._find(name, arguments, claims) is not None
 
     def note_made(self, name: str, arguments: Mapping[str, object], claims: Claims) -> None:
-        """Count a changing call that runs, with or without a question."""
+        """Count a changing call that is about to run, with or without a question."""
         found = self._find(name, arguments, claims)
         if found is not None:
             found.times -= 1
@@ -64,7 +65,7 @@ class Intent:
             self._uncounted.append((name, arguments, claims))
 
     def approve(self, name: str, arguments: Mapping[str, object], claims: Claims) -> None:
-        """Let a yes hold for the rest of the turn where only content differs."""
+        """Record an approval: for the rest of the turn it covers calls that differ only in content."""
         where = destinations_of(arguments, claims)
         if where is not None:
             self._approved.add((name, where))
@@ -79,7 +80,7 @@ class Intent:
         return next(fitting, None)
 
     def _take_declared(self) -> None:
-        """Take over what the model has declared; calls that ran before count for it."""
+        """Move new declarations from the tool to this intent, and count calls that ran before them."""
         for tool in self._tools():
             if isinstance(tool, DeclareTool):
                 self._declared += tool.declarations
@@ -98,7 +99,10 @@ def _changes(tool: Tool) -> bool:
 
 
 def declaring(model: Model, instructions: str) -> DeclareFor:
-    """Return what asks a model, by a user's message and the tools alone; one that fails declares nothing."""
+    """Return a function that asks `model` for the declarations, with only the user's message and the tools.
+
+    If the model fails or takes longer than `DECLARE_S`, nothing is declared.
+    """
 
     async def declare_for(words: str, tools: Sequence[ToolSpec]) -> Sequence[Declaration]:
         listed = "\n".join(

@@ -1,8 +1,7 @@
-"""Calls that wait for a yes where no person is there: they are asked about when the turn ends, all in one
-message, and the turn goes on with other work.
+"""Parked calls: calls that wait for approval because no person is present.
 
-A person answers by number, such as `yes 2 3` or `yes 2 no 3`, so no answer can be for a call that nobody has
-seen.
+The turn continues with other work. When it ends, one message asks about all of them. A person answers by
+number, such as `yes 2 3` or `yes 2 no 3`, so that no answer can apply to a call that nobody has seen.
 """
 
 import re
@@ -17,7 +16,7 @@ MOST_WAITING: Final = 20
 MOST_CALL_CHARS: Final = 12_000
 MOST_TEXT_CHARS: Final = 16_000
 MOST_WAITING_CHARS: Final = 40_000
-"""How much text the questions of one message may have: a person reads all of it."""
+"""Maximum total length of the questions in one message: a person must read all of it."""
 
 _ANSWER: Final = re.compile(r"(yes|no|sí|si)((?:[\s,]+[0-9]{1,9})+)[\s,;.]*", re.IGNORECASE)
 
@@ -26,7 +25,7 @@ StoreParked: TypeAlias = Callable[[Sequence[Parked]], Awaitable[None]]
 
 
 class ParkedCalls:
-    """The parked calls of a chat or a task, oldest first. `keep` stores what is new or has changed."""
+    """The parked calls of a chat or a task, oldest first. `store` writes new and changed ones."""
 
     def __init__(self, parked: Sequence[Parked], store: StoreParked) -> None:
         self._parked = {parked_call.number: parked_call for parked_call in parked}
@@ -34,11 +33,14 @@ class ParkedCalls:
 
     @property
     def all(self) -> tuple[Parked, ...]:
-        """Return all of them."""
+        """All parked calls, in every state."""
         return tuple(self._parked.values())
 
     async def allowed(self, call: str, question: Question) -> bool:
-        """Return True if a person has said yes to exactly this call; that holds once, also after a kill."""
+        """Return True if a person has approved exactly this call; use the approval up.
+
+        The use is stored before this returns, so that an approval holds only once, even after a crash.
+        """
         found = self._last(call)
         if found is None or found.state != "allowed":
             return False
@@ -46,11 +48,11 @@ class ParkedCalls:
         return True
 
     async def use(self, parked: Parked) -> None:
-        """Note that a call's yes is used up."""
+        """Record that the approval of a call is used up."""
         await self._store(replace(parked, state="used"))
 
     async def withdraw(self, which: Callable[[Parked], bool]) -> None:
-        """Have calls wait no longer: an answer to one of them counts for nothing."""
+        """Withdraw the waiting calls for which `which` returns True: later answers to them are ignored."""
         await self._store(
             *(
                 replace(parked_call, state="withdrawn")
@@ -60,7 +62,7 @@ class ParkedCalls:
         )
 
     async def park(self, call: str, text: str) -> str:
-        """Have a call wait, and return what the model reads."""
+        """Park a call, unless it already waits, and return the tool result for the model."""
         found = self._last(call)
         if found is not None and found.state == "refused":
             return "the user said no to this call, and it was not done. Do not try it another way"
@@ -85,10 +87,10 @@ class ParkedCalls:
         )
 
     async def hear(self, said: Sequence[str], seen: Collection[int] | None = None) -> tuple[Parked, ...]:
-        """Take the answers among what people have said; return the calls that have one now.
+        """Apply the answers in the messages `said`; return the calls that were answered.
 
-        Only calls that a message has asked for can have one; with `seen` only those that it had asked for
-        when the answer came.
+        Only calls that a message has asked about can be answered; with `seen`, only calls whose number is in
+        it, which had been asked about when the answer arrived.
         """
         answers: dict[int, ParkedState] = {}
         for text in said:
@@ -104,9 +106,9 @@ class ParkedCalls:
         return tuple(heard)
 
     def to_ask(self) -> list[tuple[int, str]]:
-        """Return the number and the question of each call that no message has asked yet.
+        """Return the number and the question of each waiting call that no message has asked about yet.
 
-        Who stores that message notes it in the same transaction.
+        The caller that stores the message records the asking in the same transaction.
         """
         return [
             (parked_call.number, parked_call.text)
@@ -116,15 +118,15 @@ class ParkedCalls:
 
     @property
     def seen(self) -> frozenset[int]:
-        """Return the numbers of the calls that a message has asked for."""
+        """The numbers of the calls that a message has asked about."""
         return frozenset(parked_call.number for parked_call in self.all if parked_call.asked)
 
     def note_asked(self, numbers: Collection[int]) -> None:
-        """Note that a message asks for these calls; the journal notes it with that message."""
+        """Record which parked calls a message asks about; the journal stores this with the message."""
         self._parked |= {number: replace(self._parked[number], asked=True) for number in numbers}
 
     async def end_allowed(self, *, done: bool) -> None:
-        """Let no yes hold longer: a call that was not made is over if `done`, otherwise it waits again."""
+        """End all unused approvals: with `done` the calls are finished, otherwise they wait again."""
         left = [
             replace(parked_call, state="used" if done else "waits") for parked_call in self._of("allowed")
         ]
@@ -132,16 +134,17 @@ class ParkedCalls:
             await self._store(*left)
 
     def waiting(self) -> list[tuple[int, str]]:
-        """Return the number and the question of each call that has no answer."""
+        """Return the number and the question of each call without an answer."""
         return [(parked_call.number, parked_call.text) for parked_call in self._of("waits")]
 
     def in_words(self) -> str:
-        """Return what the model reads of answers; empty if there is nothing to say."""
+        """Return the block that informs the model of answers; empty if there is nothing to report."""
         return in_words(self.all)
 
     async def _store(self, *parked: Parked) -> None:
         if not parked:
             return
+        # In memory before the await: a concurrent call must not get the same number or use the same approval.
         self._parked |= {parked_call.number: parked_call for parked_call in parked}
         await self._write(parked)
 
@@ -155,7 +158,7 @@ class ParkedCalls:
 
 
 def answers_in(text: str) -> dict[int, ParkedState]:
-    """Return what `yes 1 no 2` says of each number; nothing if the text has other words too."""
+    """Return the answers in a text like `yes 1 no 2`, by number; none if the text has any other words."""
     text = text.strip()
     found = list(_ANSWER.finditer(text))
     if "".join(match[0] for match in found) != text:
@@ -168,7 +171,7 @@ def answers_in(text: str) -> dict[int, ParkedState]:
 
 
 def in_words(parked: Sequence[Parked]) -> str:
-    """Return what the model reads of the answers to these calls; empty if there is nothing to say."""
+    """Return the block that informs the model of the answers to these calls; empty without any."""
     heads: dict[ParkedState, str] = {
         "allowed": "The user said yes to these calls. Make them now, with exactly these arguments; each "
         "is allowed once:",

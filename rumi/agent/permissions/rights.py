@@ -1,4 +1,4 @@
-"""What a role allows: tools, models, money, schedules and bots."""
+"""Rights of roles: tools, models, budgets, schedules and bots."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ CHANGING: Final = ("bash", "write_file", "edit_file")
 """The tools that change a chat's files."""
 
 GUEST_TOKENS: Final = 100_000
-"""So many tokens a guest may use in a day."""
+"""Maximum number of tokens that a guest may use per day."""
 
 
 class RightsError(RumiError):
-    """Something that a person's role does not allow."""
+    """A request that the person's role does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a role allows. None is no bound.
+    """The rights of a role. None means unlimited.
 
-    `tools` are names, or patterns such as `time__*`. `models` are names; an empty tuple is the process's own
-    model alone. `limits` are budgets of each person with the role. `schedules` and `bots` are how many of
-    them one person may have at once.
+    `tools` are names, or patterns such as `time__*`. `models` are names; an empty tuple allows only the
+    process's default model. `limits` are budgets for each person with the role. `schedules` and `bots` are
+    the maximum numbers that one person may have at the same time.
     """
 
     role: str
@@ -37,9 +37,9 @@ class Rights:
     bots: int | None = None
 
     def may_use(self, tool: str) -> bool:
-        """Return True if a turn for this role has the tool of that name.
+        """Return True if a turn for this role gets the tool.
 
-        What schedules and what starts bots needs the right to have one as well.
+        Tools that create schedules or start bots also need the right to have at least one of them.
         """
         if (tool in ("remind", "schedule") and self.schedules == 0) or (
             tool == "start_bot" and self.bots == 0
@@ -49,24 +49,26 @@ class Rights:
 
     @property
     def changes_files(self) -> bool:
-        """Return True if the role may change a chat's files."""
+        """True if the role may change a chat's files."""
         return any(self.may_use(tool) for tool in CHANGING)
 
     @property
     def leaves_work(self) -> bool:
-        """Return True if the role may have something work while nobody is there."""
+        """True if the role may start work that continues while no person is present."""
         return self.schedules != 0 or self.bots != 0
 
     def model(self, chosen: str, own: str) -> str:
-        """Return the model for a message: the `chosen` one if it is allowed, empty for the process's `own`,
-        otherwise the role's first.
+        """Return the model for a message.
+
+        This is the `chosen` one if it is allowed; otherwise the process's `own` model (returned as an empty
+        name) if that is allowed; otherwise the first model of the role.
         """
         if self.models is None or chosen in self.models:
             return chosen
         return "" if not self.models or own in self.models else self.models[0]
 
     def refusal(self, tool: str) -> str:
-        """Return what a model reads that calls a tool which its turn does not have."""
+        """Return the tool result for a call of a tool that the role does not allow."""
         return f"the role {self.role} of the person who asks does not allow {tool}: say so, and do without it"
 
 
@@ -81,7 +83,7 @@ GUEST: Final = Rights(
     bots=0,
 )
 NOBODY: Final = Rights("nobody", tools=(), models=(), schedules=0, bots=0)
-"""Those who are on no list any more: what they asked for earlier is refused."""
+"""The rights of people who were removed from all lists: their earlier requests are refused too."""
 
 BUILT_IN: Final[Mapping[str, Rights]] = {role.role: role for role in (ADMIN, MEMBER, GUEST)}
 
@@ -89,11 +91,11 @@ BUILT_IN: Final[Mapping[str, Rights]] = {role.role: role for role in (ADMIN, MEM
 def may_do(
     rights: Rights, name: str, rest: str = "", *, group: bool = False, has_handler: bool = False
 ) -> bool:
-    """Return True if a role allows a command, by its name and what stands behind it.
+    """Return True if a role allows a command. `name` is its name, `rest` the text after it.
 
-    `group`: more people share the chat, its history and its files. `room`: a room serves the command, so a
-    `/stop` is one of a task, of a bot, or of everything. A command that is unknown here needs a role that
-    may use all tools. `/allow` and `/stop all` also ask if the sender is an admin.
+    `group`: several people share the chat, its history and its files. `has_handler`: a command handler serves
+    the command, so a `/stop` stops a task, a bot, or everything. A command that is unknown here needs a role
+    that may use all tools. `/allow` and `/stop all` also require an admin, which is checked elsewhere.
     """
     if rights == NOBODY:
         return False

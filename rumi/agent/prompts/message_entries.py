@@ -1,4 +1,4 @@
-"""What a message hands on that its user did not write: bounded, marked, and tainted from the start."""
+"""History entries of incoming messages; text that the user did not write is delimited and tainted."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,24 +14,24 @@ SENT_FILE = "a file that the user sent"
 
 
 def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachment, ...]:
-    """The same with at most `max_chars` of others' words in all; what is cut says so."""
-    kept: list[Attachment] = []
+    """Return the attachments with at most `max_chars` of text in total; cut ones are flagged as `cut`."""
+    result: list[Attachment] = []
     for attachment in attachments:
         text = attachment.text[:max_chars]
         max_chars -= len(text)
-        kept.append(replace(attachment, text=text, cut=attachment.cut or len(text) < len(attachment.text)))
-    return tuple(kept)
+        result.append(replace(attachment, text=text, cut=attachment.cut or len(text) < len(attachment.text)))
+    return tuple(result)
 
 
 def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
-    """Those that have to be fetched; words are there already."""
+    """Return the attachments that must be fetched; those of kind `words` already contain their text."""
     return [attachment for attachment in attachments if attachment.kind != "words"]
 
 
 def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
-    """Return what the history has of a message before anything that has to be fetched is there.
+    """Return the history entries of a message, before its files are fetched.
 
-    Others' words stand before the user's own, which are what is asked.
+    Untrusted text precedes the user's own text, because the last message is the request.
     """
     if said.schedule:
         note = (
@@ -42,6 +42,7 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
         return (HistoryEntry(turn, message, said.tainted, urls_in_words(said.text)),)
     if said.tainted:
         warning = HistoryEntry(turn, Message("user", f"[{NOT_BY_HAND}]"), tainted=True)
+        # A query in a URL can carry data to its server, so URLs with one still need the user's approval.
         links = tuple(link for link in urls_in_words(said.text) if "?" not in link)
         return (warning, HistoryEntry(turn, Message("user", said.text), tainted=True, links=links))
     words = [
@@ -63,22 +64,26 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
 
 
 def answering(turn: str, said: Incoming, answers: str) -> tuple[HistoryEntry, ...]:
-    """Return what the history has of a yes to parked calls, whose arguments may be a page's words."""
+    """Return the history entries of a user's answer to parked calls.
+
+    They are tainted, because the arguments of the calls may contain text of a page.
+    """
     message = Message("user", f"[The user answers what earlier turns have asked: {said.text}]\n{answers}")
     return (HistoryEntry(turn, message, tainted=True),)
 
 
 def attachment_message(attachment: Attachment, text: str) -> TurnMessage:
-    """Return what came of an attachment, for the history: the user's own words, or somebody else's."""
+    """Return the history message for the text of an attachment, which is the user's own text or untrusted."""
     if attachment.tainted:
         return untrusted_message(attachment, text)
     return TurnMessage(Message("user", text), links=urls_in_words(text))
 
 
 def untrusted_message(attachment: Attachment, text: str) -> TurnMessage:
-    """Return what somebody else wrote, for the history: data in a marked block, with where it comes from.
+    """Return the history message for untrusted text: a delimited block that names its source.
 
-    Its links count as a page's do, but not those with a query: that may name the person it was sent to.
+    Its links become known URLs like those of a page, except links with a query: a query may identify the
+    recipient of the text.
     """
     note = " Its end is missing: it was too long." if attachment.cut else ""
     inside = untrusted_block(attachment.source or SENT_FILE, text)
@@ -89,9 +94,9 @@ def untrusted_message(attachment: Attachment, text: str) -> TurnMessage:
 
 
 def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:
-    """Return what the history has of a task's result, which counts as read from outside, or of a notice.
+    """Return the history entries of a task's result, which is untrusted, or of a notice.
 
-    A note stands before it, so that no answer stands without what it answers: some servers refuse that.
+    A user message precedes it, because some servers refuse an assistant message without one.
     """
     if message.notice:
         turn = f"t{message.id}"
@@ -112,7 +117,7 @@ def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:
 
 
 def described(said: Incoming) -> str:
-    """A message in words for its user: their own, or what came with it."""
+    """Return a short description of a message for its sender: its text, or the names of its attachments."""
     return said.text.strip() or ", ".join(
         attachment.name or attachment.source for attachment in said.attachments
     )

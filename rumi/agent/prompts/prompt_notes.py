@@ -1,11 +1,11 @@
-"""Notes: what the program tells the model besides what is said.
+"""Prompt notes: information from the program in a prompt, besides the conversation.
 
-The form of answers in the channel, skills, facts about the user, and the date.
+A note contains the form of answers in the channel, the skills, the facts about the user, and the date.
 
-All of it changes, and the beginning of a prompt must not: so what holds is told whole once, with the
-instructions, and then only what has changed, in front of the message that it was noticed with. Notes are
-entries of the history like all else, so that a later process shows the same ones. When a summary has taken
-the place of the exchange with the whole note, the next message brings a new one.
+All of these change, but the beginning of a prompt must not, because servers cache it. So a full note states
+everything once, with the instructions, and later change notes state only the changes, each before the message
+with which the change was noticed. Notes are history entries, so that a later process shows the same ones.
+When a summary has replaced the exchange with the full note, the next message brings a new full note.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,17 +27,17 @@ _TODAY: Final = "Today is "
 
 @dataclass(frozen=True, slots=True)
 class PromptNotes:
-    """What the notes in a prompt say. Without a whole one: nothing, and all that follows is None or empty."""
+    """The state that the notes of a prompt have stated. Without a full note, all fields are None or empty."""
 
     facts: frozenset[str] | None = None
     skills: Mapping[str, str] | None = None
     today: str = ""
     channel: str = ""
-    """The one whose form the model was told last."""
+    """The channel whose form of answers was stated last."""
 
 
 def prompt_notes(entries: Sequence[HistoryEntry]) -> PromptNotes:
-    """Return what a prompt with this history tells the model."""
+    """Return the state that the notes in this history state."""
     notes = _current(entries)
     if not notes:
         return PromptNotes()
@@ -49,25 +49,26 @@ def prompt_notes(entries: Sequence[HistoryEntry]) -> PromptNotes:
 
 
 def next_note(noted: PromptNotes, today: date, *blocks: str) -> str:
-    """The note for a prompt that has told so much; empty where nothing has changed."""
+    """Return the next note for a prompt that already states `noted`; empty if nothing has changed."""
     line = f"{_TODAY}{today:%A, %Y-%m-%d}."
     parts = [*filter(None, blocks), *([line] if line != noted.today else [])]
     if not parts:
         return ""
-    # Thousands of idle chats hold the same words: the day, and the list of skills.
+    # Interned, because thousands of idle chats hold the same text: the date, and the list of skills.
     return intern("\n\n".join([WHOLE if noted.facts is None else CHANGE, *parts]))
 
 
 def whole_note(entries: Sequence[HistoryEntry]) -> str:
-    """Return the whole note of a prompt with this history, without its first line; empty for none."""
+    """Return the full note in this history, without its first line; empty if there is none."""
     current = _current(entries)
     return current[0].message.content.removeprefix(WHOLE).strip() if current else ""
 
 
 def shown(entries: Sequence[HistoryEntry]) -> tuple[Message, ...]:
-    """Return the messages of a prompt with this history, except the whole note.
+    """Return the messages of a prompt with this history, without the full note.
 
-    Changes stand in front of the user's words. Those from before the whole note are part of it.
+    A change note precedes the messages of its turn. Changes from before the full note are left out, because
+    the full note includes them.
     """
     changes = _current(entries)[1:]
     messages: list[Message] = []
@@ -84,7 +85,7 @@ def shown(entries: Sequence[HistoryEntry]) -> tuple[Message, ...]:
 
 
 def exchanges(entries: Sequence[HistoryEntry]) -> list[list[HistoryEntry]]:
-    """The history by turns: what a person asked, and all that came of it."""
+    """Return the history grouped by turns: a user's request, and all messages that followed from it."""
     grouped: list[list[HistoryEntry]] = []
     for entry in entries:
         if not grouped or grouped[-1][0].turn != entry.turn:
@@ -94,12 +95,12 @@ def exchanges(entries: Sequence[HistoryEntry]) -> list[list[HistoryEntry]]:
 
 
 def is_whole(entry: HistoryEntry) -> bool:
-    """Return True if it is a note of all that holds."""
+    """Return True if the entry is a full note."""
     return entry.message.role == "system" and entry.message.content.startswith(WHOLE)
 
 
 def _current(entries: Sequence[HistoryEntry]) -> list[HistoryEntry]:
-    """The last whole note, and what was noted since; nothing where there is no whole one."""
+    """Return the last full note and the change notes after it; empty if there is no full note."""
     notes: list[HistoryEntry] = []
     for entry in reversed(entries):
         if _is_note(entry):

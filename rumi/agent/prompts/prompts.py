@@ -1,4 +1,4 @@
-"""The words that prompts are made of: one file each in `prompts/`, which a home may replace."""
+"""The texts of prompts: one file each in `prompts/files/`, which files in the home may replace."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -16,34 +16,34 @@ _CHANNEL: Final = re.compile(r'<channel name="([^"\n]*)">')
 
 @cache
 def words_in(folder: Path) -> Mapping[str, str]:
-    """Return the words of each file in a folder of prompts by its name without `.md`."""
+    """Return the text of each file in a folder of prompts, by file name without `.md`."""
     return {file.stem: file.read_text().strip() for file in sorted(folder.glob("*.md"))}
 
 
 def built_in() -> Mapping[str, str]:
-    """Return the words of the prompts of chats."""
+    """Return the built-in texts of chat prompts."""
     return words_in(FOLDER)
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The words by their names: `identity`, `sandbox`, `intent`, and for channels the form of answers.
+    """The texts of prompts by name: `identity`, `sandbox`, `intent`, and the form of answers per channel.
 
-    Those of research and bots stand beside them, by names that no channel has.
+    The texts for research and bots are in the same mapping, under names that no channel has.
     """
 
     words: Mapping[str, str]
 
     def instructions(self, programs: Collection[str], command_timeout_s: float) -> str:
-        """Return what every prompt begins with: who the assistant is, and what its sandbox has and lacks.
+        """Return the beginning of every prompt: the assistant's identity, and the description of its sandbox.
 
-        It is the same text for the same programs, whatever the chat, because servers charge less for a
-        beginning that they have seen before.
+        The text depends only on the programs, not on the chat, so that all chats share the server's prompt
+        cache.
         """
         return "\n\n".join(filter(None, (self.words["identity"], self.sandbox(programs, command_timeout_s))))
 
     def sandbox(self, programs: Collection[str], command_timeout_s: float) -> str:
-        """Return what the sandbox of commands has and lacks."""
+        """Return the description of the sandbox: its time limit, its programs, and missing programs."""
         values = {
             "seconds": f"{command_timeout_s:g}",
             "programs": _listed(name for name in programs if name not in CORE),
@@ -55,7 +55,7 @@ class Prompts:
         return sandbox
 
     def form(self, channel: str) -> str:
-        """Return the block about answers in a channel; empty for one without a form of its own."""
+        """Return the block about the form of answers in a channel; empty if the channel has none."""
         words = self.words.get(channel) if channel not in ("identity", "sandbox", "intent") else None
         return f'<channel name="{channel}">\n{words}\n</channel>' if words else ""
 
@@ -65,6 +65,6 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def noted_channel(notes: Iterable[str]) -> str:
-    """Return the channel whose form prompts with these notes show last; empty for none."""
+    """Return the channel whose form of answers these notes state last; empty if there is none."""
     found = [name for note in notes for name in _CHANNEL.findall(note)]
     return found[-1] if found else ""

@@ -1,4 +1,4 @@
-"""The actor that answers questions about the installed skills."""
+"""The actor that answers requests about the installed skills."""
 
 import time
 from collections import OrderedDict
@@ -35,27 +35,27 @@ R = TypeVar("R")
 
 FRESH_S = 0.25
 FRESH_TIMES = 3
-"""The result of a look at the folders is used for this many times its duration, at most for `FRESH_S`.
+"""A scan of the folders stays valid for this many times its duration, at most for `FRESH_S` seconds.
 
-With a few skills it is over before the next message; with thousands, looks take at most a quarter of a
+With a few skills, it expires before the next message; with thousands, scans use at most a quarter of a
 processor.
 """
 
 
 MOST_PROJECTS = 32
-"""The folders of windows whose skills are remembered."""
+"""Maximum number of project folders (of attached clients) whose skills are cached."""
 
 
 class AskSkills(Protocol):
-    """Asks the actor: the `ask` of its reference."""
+    """A function that sends a request to the skills actor: the `ask` method of its reference."""
 
     async def __call__(self, message: Request[R]) -> R:
-        """The reply."""
+        """Return the actor's reply."""
         ...
 
 
 class _Looking:
-    """What is known of one catalogue, and which folder of the sandboxes follows it. `own`: a project's."""
+    """A catalogue with its last scan, and the sandbox folder that mirrors it. `own`: it is a project's."""
 
     def __init__(self, catalogue: Catalogue, mounts: Mounts | None, own: bool) -> None:
         self.catalogue = catalogue
@@ -66,7 +66,7 @@ class _Looking:
         self.good_until = 0.0
 
     def look(self) -> tuple[CatalogueView, float]:
-        """Look at the folders; return what is there, and how long that took, in seconds."""
+        """Scan the folders, and update the sandbox folder. Return the skills and the duration in seconds."""
         begun = time.perf_counter()
         view = self.catalogue.look()
         if self.mounts is not None and view is not self.mounted:
@@ -76,12 +76,13 @@ class _Looking:
 
 
 class Skills(Actor[SkillsMessage]):
-    """Looks at the folders for each question, except in a short time after the last look.
+    """The skills actor: answers requests, and scans the folders first unless the last scan is recent.
 
-    `mounts` is the folder that sandboxes see: it follows each look, and each use of a skill. `of_project`
-    makes the catalogue with the skills of a folder as well; only questions that name the folder see them.
+    `mounts` is the folder that sandboxes see; it is updated after each scan and each use of a skill.
+    `of_project` creates a catalogue that includes the skills of a project folder; only requests that name the
+    folder see them.
 
-    The answer about an unknown skill is a `SkillError`, not a crash.
+    The reply for an unknown skill is a `SkillError`, not a crash.
     """
 
     def __init__(
@@ -103,12 +104,12 @@ class Skills(Actor[SkillsMessage]):
 
     @answers(Listing)
     async def listing(self, message: Listing) -> Listed:
-        """Return all skills that are on the disk now."""
+        """Return all skills that are on the disk."""
         return (await self._now(message.project)).listed
 
     @answers(Info)
     async def info(self, message: Info) -> SkillEntry | SkillError:
-        """Return the entry of a skill."""
+        """Return the catalogue entry of a skill."""
         return (await self._now(message.project)).find(message.name)
 
     @answers(ForPrompt)
@@ -120,8 +121,9 @@ class Skills(Actor[SkillsMessage]):
     async def _now(self, project: str) -> CatalogueView:
         looking = await self._looking(project)
         if looking.own:
-            await self._now("")  # which keeps the folder that all sandboxes see
+            await self._now("")  # updates the folder that all sandboxes see
         if looking.view is None or trio.current_time() >= looking.good_until:
+            # The age counts from the start of the scan, because a change during it may be missed.
             begun = trio.current_time()
             view, took_s = await self._offload(looking.look)
             looking.good_until = begun + min(self._fresh_s, took_s + self._fresh_times * took_s)
@@ -130,7 +132,7 @@ class Skills(Actor[SkillsMessage]):
         return looking.view
 
     async def _looking(self, project: str) -> _Looking:
-        """Return what is known with a project's skills; the projects that were used last are remembered."""
+        """Return the cached catalogue of a project, or the general one; evict the least recently used."""
         if not project or self._of_project is None:
             return self._general
         if (known := self._projects.get(project)) is None:
@@ -167,12 +169,12 @@ class Skills(Actor[SkillsMessage]):
             return error
 
     def activity(self) -> str:
-        """Return how many skills there are."""
+        """Return the number of skills as text."""
         view = self._general.view
         return f"{len(view.listed.entries)} skills" if view else ""
 
     def metrics(self) -> Mapping[str, object]:
-        """Return how many skills there are; nothing before the first look."""
+        """Return the number of skills; empty before the first scan."""
         view = self._general.view
         return {"skills": len(view.listed.entries)} if view else {}
 

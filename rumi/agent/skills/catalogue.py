@@ -1,4 +1,4 @@
-"""Finds the installed skills: reads their folders, and reads changed ones again."""
+"""The catalogue of installed skills: scans their folders, and reads only changed ones."""
 
 import os
 import stat
@@ -28,17 +28,17 @@ from rumi.platform.openat import shown
 
 MOST_IN_A_SOURCE: Final = 5_000
 NEAREST: Final = 5
-_SETTLED_NS: Final = 50_000_000  # the clock of a file system ticks: a later change may bear the same time
+_SETTLED_NS: Final = 50_000_000  # file times are coarse: a later change may have the same time as this one
 
 BUNDLED: Final = Path(__file__).parent / "bundled"
 
 
 def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -> tuple[SkillSource, ...]:
-    """Return where skills are looked for, in this order; a skill replaces one of the same name from before.
+    """Return the folders that are searched for skills, in order; a later skill replaces an earlier namesake.
 
-    `dirs` are as written in the configuration: `~` is the user's home, and a relative path is below
-    `home`, the installation's. A folder that is named twice counts once, so the user's own home folder
-    is not a project.
+    `dirs` are the configured paths: `~` is the user's home, and relative paths are below `home`, the
+    installation's home. A folder that is named twice counts only the first time, so the user's own home
+    folder is not a project.
     """
     found = [SkillSource("bundled", BUNDLED), SkillSource("home", home / "skills")]
     found += [SkillSource("dirs", home / os.path.expanduser(skills_dir)) for skills_dir in dirs]
@@ -50,7 +50,7 @@ def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class _CachedFolder:
-    """The content of one folder: a skill, or the error in it. Valid as long as the signature is the same."""
+    """The cached content of one folder: a skill, or an error. Valid while the signature is the same."""
 
     signature: object
     skill: Skill | None
@@ -59,7 +59,7 @@ class _CachedFolder:
 
 
 class CatalogueView:
-    """The skills at one moment. Nothing in it changes."""
+    """An immutable view of the skills at one moment."""
 
     def __init__(
         self, entries: Sequence[SkillEntry], problems: Sequence[str], words: Mapping[Path, Mapping[str, int]]
@@ -70,7 +70,7 @@ class CatalogueView:
         self._index = Index({name: words[entry.skill.folder] for name, entry in self._by_name.items()})
 
     def find(self, name: str, about: str = "") -> SkillEntry | SkillError:
-        """Return the skill of that name, enabled or not."""
+        """Return the skill with that name, enabled or not; otherwise an error that suggests similar ones."""
         entry = self._by_name.get(same(name))
         if entry is not None:
             return entry
@@ -81,11 +81,11 @@ class CatalogueView:
         return UnknownSkill(f"Unknown skill {quoted(name)}.", advice)
 
     def nearest(self, about: str) -> Sequence[str]:
-        """Return the names, in the form of `same`, of the skills that fit best."""
+        """Return the names of the best matching enabled skills, normalized by `same()`."""
         return self._index.matching(about, self._on, NEAREST)
 
     def usable(self, name: str, about: str = "") -> Skill | SkillError:
-        """Return the skill of that name, if it is enabled."""
+        """Return the skill with that name if it is enabled, otherwise an error."""
         found = self.find(name, about)
         if isinstance(found, SkillError):
             return found
@@ -110,7 +110,7 @@ class CatalogueView:
 
 
 def why_off(entry: SkillEntry) -> tuple[str, str]:
-    """Return why a skill is disabled, and what to do about it."""
+    """Return the reason why a skill is disabled, and advice."""
     name = entry.skill.name
     return {
         "config": (f"The skill {name} is off.", f"Switch it on with: rumi skills enable {name}"),
@@ -126,9 +126,9 @@ def why_off(entry: SkillEntry) -> tuple[str, str]:
 
 
 class Catalogue:
-    """Looks at the folders. Not for two threads at once. Calls block, briefly.
+    """A cache of the skills in the source folders. Not thread-safe. Calls block briefly.
 
-    `disabled` says which skills are off now; without `trusted` no project's skill is trusted.
+    `disabled` returns the skills that are disabled now; without `trusted`, no project's skill is trusted.
     """
 
     def __init__(
@@ -145,7 +145,10 @@ class Catalogue:
         self._view = CatalogueView((), (), {})
 
     def look(self) -> CatalogueView:
-        """Return the skills of this moment; only changed ones are read."""
+        """Scan the folders and return the current skills; read only changed ones.
+
+        Without any change, this returns the same view object as before.
+        """
         found: dict[tuple[str, str], _CachedFolder] = {}
         problems: list[str] = []
         for source in self._sources:
@@ -156,6 +159,7 @@ class Catalogue:
                 if cached := self._one(source, folder, self._found.get(key)):
                     found[key] = cached
         disabled = self._disabled()
+        # Compared by identity: an unchanged folder yields the cached object of the last scan.
         changed = found.keys() != self._found.keys() or any(
             found[key] is not self._found[key] for key in found
         )
@@ -173,6 +177,7 @@ class Catalogue:
 
     def _one(self, source: SkillSource, path: str, before: _CachedFolder | None) -> _CachedFolder | None:
         signature = _signature(path)
+        # Trust decides if a project's skill is vouched for, so a change of the trust file is a change too.
         if source.kind == "project" and self._trusted is not None and signature is not None:
             signature = (signature, self._trusted.signature())
         if before is not None and before.signature == signature:
@@ -194,7 +199,7 @@ def _folders(source: SkillSource) -> tuple[list[str], list[str]]:
     """Return the folders in a source, sorted by name, and the errors of the source."""
     try:
         with os.scandir(source.folder) as entries:
-            links = source.kind != "project"
+            links = source.kind != "project"  # a link in a project could lead anywhere on the machine
             names = [
                 entry.path for entry in entries if not entry.name.startswith(".") and _is_folder(entry, links)
             ]
@@ -212,7 +217,7 @@ def _folders(source: SkillSource) -> tuple[list[str], list[str]]:
 
 
 def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
-    """Return True if it is a folder. A link that leads to itself is not one, and does not affect others."""
+    """Return True if an entry is a folder. A link that leads to itself is not, and does not stop the scan."""
     try:
         return entry.is_dir(follow_symlinks=links)
     except OSError:
@@ -220,9 +225,9 @@ def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
 
 
 def _signature(folder: str) -> object:
-    """Return what changes whenever the skill does; None where there is no `SKILL.md`.
+    """Return a value that changes whenever the skill changes; None if there is no `SKILL.md`.
 
-    A file that has just changed gets a signature that never occurs again.
+    A file that has just changed gets a unique signature, so that the next scan reads it again.
     """
     try:
         status = os.lstat(f"{folder}/{FILE}")
@@ -234,7 +239,7 @@ def _signature(folder: str) -> object:
 
 
 def _has_code(folder: str | Path) -> bool:
-    """Return True if there is a file of the code's name; if it cannot be run, using the skill says so."""
+    """Return True if the folder has a `skill.py`. Errors of unusable code are reported when it is run."""
     try:
         return not stat.S_ISDIR(os.lstat(f"{folder}/{CODE}").st_mode)
     except OSError:
@@ -256,7 +261,7 @@ def _load(source: SkillSource, folder: Path, trusted: TrustedSkills | None) -> S
 
 
 def _merged(found: Iterable[_CachedFolder], disabled: Disabled, problems: list[str]) -> list[SkillEntry]:
-    """Return one skill for each name: the last source's. A second one in a source is added to `problems`."""
+    """Return one skill per name, from the last source. Duplicates in one source are added to `problems`."""
     by_name: dict[str, SkillEntry] = {}
     for cached in found:
         if (skill := cached.skill) is None:

@@ -1,4 +1,4 @@
-"""The chat command `/skills`: lists the skills, or describes one."""
+"""The chat command `/skills`, which lists the skills or describes one."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ MOST_CHARS: Final = 160
 
 
 async def skills_command(ask: AskSkills, language: Language, rest: str, project: str = "") -> str:
-    """Return the answer to `/skills` and the words after it, in Markdown; a `project`'s skills count."""
+    """Return the Markdown answer to `/skills` with the argument `rest`; `project` adds a folder's skills."""
     name = rest.strip()
     if not name:
         return _listed(language, await ask(Listing(project)))
@@ -60,7 +60,7 @@ _MARKS: Final = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>#|~"})
 
 
 def plain(text: str, most_chars: int) -> str:
-    """Return a skill author's text on one line of Markdown, with all marks escaped."""
+    """Return a skill author's text as one line of Markdown, with all markup characters escaped."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if len(line) > most_chars:
         line = f"{line[: most_chars - 1]}…"

@@ -1,4 +1,4 @@
-"""The interface for code skills: the input, and the tools and the model of the chat."""
+"""The programming interface of code skills: the input, and the chat's tools and model."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,11 +13,11 @@ _ERROR_OUTPUT = re.compile(r"\nerror output(?: \([^\n]*\))?:\n")
 
 
 class ToolFailed(Exception):
-    """A tool refused or failed; the text says why. A command with an exit code did not fail."""
+    """A tool refused or failed; the text is the reason. A command with an exit code is not a failure."""
 
 
 class CannotDo(Exception):
-    """A skill raises this to end with one sentence that says why it cannot do its work."""
+    """Raised by a skill that cannot do its work; the text is one sentence with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class ToolReply:
     @property
     def output(self) -> str:
         """The standard output of a command."""
+        # The last "error output" heading is the real one: the output itself may contain such a line.
         begin = _OUTPUT.search(self.content)
         if begin is None:
             return ""
@@ -38,15 +39,15 @@ class ToolReply:
 
 
 Send = Callable[[Mapping[str, Any]], Awaitable[CallReply]]
-"""Sends a request to the process that runs the chat, and returns the answer."""
+"""Sends a request to the process that runs the chat, and returns its reply."""
 
 
 class Context:
-    """The chat that a code skill works for.
+    """The chat for which a code skill works.
 
-    `input` is the text to work on, `chat` the chat's id, `language` `es` or `en`. `workspace` is the folder
-    of the chat's files on this machine. Commands in the sandbox wrote them, so follow no links there; `await
-    context.tool("bash", command=…)` sees the same files at /workspace.
+    `input` is the text to work on, `chat` the chat's id, `language` is `es` or `en`. `workspace` is the
+    folder of the chat's files on this machine. Sandboxed commands may have written these files, so do not
+    follow links there; `await context.tool("bash", command=…)` sees the same files at /workspace.
     """
 
     def __init__(self, *, input: str, chat: str, workspace: Path, language: str, send: Send) -> None:
@@ -57,7 +58,7 @@ class Context:
         self._send = send
 
     async def tool(self, name: str, /, **arguments: Any) -> ToolReply:
-        """Call one of the chat's tools, as the model would.
+        """Call one of the chat's tools, like the model does.
 
         Raises:
             ToolFailed: The tool does not exist or refused, or the user refused.
@@ -79,5 +80,5 @@ class Context:
         return reply.content
 
     async def log(self, text: str) -> None:
-        """Write a line into Rumi's own log."""
+        """Write a line to Rumi's log."""
         await self._send({"log": text})

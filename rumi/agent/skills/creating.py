@@ -1,4 +1,4 @@
-"""Creates a working skill with a test, as a start for its author."""
+"""Creation of a working skill with a test, as a template for its author."""
 
 import json
 import os
@@ -13,12 +13,12 @@ from rumi.agent.skills.messages import SkillError, SkillsUnwritable
 
 
 def name_of_test(name: str) -> str:
-    """Return the name of a new skill's test file, which differs for each skill, as pytest requires."""
+    """Return the name of a skill's test file. It is unique for each skill, as pytest requires."""
     return f"test_{name.replace('.', '_')}.py"
 
 
 def how_to_test(folder: Path) -> str:
-    """Return the command that runs a new skill's test: with this Python, because another one has no Rumi."""
+    """Return the command that runs a skill's test, with this Python, where Rumi is installed."""
     return shlex.join([sys.executable or "python3", str(folder / name_of_test(folder.name))])
 
 
@@ -127,10 +127,10 @@ if __name__ == "__main__":
 
 
 def create_skill(skills: Path, name: str, *, description: str = "", code: bool = False) -> Path:
-    """Make a skill in a folder of skills, completely or not at all, and return its folder.
+    """Create a skill in the folder `skills`, completely or not at all, and return the skill's folder.
 
     Raises:
-        SkillError: The name or the description is not allowed, the name is taken, or the folder cannot be
+        SkillError: The name or the description is invalid, the name is taken, or the folder cannot be
             written.
     """
     if not is_name(name):
@@ -157,6 +157,7 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
     files = {FILE: _CODE_WORDS if code else _PROMPT, test: _CODE_TEST if code else _PROMPT_TEST}
     if code:
         files[CODE] = _CODE
+    # Written under a hidden name and renamed, so that a scan never finds an incomplete skill.
     draft = skills / f".{name}-{secrets.token_hex(4)}"
     try:
         skills.mkdir(mode=0o700, parents=True, exist_ok=True)

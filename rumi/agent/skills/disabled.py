@@ -1,4 +1,4 @@
-"""`[skills] disabled` of config.toml: read while running, and changed by `rumi skills disable|enable`."""
+"""The list `[skills] disabled` in config.toml, which `rumi skills disable|enable` edits while Rumi runs."""
 
 import json
 import os
@@ -23,16 +23,17 @@ MOST_BYTES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """The names of disabled skills, in the form of `same`, and the source of the list."""
+    """The names of disabled skills, normalized by `same`, and the source of the list."""
 
     names: frozenset[str] = frozenset()
     by: WhyOff = "config"
 
 
 class DisabledSkills:
-    """The list in force: the variable's if it is set, otherwise the one in the file now.
+    """The effective list: from the environment variable if it is set, otherwise from the file.
 
-    A file that cannot be read, for example during an edit, changes nothing. Calls block, briefly.
+    While the file cannot be read, for example during an edit, the previous list stays valid. Calls block
+    briefly.
     """
 
     def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
@@ -43,7 +44,7 @@ class DisabledSkills:
 
     @property
     def is_overridden(self) -> bool:
-        """True if the environment decides instead of the file."""
+        """True if the environment variable overrides the file."""
         return self._variable is not None
 
     def __call__(self) -> Disabled:
@@ -56,14 +57,14 @@ class DisabledSkills:
                 self._current = Disabled(_names(_in_file(_read(self._path))))
             except (OSError, ValueError, RecursionError):
                 return self._current
-            self._seen = seen
+            self._seen = seen  # only after a successful read, so that a failed one is repeated
         return self._current
 
 
 def set_disabled(path: Path, name: str, *, off: bool) -> bool:
-    """Add a skill to the list of config.toml, or remove it; return False if nothing had to change.
+    """Add a skill to the list in config.toml, or remove it; return False if nothing had to change.
 
-    Comments, order and the file's mode stay.
+    Preserves comments, order and the file's mode.
 
     Raises:
         ConfigError: The file cannot be read or written, or the key is not a list.
@@ -85,7 +86,7 @@ def set_disabled(path: Path, name: str, *, off: bool) -> bool:
 
 
 def _list_to_fill(document: "TOMLDocument") -> Any:
-    """Return the list in the document; make it if it is missing."""
+    """Return the list in the document; create it if it is missing."""
     import tomlkit
 
     section = section_in(document, ("skills",))
@@ -98,7 +99,7 @@ def _list_to_fill(document: "TOMLDocument") -> Any:
 
 
 def _read(path: Path) -> str:
-    """Return the file's text, empty if there is no file. It does not wait for a pipe in its place."""
+    """Return the file's text, empty if there is no file. Never blocks, even if the path is a pipe."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -116,7 +117,7 @@ def _in_file(text: str) -> list[object]:
 
 
 def _from_variable(text: str) -> list[object]:
-    """Return the list in the JSON; other content was refused when the configuration was loaded."""
+    """Return the JSON list in the variable. Loading the configuration has already rejected other content."""
     try:
         names = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""A skill's folder on the disk: reading in it, listing it, and a copy of it that stays as it is.
+"""Access to a skill's folder: reading and listing its files, and taking a snapshot of its content.
 
-A skill's author controls its folder. So no link in it is followed, no read waits for a pipe, and every read
-is bounded. Calls block, briefly.
+A skill's author controls the folder. So no link in it is followed, no read blocks on a pipe, and every read
+is limited. Calls block briefly.
 """
 
 import contextlib
@@ -30,16 +30,16 @@ _NOT_FOR_READING: Final = frozenset({FILE, CODE, "__pycache__"})
 
 
 def opened(folder: Path, *, own_link: bool) -> AbstractContextManager[int]:
-    """Open the folder for a block. `own_link`: its path may end in a link, as people make to their skills.
+    """Open the folder for a `with` block. `own_link`: the folder itself may be a link, as users make them.
 
     Raises:
-        OSError: It cannot be opened.
+        OSError: The folder cannot be opened.
     """
     return openat.opened(os.open(folder, FOLDER & ~os.O_NOFOLLOW if own_link else FOLDER))
 
 
 def signature(path: Path) -> object:
-    """Return what changes whenever the file does; None if there is no file."""
+    """Return a value that changes whenever the file changes; None if there is no file."""
     try:
         return stamp(path.stat())
     except OSError:
@@ -47,15 +47,15 @@ def signature(path: Path) -> object:
 
 
 def stamp(status: os.stat_result) -> tuple[int, ...]:
-    """Return the times, the size and the number of a file."""
+    """Return the times, the size and the inode number of a file."""
     return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 
 def read_bytes(folder: int, path: str, most_bytes: int) -> tuple[bytes, int]:
-    """Return the beginning of an ordinary file of the folder, and the file's size.
+    """Return at most `most_bytes` from the start of a regular file in the folder, and the file's size.
 
     Raises:
-        SkillError: The file does not exist, or is outside of the folder.
+        SkillError: The file does not exist, is outside of the folder, or is not a regular file.
     """
     try:
         name = os.fsencode(path)
@@ -88,18 +88,18 @@ _REFUSALS: Final = {
 
 
 def read_skill_file(folder: int) -> bytes:
-    """Return the folder's `SKILL.md`, at most one byte more than is allowed.
+    """Return the folder's `SKILL.md`, at most one byte more than allowed, so that an excess is detected.
 
     Raises:
-        SkillError: It does not exist, or cannot be read.
+        SkillError: The file does not exist, or it cannot be read.
     """
     return read_bytes(folder, FILE, MOST_BYTES + 1)[0]
 
 
 def further_files(folder: Path, *, own_link: bool) -> tuple[tuple[FurtherFile, ...], int]:
-    """Return the files beside the `SKILL.md` that a model may read, by path, and how many more there are.
+    """Return the other files that a model may read, sorted by path, and the number of unlisted ones.
 
-    The skill's code, its tests, hidden files and names with line breaks are left out.
+    The `SKILL.md`, the skill's code, its tests, hidden files and unprintable names are left out.
     """
     found: list[FurtherFile] = []
     with contextlib.suppress(OSError, SkillError), opened(folder, own_link=own_link) as top:
@@ -120,13 +120,13 @@ def _is_test(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The content of a folder at one moment: path, executable or not, and content, sorted by path."""
+    """The content of a folder at one moment: path, executable bit and bytes of each file, sorted by path."""
 
     files: tuple[tuple[str, bool, bytes], ...]
 
     @property
     def digest(self) -> str:
-        """SHA-256 over all files, in hexadecimal digits: every change in the folder changes it."""
+        """SHA-256 over all files, in hexadecimal digits; every change of a file changes it."""
         whole = hashlib.sha256()
         for path, executable, content in self.files:
             name = os.fsencode(path)
@@ -135,7 +135,7 @@ class Snapshot:
         return whole.hexdigest()
 
     def write(self, folder: Path, *, shared: bool = False) -> None:
-        """Write all files into an empty folder. `shared`: without hidden ones, for every user to read."""
+        """Write all files to an empty folder. `shared`: readable for every user, and without hidden files."""
         most = 0o755 if shared else 0o700
         if shared:
             folder.chmod(most)
@@ -147,18 +147,18 @@ class Snapshot:
                 inner /= part
                 if not inner.exists():
                     inner.mkdir()
-                    inner.chmod(most)  # whatever the umask is
+                    inner.chmod(most)  # independent of the umask
             target = folder / path
             target.write_bytes(content)
             target.chmod(most if executable else most & 0o666)
 
 
 def signature_of_files(folder: Path, *, own_link: bool) -> str:
-    """Return what changes whenever a file of the folder does, without reading any.
+    """Return a value that changes whenever a file in the folder changes, without reading any file.
 
     Raises:
         OSError: The folder cannot be read.
-        SkillError: It is too large.
+        SkillError: The folder is too large.
     """
     with opened(folder, own_link=own_link) as top:
         seen = sorted((path, status.st_mode, *stamp(status)) for path, status in _walk(top))
@@ -166,13 +166,13 @@ def signature_of_files(folder: Path, *, own_link: bool) -> str:
 
 
 def snapshot(folder: Path, *, own_link: bool = False, lenient: bool = False) -> Snapshot:
-    """Return the content of a skill's folder, except files that running its tests leaves there.
+    """Return the content of a skill's folder, without cache files that a test run leaves there.
 
-    `lenient`: leave out hidden files, links, pipes and devices instead of refusing them.
+    `lenient`: skip hidden files, links, pipes and devices instead of refusing them.
 
     Raises:
-        SkillError: The folder cannot be read, is too large, or has an entry that is neither file nor folder:
-            the content of a link is elsewhere, where it can change.
+        SkillError: The folder cannot be read, is too large, or has an entry that is neither file nor folder.
+            Links are refused, because their content is elsewhere, where it can change.
     """
     files: list[tuple[str, bool, bytes]] = []
     left = MOST_FOLDER_BYTES
@@ -201,7 +201,7 @@ def snapshot(folder: Path, *, own_link: bool = False, lenient: bool = False) -> 
 
 
 def _walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield everything below an open folder except folders, in no order."""
+    """Yield the path and the status of everything below an open folder except folders, in no order."""
     waiting = [("", 0)]
     seen = 0
     while waiting:

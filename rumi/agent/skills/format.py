@@ -1,7 +1,7 @@
-"""Reads `SKILL.md`: the keys of its front matter, and their allowed values.
+"""The parser of `SKILL.md`: the keys of its front matter, and their allowed values.
 
-The public Agent Skills format with a few additional keys. An unknown key is not an error, and every
-understandable value is accepted, so that skills for other assistants need no change.
+The format is the public Agent Skills format with a few additional keys. Unknown keys are not errors, and
+every understandable value is accepted, so that skills for other assistants need no change.
 """
 
 import re
@@ -27,17 +27,17 @@ _ALLOWED_TOOL: Final = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
 
 
 def is_name(name: str) -> bool:
-    """Return True if a skill can have this name: a word of letters, digits, `-`, `_` and `.`."""
+    """Return True for a valid skill name: a word of letters, digits, hyphens, underscores and dots."""
     return _NAME.fullmatch(name) is not None
 
 
 def same(name: str) -> str:
-    """Return the form of a name that is equal for all its spellings: `Tidy_Folder` is `tidy-folder`."""
+    """Return the normalized form of a name, equal for all spellings: `Tidy_Folder` becomes `tidy-folder`."""
     return unicodedata.normalize("NFKC", name.strip()).casefold().replace("_", "-").replace(" ", "-")
 
 
 def class_name(name: str) -> str:
-    """Return the class in a `skill.py`: `TidyFolderSkill` for `tidy-folder`, `_2DaysSkill` for `2-days`."""
+    """Return the class name in a `skill.py`: TidyFolderSkill for tidy-folder, _2DaysSkill for 2-days."""
     camel = "".join(part[:1].upper() + part[1:] for part in re.split(r"[-_. ]+", name)) + "Skill"
     return camel if camel.isidentifier() else f"_{camel}"
 
@@ -46,7 +46,7 @@ def decode(raw: bytes) -> str:
     """Return the text of a `SKILL.md`.
 
     Raises:
-        SkillError: It is not UTF-8, or too large.
+        SkillError: The file is not UTF-8, or it is too large.
     """
     if len(raw) > MOST_BYTES:
         raise SkillError(f"it is larger than {MOST_BYTES} bytes")
@@ -58,10 +58,11 @@ def decode(raw: bytes) -> str:
 
 
 def parse(text: str) -> tuple[Header, str]:
-    """Return the header of a `SKILL.md`, and its body.
+    """Return the header and the body of a `SKILL.md`.
 
     Raises:
-        SkillError: The file has an error; the text says which, without the file's name, and what is allowed.
+        SkillError: The file is invalid; the text names the error, without the file's name, and what is
+            allowed.
     """
     front, body = split(text)
     return _header(read(front)), body
@@ -124,7 +125,7 @@ def _flag(keys: Mapping[str, Value], key: str, *, default: bool) -> bool:
 
 
 def _allowed_tools(keys: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return the tools for other assistants, which are only shown: a skill does not decide on tools here."""
+    """Return the `allowed-tools` for other assistants. Rumi only shows them: skills grant no rights here."""
     value = keys.get("allowed-tools", keys.get("allowed_tools", ""))
     said = " ".join(item for item in value if isinstance(item, str)) if isinstance(value, list) else value
     found = _ALLOWED_TOOL.findall(said) if isinstance(said, str) else []
@@ -140,6 +141,6 @@ def _metadata(keys: Mapping[str, Value]) -> Mapping[str, str]:
 
 
 def quoted(name: str) -> str:
-    """Return a name that a model or a person wrote, quoted on one line."""
+    """Return a name from a model or a person in quotes, on one line."""
     short = name[:80]
     return f"“{short}”" if short.isprintable() else ascii(short)

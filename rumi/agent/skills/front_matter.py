@@ -1,7 +1,7 @@
-"""The YAML between the two `---` of a `SKILL.md`, as texts, lists and mappings.
+"""Parser of the YAML front matter, between the two `---` of a `SKILL.md`, to texts, lists and mappings.
 
-It is read from the parser's events instead of by a loader: every value is text, no object is constructed, an
-alias costs nothing, and depth and number are bounded while they grow.
+The parser uses YAML events instead of a loader: every value is text, no object is constructed, an alias costs
+nothing, and depth and number of values are limited while parsing.
 """
 
 import re
@@ -24,7 +24,7 @@ def split(text: str) -> tuple[str, str]:
     """Return the front matter and the body, for all kinds of line ends.
 
     Raises:
-        SkillError: It has no front matter.
+        SkillError: The text has no front matter.
     """
     lines = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n").lstrip("\n").split("\n")
     if not _FENCE.fullmatch(lines[0]):
@@ -38,11 +38,11 @@ def split(text: str) -> tuple[str, str]:
 def read(text: str) -> dict[str, Value]:
     """Return the front matter's keys and values.
 
-    Many skills have a colon in a value without quotes, which is not valid YAML but clear: if the text cannot
-    be read otherwise, such values last to the end of their line.
+    Many skills have a colon in an unquoted value, which is invalid YAML, but unambiguous: if the text cannot
+    be parsed otherwise, such values extend to the end of their line.
 
     Raises:
-        SkillError: It cannot be read.
+        SkillError: The front matter cannot be parsed.
     """
     if len(text) > MOST_CHARS:
         raise SkillError(f"its front matter is longer than {MOST_CHARS} characters")
@@ -56,7 +56,7 @@ def read(text: str) -> dict[str, Value]:
             return _mapping(quoted)
         except SkillError:
             pass
-        raise
+        raise  # the first error, because the second one is about text that the author did not write
 
 
 def _mapping(text: str) -> dict[str, Value]:
@@ -69,7 +69,7 @@ def _mapping(text: str) -> dict[str, Value]:
 
 
 def _with_quotes(text: str) -> str:
-    """Return the text with plain first-level values in quotes, unless they continue on the next line."""
+    """Return the text with unquoted top-level values in quotes, unless they continue on the next line."""
     lines = text.split("\n")
     for index, line in enumerate(lines):
         follows = lines[index + 1] if index + 1 < len(lines) else ""
@@ -134,5 +134,5 @@ class _Reader:
             key.append(value)
         else:
             name = key.pop()
-            if isinstance(name, str):  # other keys say nothing that anybody asks for
+            if isinstance(name, str):  # no field has a list or a mapping as its key
                 container[name] = value

@@ -1,7 +1,7 @@
-"""Finds the skills that fit a message, by the words that they share with it; equal inputs give equal results.
+"""Ranking of skills for a message by shared words; equal inputs give equal results.
 
-A word counts by where a skill has it (name 4, tag 3, description 1) times how rare it is among all skills.
-Accents, case and endings do not matter: a word is its first five letters.
+The score of a word is its weight in the skill (name 4, tag 3, description 1) times its rarity among all
+skills. Accents, case and endings do not matter: words are compared by their first five letters.
 """
 
 import math
@@ -25,7 +25,7 @@ _SAY_NOTHING: Final = frozenset(_LITTLE_WORDS.split())
 
 
 def stems(text: str) -> list[str]:
-    """Return the significant words of a text, each once, shortened so that their forms agree."""
+    """Return the significant words of a text, without duplicates, shortened so that inflected forms match."""
     bare = text[:MOST_QUERY_CHARS].casefold()
     if not bare.isascii():
         plain = unicodedata.normalize("NFKD", bare)
@@ -49,20 +49,20 @@ def weights(skill: Skill) -> dict[str, int]:
 
 
 class Index:
-    """The words of many skills. `best` orders them for a message."""
+    """The words of many skills, for ranking them by a message."""
 
     def __init__(self, words: Mapping[str, Mapping[str, int]]) -> None:
         self._words = words
         self._spread = Counter(stem for word_stems in words.values() for stem in word_stems)
 
     def best(self, query: str, among: Iterable[str]) -> list[str]:
-        """Return the names of `among`, the best matches first; equal ones in the order of names."""
+        """Return all names in `among`, the best matches first; equal matches in alphabetical order."""
         asked = stems(query)
         scores = {name: self._score(asked, self._words[name]) for name in among}
         return sorted(scores, key=lambda name: (-scores[name], name))
 
     def matching(self, query: str, among: Iterable[str], most: int) -> Sequence[str]:
-        """Return the best of `among`, without names that share no word with the query."""
+        """Return at most `most` of the names in `among`, the best first, only those with a shared word."""
         asked = stems(query)
         some = [name for name in among if self._score(asked, self._words[name]) > 0]
         return self.best(query, some)[:most]

@@ -1,4 +1,4 @@
-"""The types of skills, and the requests to the skills actor and its answers."""
+"""The types of skills, and the requests and replies of the skills actor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,13 +9,10 @@ from actors import Request
 from rumi.errors import RumiError, UsageError
 
 SourceKind: TypeAlias = Literal["bundled", "home", "dirs", "project"]
-"""The origin of a skill. The owner of the installation chose the first three; a project may be a stranger's.
-"""
+"""The origin of a skill. The owner of the installation chose the first three; a project is untrusted."""
 
 WhyOff: TypeAlias = Literal["config", "environment", "itself"]
-"""What disabled a skill: `[skills] disabled`, the variable that overrides it, or `enabled: false` in the
-skill.
-"""
+"""What disabled a skill: `[skills] disabled`, the overriding variable, or `enabled: false` in the skill."""
 
 
 class SkillError(RumiError):
@@ -27,7 +24,7 @@ class UnknownSkill(SkillError, UsageError):
 
 
 class SkillFailed(SkillError):
-    """A skill's code failed. Its words may be in the error."""
+    """A skill's code failed. The error may contain text from that code."""
 
 
 class SkillsUnwritable(SkillError, UsageError):
@@ -36,7 +33,7 @@ class SkillsUnwritable(SkillError, UsageError):
 
 @dataclass(frozen=True, slots=True)
 class SkillSource:
-    """A folder with skills in it, one a folder."""
+    """A folder that contains skills, one per subfolder."""
 
     kind: SourceKind
     folder: Path
@@ -46,9 +43,8 @@ class SkillSource:
 class Header:
     """The front matter of a `SKILL.md`. `name` is empty if it has no usable name.
 
-    `title` is the name as it was written. `own_result`: the skill says that what its code returns is its own
-    work, with nothing in it that it got from outside by itself. `notes` are deviations from the format that
-    were accepted.
+    `title` is the name as written. `own_result`: the skill declares that its code's result contains no
+    content that the code fetched itself. `notes` are accepted deviations from the format.
     """
 
     name: str
@@ -68,10 +64,10 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill on the disk. `has_code`: a `skill.py` stands beside its `SKILL.md`.
+    """A skill on the disk. `has_code`: its folder contains a `skill.py`.
 
-    `vouched`: its words are not a stranger's. A project's are a stranger's until its content is trusted.
-    `words` is the SHA-256 of the `SKILL.md` that was read.
+    `vouched`: its `SKILL.md` is trusted. For a project's skill, that is only so once the user has trusted its
+    content. `words` is the SHA-256 of the `SKILL.md` that was read.
     """
 
     name: str
@@ -85,7 +81,7 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class SkillEntry:
-    """A skill of the catalogue: why it is off, if it is, and the skills of the same name that it hides."""
+    """A skill in the catalogue, the reason if it is disabled, and the skills of the same name it hides."""
 
     skill: Skill
     off: WhyOff | None = None
@@ -94,7 +90,7 @@ class SkillEntry:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Every skill by name, and a line for each that cannot be loaded."""
+    """All skills, sorted by name, and one line for each skill that cannot be loaded."""
 
     entries: tuple[SkillEntry, ...]
     problems: tuple[str, ...]
@@ -102,7 +98,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class FurtherFile:
-    """A file beside a `SKILL.md`: its path from there, and its size."""
+    """A further file of a skill: its path relative to the skill's folder, and its size."""
 
     path: str
     bytes: int
@@ -110,9 +106,9 @@ class FurtherFile:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A skill that is used now. `files` are beside it; `more_files` is the number of unlisted ones.
+    """A skill opened for use. `files` are its further files; `more_files` is the number of unlisted ones.
 
-    `place` is its folder in the sandbox; if that is empty, `why_not` says why it has none.
+    `sandbox_folder` is its folder in the sandbox; if that is empty, `why_not` is the reason.
     """
 
     skill: Skill
@@ -125,7 +121,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class SkillFile:
-    """The text of a file beside a skill. `cut_bytes` of its end are left out."""
+    """The text of a skill's further file. `cut_bytes` is the number of bytes left out at its end."""
 
     skill: Skill
     path: str
@@ -135,7 +131,7 @@ class SkillFile:
 
 @dataclass(frozen=True, slots=True)
 class InPrompt:
-    """A skill as a prompt lists it."""
+    """A skill as listed in a prompt."""
 
     name: str
     description: str
@@ -143,10 +139,10 @@ class InPrompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptSkills:
-    """Skills for a prompt, the best matches first, and the number of others.
+    """Skills for a prompt, the best matches first; `more` is the number of other skills.
 
-    `outside`: a description is from an untrusted project, so a turn with this prompt is tainted. `gone` are
-    the skills that the prompt lists and that cannot be used now.
+    `tainted`: a description is from an untrusted project, so a turn with this prompt is tainted. `gone` are
+    skills that the prompt lists but that can no longer be used.
     """
 
     shown: tuple[InPrompt, ...] = ()
@@ -157,7 +153,7 @@ class PromptSkills:
 
 @dataclass(frozen=True, slots=True)
 class CallReply:
-    """The result of a tool that a code skill called; `exit_code` if it ran a command."""
+    """The result of a tool call by a code skill. `exit_code` is set if the tool ran a command."""
 
     ok: bool
     content: str
@@ -166,14 +162,14 @@ class CallReply:
 
 @dataclass(frozen=True, slots=True)
 class Listing(Request[Listed]):
-    """Ask for all skills, with those of a folder as well, where one is named as the `project`."""
+    """Request for all skills, including those of the `project` folder if one is given."""
 
     project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Info(Request["SkillEntry | SkillError"]):
-    """Ask for one skill, enabled or not."""
+    """Request for one skill, enabled or not."""
 
     name: str
     project: str = ""
@@ -181,9 +177,9 @@ class Info(Request["SkillEntry | SkillError"]):
 
 @dataclass(frozen=True, slots=True)
 class ReadInstructions(Request["Opened | SkillError"]):
-    """Ask for the instructions of an enabled skill, as they are on the disk now.
+    """Request for the instructions of an enabled skill, as they are on the disk now.
 
-    `about` helps to find the nearest skills if there is none of that name.
+    `about` helps to suggest similar skills if there is none with that name.
     """
 
     name: str
@@ -193,7 +189,7 @@ class ReadInstructions(Request["Opened | SkillError"]):
 
 @dataclass(frozen=True, slots=True)
 class FileOf(Request["SkillFile | SkillError"]):
-    """Ask for the text of a file beside an enabled skill."""
+    """Request for the text of a further file of an enabled skill."""
 
     name: str
     path: str
@@ -202,9 +198,9 @@ class FileOf(Request["SkillFile | SkillError"]):
 
 @dataclass(frozen=True, slots=True)
 class ForPrompt(Request[PromptSkills]):
-    """Ask for up to `limit` skills for the prompt of a turn that begins with `query`.
+    """Request for up to `limit` skills for the prompt of a turn that begins with `query`.
 
-    `told` are the names that the prompt lists already.
+    `noted` are the names that the prompt already lists.
     """
 
     query: str

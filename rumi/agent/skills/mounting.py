@@ -1,7 +1,7 @@
-"""The folder that sandboxes see as /skills: a copy of each skill that is enabled and trusted.
+"""The folder that sandboxes see as /skills: a copy of each enabled and trusted skill.
 
-A copy stays as it is until the skill changes: nothing that a chat does, and no half-written file, reaches a
-command. All calls block, briefly, and come from one thread at a time.
+A copy stays unchanged until its skill changes, so commands never see a chat's modifications or half-written
+files. All calls block briefly, and must come from one thread at a time.
 """
 
 import contextlib
@@ -24,16 +24,19 @@ logger = logging.getLogger(__name__)
 
 INSIDE = "/skills"
 PROJECTS = ".projects"
-"""The folder for the skills of windows' folders. Nothing lists it: a command needs the name of one in it."""
+"""The folder for skills of projects (the folders of attached clients).
+
+It cannot be listed: a command must know the name of a folder in it.
+"""
 
 MOST_PROJECTS = 1_000
 MOST_RECORD_BYTES = 10_000_000
 
 
 class Mounts:
-    """Keeps the folder as the skills are. A file beside it records what each copy was made from.
+    """The folder with the copies of skills. A file next to it records the source state of each copy.
 
-    `inside` is its path in a sandbox.
+    `inside` is the folder's path in a sandbox.
     """
 
     def __init__(self, folder: Path, trusted: TrustedSkills, inside: str = INSIDE) -> None:
@@ -45,25 +48,25 @@ class Mounts:
         self._stored = dict(self._mounted)
 
     def of_project(self, project: str) -> "Mounts":
-        """Return the folder for the skills of one project, below this one, in which nobody can list it.
+        """Return the folder for the skills of one project, below this one, which cannot be found by listing.
 
-        Its name stays the same, because conversations name it.
+        Its random name stays the same across restarts, because conversations mention it.
         """
         names = self._folder.with_name(f"{self._folder.name}-projects.json")
         known = _read_names(names)
         projects = self._folder / PROJECTS
-        with contextlib.suppress(OSError):  # then the copies, too, cannot be made, and each says why
+        with contextlib.suppress(OSError):  # then making the copies fails too, and each reports the reason
             projects.mkdir(parents=True, exist_ok=True)
-            projects.chmod(0o311)
+            projects.chmod(0o311)  # no read permission: folders in it can be entered by name, not listed
         if project not in known:
             known[project] = secrets.token_hex(8)
-            kept = list(known.items())[-MOST_PROJECTS:]
+            latest = list(known.items())[-MOST_PROJECTS:]
             with contextlib.suppress(OSError):
-                atomic_write(names, json.dumps(dict(kept)).encode())
+                atomic_write(names, json.dumps(dict(latest)).encode())
         return Mounts(projects / known[project], self._trusted, f"{self.inside}/{PROJECTS}/{known[project]}")
 
     def sync(self, skills: Iterable[Skill]) -> None:
-        """Have these skills in the folder and no others: those that were disabled, untrusted or removed."""
+        """Make the folder contain exactly these skills: remove disabled, untrusted and deleted ones."""
         wanted = {skill.name: skill for skill in skills}
         try:
             for name in {entry.name for entry in self._folder.iterdir()} - {*wanted, PROJECTS}:
@@ -78,7 +81,7 @@ class Mounts:
         self._write_record()
 
     def mount(self, skill: Skill) -> str:
-        """Have the skill in the folder as it is now. Return "" if it is there, otherwise why it is not."""
+        """Update the copy of a skill. Return the reason of a failure; empty on success."""
         why = self._mount(skill)
         self._write_record()
         return why
@@ -96,12 +99,13 @@ class Mounts:
             why = f"it cannot be copied: {error.strerror}"
         else:
             return ""
+        # An old copy must not stay either: it may be of content that the user no longer trusts.
         with contextlib.suppress(OSError):
             self._drop(skill.name)
         return why
 
     def _made_from(self, skill: Skill) -> str:
-        """Return what changes whenever a file of the skill does, or its trust."""
+        """Return a value that changes whenever a file of the skill changes, or the user's trust in it."""
         pin = self._trusted.pins().get(str(skill.folder)) if skill.source.kind == "project" else None
         seen = signature_of_files(skill.folder, own_link=skill.source.kind != "project")
         words = f"{skill.folder}\0{seen}\0{pin and pin.digest}\0{skill.vouched}"
@@ -116,8 +120,9 @@ class Mounts:
         return content
 
     def _swap(self, name: str, content: Snapshot) -> None:
-        """Put the copy in place of the one before: a command sees the one or the other."""
+        """Replace a skill's folder by a new copy. Commands see the old copy, the new one, or briefly none."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        # Built in the parent folder: on the same file system, for the renames, but invisible in sandboxes.
         with tempfile.TemporaryDirectory(prefix=".skills-", dir=self._folder.parent) as building:
             made = Path(building, "new")
             made.mkdir()
@@ -137,7 +142,7 @@ class Mounts:
         return _read_names(self._record)
 
     def _write_record(self) -> None:
-        """Store what the copies were made from, if that changed. Without it, the next start copies again."""
+        """Store the changed source states of the copies. If this fails, the next start copies again."""
         if self._mounted != self._stored:
             with contextlib.suppress(OSError):
                 atomic_write(self._record, json.dumps(self._mounted).encode())
@@ -145,7 +150,7 @@ class Mounts:
 
 
 def _read_names(file: Path) -> dict[str, str]:
-    """Return what a file of names and texts says; nothing if it cannot be read."""
+    """Return the texts by name in a JSON file; empty if the file cannot be read."""
     try:
         with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
             found = json.loads(opened.read(MOST_RECORD_BYTES))

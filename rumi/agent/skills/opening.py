@@ -1,4 +1,4 @@
-"""Opens a skill for use: its instructions and the files beside it, as they are now."""
+"""Opening of a skill for use: its current instructions and further files."""
 
 from dataclasses import replace
 from typing import Final
@@ -9,11 +9,11 @@ from rumi.agent.skills.messages import Opened, Skill, SkillError, SkillFile
 from rumi.agent.skills.trust import digest_of
 
 MOST_FILE_BYTES: Final = 100_000
-"""The most bytes of a file beside a skill that a model gets."""
+"""Maximum number of bytes of a skill's further file that a model gets."""
 
 
 def open_skill(skill: Skill) -> Opened:
-    """Return a skill's body and the files beside it, as they are now. Blocks, briefly.
+    """Return a skill's current instructions and further files. Blocks briefly.
 
     Raises:
         SkillError: The skill can no longer be read.
@@ -28,12 +28,13 @@ def open_skill(skill: Skill) -> Opened:
     except SkillError as error:
         raise SkillError(f"{skill.folder / FILE}: {error.message}.") from None
     files, more = further_files(skill.folder, own_link=own_link)
-    same_words = own_link or digest_of(raw) == skill.words  # what changed a moment ago was not looked at yet
+    # The scan vouched for another text if SKILL.md has changed since then.
+    same_words = own_link or digest_of(raw) == skill.words
     return Opened(replace(skill, vouched=skill.vouched and same_words), body, files, more)
 
 
 def read_file(skill: Skill, path: str) -> SkillFile:
-    """Return the text of a file in a skill's folder. Blocks, briefly.
+    """Return the text of a file in a skill's folder. Blocks briefly.
 
     Raises:
         SkillError: The file does not exist, is outside of the folder, or is not text.
@@ -41,7 +42,7 @@ def read_file(skill: Skill, path: str) -> SkillFile:
     parts = path.split("/")
     try:
         if any(part.startswith(".") and part not in (".", "..") for part in parts):
-            raise SkillError("is hidden, and not read")  # what tools keep there is nobody's instruction
+            raise SkillError("is hidden, and not read")  # data of tools such as .git, not instructions
         with opened(skill.folder, own_link=skill.source.kind != "project") as folder:
             raw, size = read_bytes(folder, path, MOST_FILE_BYTES)
     except OSError as error:

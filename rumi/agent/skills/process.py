@@ -1,5 +1,7 @@
-"""The process of one code skill: one `rumi.sandbox.confined.child`; it may start others and ends with
-them."""
+"""The process of one code skill, a `rumi.sandbox.confined.child`.
+
+It may start other processes, which end together with it.
+"""
 
 import importlib.util
 import inspect
@@ -27,14 +29,14 @@ NICE: Final = 5
 
 
 class Unfit(Exception):
-    """A `skill.py` cannot be run; the text says why."""
+    """A `skill.py` cannot be run; the text is the reason."""
 
 
 class ParentChat:
-    """The chat that the skill runs for, in the process that started this one; to be closed."""
+    """A connection to the skill's chat, in the parent process. Must be closed."""
 
     def __init__(self, parent: ParentProcess) -> None:
-        # Copies: what trio reads and writes does not block, until it is closed.
+        # Duplicates, because trio makes a stream's descriptors non-blocking and closes them with the stream.
         self._in = trio.lowlevel.FdStream(os.dup(parent.requests))
         self._out = trio.lowlevel.FdStream(os.dup(parent.answers))
         self._frames = Frames(self._in, math.inf)
@@ -46,9 +48,10 @@ class ParentChat:
         self._out.close()
 
     async def ask(self, what: Mapping[str, Any]) -> CallReply:
-        """Return the answer to a request: one at a time, so that answers need no number.
+        """Send a request and return the answer. One request at a time, so that answers need no id.
 
-        Shielded once it is sent, because an unread answer would be taken for the next request's.
+        Shielded from cancellation while a request is in progress: an unread answer would be taken for the
+        answer to the next request.
         """
         async with self._one_by_one:
             with trio.CancelScope(shield=True):
@@ -56,12 +59,12 @@ class ParentChat:
                 try:
                     answer = json.loads(await self._frames.next())
                 except NoFrame:
-                    os._exit(1)
+                    os._exit(1)  # the parent has gone, and nobody needs the result
         return CallReply(**answer)
 
 
 def load(folder: Path, name: str) -> Any:
-    """Return an object of the skill's class.
+    """Import the skill's code and return an instance of its class.
 
     Raises:
         Unfit: The code has no such class, or the class has no `async def run`.
@@ -83,7 +86,7 @@ def load(folder: Path, name: str) -> Any:
 
 
 async def work(parent: ParentProcess, job: Mapping[str, Any]) -> dict[str, str]:
-    """Run the skill; return its result or its error."""
+    """Run the skill; return its result or its error as an answer for the parent."""
     folder = Path(job["folder"])
     chat = ParentChat(parent)
     try:
@@ -107,7 +110,7 @@ async def work(parent: ParentProcess, job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def described(error: BaseException, folder: Path) -> str:
-    """Return an error of a skill in words, with the line in its own code."""
+    """Return a description of a skill's error, with the line in the skill's own code."""
     error = single(error)
     if isinstance(error, SystemExit):
         return "it ended its process (SystemExit)"
@@ -126,14 +129,14 @@ def described(error: BaseException, folder: Path) -> str:
 
 
 def main() -> None:
-    """Run a skill once. No process that it has started is left when its result is sent."""
+    """Run a skill once. All processes that it started have ended before its result is sent."""
     parent = ParentProcess({resource.RLIMIT_AS: MEMORY_BYTES}, nice=NICE, family=True)
-    sys.dont_write_bytecode = True
+    sys.dont_write_bytecode = True  # a run must not add files to the skill's folder
     parent.ready()
     said = trio.run(work, parent, parent.hear())
     end_descendants()
     parent.send(said)
-    os._exit(0)  # threads that a skill has left behind must not keep this waiting
+    os._exit(0)  # a normal exit would wait for threads that the skill left running
 
 
 if __name__ == "__main__":

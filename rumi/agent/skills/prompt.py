@@ -1,4 +1,4 @@
-"""The part of a prompt that lists skills, and the part with the changes to that list."""
+"""The prompt block that lists the skills, and the block with the changes to that list."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from rumi.agent.skills.messages import InPrompt, PromptSkills
 from rumi.models.model import text_tokens
 
 MOST_LINE_CHARS: Final = (500, 240, 120, 60)
-"""The maximum length of a description in a prompt: the largest of these with which all fit."""
+"""Maximum lengths of a description in a prompt; the largest one with which all skills fit is used."""
 
 INTRODUCTION = (
     "Skills are ways of working that somebody has written down. Where one fits the task, call use_skill with "
@@ -18,18 +18,18 @@ INTRODUCTION = (
 CHANGES = "Changes to the list of skills (+ can be used now, × no longer):"
 
 _LISTED_SHARE: Final = 2
-"""The list and all changes together may take this many times the budget of a list."""
+"""Maximum size of the list and all changes together, as a multiple of the list's token budget."""
 _LINE: Final = re.compile(r"([-+×]) ([^:\n]+)(?:: (.*))?")
 
 
 def skills_block(
     skills: PromptSkills, max_tokens: float = inf, noted: Mapping[str, str] | None = None
 ) -> str:
-    """Return the lines, in a block that no description can end; empty if there is nothing to list.
+    """Return the list of skills in a block that no description can close; empty if there is nothing to list.
 
-    If they take more than `max_tokens`, their descriptions are cut, and if that is not enough, the worst
-    matches are left out. If the prompt lists the skills in `told` already (see `told_skills`), the block has
-    only the new ones and those that are gone.
+    If the list exceeds `max_tokens`, the descriptions are cut; if that is not enough, the worst matches are
+    left out. If the prompt already lists the skills in `noted` (see `noted_skills`), the block contains only
+    new and removed skills.
     """
     if noted is not None:
         return _changes(skills, max_tokens, noted)
@@ -47,7 +47,7 @@ def skills_block(
 
 
 def noted_skills(notes: Iterable[str]) -> Mapping[str, str]:
-    """Return the skills that prompts with these notes list, with their descriptions; oldest note first."""
+    """Return the skills, with descriptions, that a prompt with these notes lists. Notes are oldest first."""
     noted: dict[str, str] = {}
     for note in notes:
         block, ended, _ = note.partition("<skills>\n")[2].partition("\n</skills>")
@@ -63,7 +63,7 @@ def _changes(skills: PromptSkills, max_tokens: float, noted: Mapping[str, str]) 
     lines = [f"× {name}" for name in skills.gone]
     left = max_tokens * _LISTED_SHARE - sum(text_tokens(f"- {name}: {noted[name]}\n") for name in noted)
     for skill in skills.shown:
-        # A list that was short of room had shorter lines: that does not count as a change.
+        # The list may contain a shortened description, if the budget was small: that is not a change.
         listed = noted.get(skill.name)
         if any(listed == _one_line(skill.description, chars) for chars in MOST_LINE_CHARS):
             continue
@@ -89,7 +89,7 @@ def _line(skill: InPrompt, most_chars: int) -> str:
 
 
 def _one_line(text: str, most_chars: int) -> str:
-    """Return a description as data: on one line, without Rumi's tags and invisible characters."""
+    """Return a description as plain data: one line, tags escaped, without invisible characters."""
     line = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
     line = " ".join(line.split())
     if len(line) > most_chars:

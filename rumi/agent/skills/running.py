@@ -1,4 +1,4 @@
-"""Runs code skills: in a separate process that can be killed, and answers its requests."""
+"""Execution of code skills in a separate process that can be killed; answers the process's requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rumi.sandbox.confined.parent import END_S, Child, ChildFailed
 logger = logging.getLogger(__name__)
 
 OWN_S: Final = 60.0
-"""How long a skill may take by itself, without waiting for tools and the model."""
+"""Maximum run time of a skill's own code, in seconds, without its waits for tools and the model."""
 AT_ONCE: Final = 8
 MOST_FRAME_BYTES: Final = 4_000_000
 MOST_LOGGED: Final = 100
@@ -37,7 +37,7 @@ AskModel: TypeAlias = Callable[[str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class SkillRun:
-    """A code skill and what it is to do, for which chat. `workspace` is the folder of the chat's files."""
+    """A run of a code skill: the skill, its input, and the chat. `workspace` is the folder of its files."""
 
     skill: Skill
     input: str
@@ -47,10 +47,10 @@ class SkillRun:
 
 
 class CodeRunner:
-    """Runs code skills, at most `AT_ONCE` at a time.
+    """A runner of code skills, at most `AT_ONCE` at the same time.
 
-    A project's skill runs only if its content is trusted, as a copy of that content: later changes in the
-    folder are not run. `own_s` bounds the time that a skill takes by itself.
+    A project's skill runs only if its content is trusted, and from a copy of the checked content, so that
+    later changes in the folder have no effect. `own_s` is the maximum run time of a skill's own code.
     """
 
     def __init__(self, trusted: TrustedSkills, offload: Offload, *, own_s: float = OWN_S) -> None:
@@ -60,16 +60,18 @@ class CodeRunner:
         self._permits = trio.Semaphore(AT_ONCE)
 
     async def run(self, job: SkillRun, call: CallTool, model: AskModel) -> str:
-        """Run a skill and return its text. Cancelled, it has been killed before this leaves.
+        """Run a skill and return its text. On cancellation, kills the process before this returns.
 
-        `call` and `model` are awaited one at a time; the skill gets the text of a `RumiError` in them.
+        `call` and `model` are awaited one at a time; the skill gets the text of a `RumiError` that `model`
+        raises.
 
         Raises:
             SkillError: The skill is not trusted.
-            SkillFailed: It failed; one sentence says how.
+            SkillFailed: The skill failed; the message is one sentence.
         """
         async with self._permits, self._folder(job.skill) as folder:
             said = await self._talk(job, folder, call, model)
+        # Raised here, outside of the nursery of `_talk`, which would wrap the error in an exception group.
         if isinstance(said, SkillError):
             raise said
         return said
@@ -98,6 +100,7 @@ class CodeRunner:
         try:
             yield copy
         finally:
+            # Shielded, so that a cancelled run removes its copy too; limited, because a disk may be slow.
             with trio.move_on_after(END_S, shield=True):
                 await self._offload(lambda: shutil.rmtree(copy, ignore_errors=True))
 
@@ -122,7 +125,7 @@ class CodeRunner:
 
 
 async def _drain(name: str, process: Child) -> None:
-    """Read everything that a skill prints; log the beginning."""
+    """Read everything that a skill prints, so that it never blocks on a full pipe; log the beginning."""
     assert process.printed is not None
     left = MOST_LOGGED * MOST_LOG_CHARS
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -133,7 +136,7 @@ async def _drain(name: str, process: Child) -> None:
 
 
 class _Talk:
-    """The requests of a skill's process, and the answers."""
+    """The dialogue with a skill's process: reads its requests and sends the answers."""
 
     def __init__(self, job: SkillRun, process: Child, call: CallTool, model: AskModel, own_s: float) -> None:
         self._job = job
@@ -178,7 +181,7 @@ class _Talk:
             await process.say(asdict(reply))
 
     async def _answer(self, heard: Mapping[str, Any]) -> CallReply:
-        """Return the answer to a request of the skill. This time does not count for `own_s`."""
+        """Return the answer to a request of the skill. The time for it does not count as the skill's own."""
         if "tool" in heard:
             arguments = heard.get("arguments")
             return await self._call(str(heard["tool"]), arguments if isinstance(arguments, dict) else {})

@@ -1,4 +1,4 @@
-"""The project skills that the user trusts, with their content: `skills-trusted.json`."""
+"""Trusted project skills, pinned by their content in `skills-trusted.json`."""
 
 import hashlib
 import json
@@ -15,20 +15,20 @@ MOST_BYTES = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class SkillPin:
-    """The content that was trusted: SHA-256 over the whole folder, and over its `SKILL.md` alone."""
+    """The trusted content of a skill: SHA-256 of the whole folder, and of its `SKILL.md` alone."""
 
     digest: str
     words: str
 
 
 class TrustedSkills:
-    """The file with the pins, by the skills' folders, read at each use. An unreadable file trusts nothing."""
+    """The file with the pins by skill folder, read at each use. An unreadable file trusts nothing."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def pins(self) -> dict[str, SkillPin]:
-        """Return all pins."""
+        """Return all pins, by folder."""
         try:
             with self._path.open("rb") as file:
                 found = json.loads(file.read(MOST_BYTES))["skills"]
@@ -37,16 +37,16 @@ class TrustedSkills:
             return {}
 
     def signature(self) -> object:
-        """Return what changes whenever the file does."""
+        """Return a value that changes whenever the file changes."""
         return signature(self._path)
 
     def is_trusted(self, folder: Path, content: Snapshot) -> bool:
-        """Return True if this very content of the folder was trusted."""
+        """Return True if exactly this content of the folder is trusted."""
         pin = self.pins().get(str(folder))
         return pin is not None and pin.digest == content.digest
 
     def trust(self, folder: Path, content: Snapshot) -> None:
-        """Pin the content.
+        """Store the content of a skill's folder as trusted.
 
         Raises:
             SkillError: The file cannot be written.

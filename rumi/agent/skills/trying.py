@@ -1,4 +1,4 @@
-"""For tests of skills: loads a skill from its folder, and runs its code with tools of the test."""
+"""Test support for skills: loads a skill from its folder, and runs its code with the test's tools."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -17,10 +17,11 @@ T = TypeVar("T")
 
 
 class Trial:
-    """A skill that a test tries out.
+    """A skill under test.
 
-    `tools` answer a code skill's calls by name: each gets the arguments and returns the tool's text, or
-    raises `ToolFailed`; `model` answers its prompts. `calls` and `prompts` record the requests.
+    `tools` are the functions that answer a code skill's calls, by tool name: each gets the arguments and
+    returns the tool's text, or raises `ToolFailed`; `model` answers its prompts. `calls` and `prompts` record
+    the requests.
 
     Raises:
         SkillError: There is no skill in the folder, or it cannot be loaded.
@@ -41,7 +42,7 @@ class Trial:
         self._model = model
 
     def run(self, input: str = "", *, workspace: Path = Path("/nonexistent"), language: str = "en") -> str:
-        """Run the skill's code in a separate process, as Rumi does, and return its text.
+        """Run the skill's code in a separate process, like Rumi, and return its text.
 
         Raises:
             SkillError: The skill failed.
@@ -83,7 +84,7 @@ async def _inline(work: Callable[[], T]) -> T:
 
 
 def run_tests(found: Mapping[str, object]) -> None:
-    """Run the functions whose names begin with `test_`, and print their names: for tests run as programs."""
+    """Run all functions whose names start with "test_", and print their names: for tests run as programs."""
     for name, test in list(found.items()):
         if name.startswith("test_") and callable(test):
             test()

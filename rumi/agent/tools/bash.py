@@ -37,17 +37,17 @@ class CommandShell(Protocol):
         ...
 
     async def run(self, command: Command) -> CommandResult:
-        """Run a command to its end or its limits. Cancelled, no process of it is left."""
+        """Run a command until it exits or reaches a limit. On cancellation, leaves no process behind."""
         ...
 
     @property
     def tainted(self) -> bool:
-        """True if a command may read content from outside that an earlier turn put into a file."""
+        """True if a command may read untrusted content that an earlier turn stored in a file."""
         ...
 
 
 class Bash:
-    """Runs the model's commands in the one sandbox that it was given."""
+    """The `bash` tool, bound to one sandbox. `ran` is the command of the latest call."""
 
     concurrent = False
     specs = (STRICT_SPEC, OPEN_SPEC)
@@ -59,15 +59,15 @@ class Bash:
         self.ran: CommandTrace | None = None
 
     async def prepare(self) -> None:
-        """Make the sandbox ready while the model still writes the command."""
+        """Prepare the sandbox while the model is still writing the command."""
         await self._shell.prepare()
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """None: a command reaches only its own sandbox."""
+        """Return None: a command can only affect its own sandbox."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Judge the command, run it, and return its result."""
+        """Check the command against the policy, run it, and return its result."""
         self.ran = None
         command, stdin = arguments.get("command"), arguments.get("stdin")
         if stdin is None:  # many models write null for arguments that they omit
@@ -90,7 +90,7 @@ class Bash:
 
 
 def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:
-    """Return a command's result as the model reads it: how it ended, then both streams."""
+    """Return a command's result for the model: how the command ended, then both streams."""
     code = "unknown" if result.exit_code is None else str(result.exit_code)
     streams = "\n".join(_stream(name, output) for name, output in _streams(result)) or "(no output)"
     ending = {

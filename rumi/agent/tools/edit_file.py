@@ -1,4 +1,4 @@
-"""The `edit_file` tool: changes one place of a text file, or all like it, and keeps every other byte."""
+"""The `edit_file` tool: replaces one or all occurrences of a text in a file; other bytes stay unchanged."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from rumi.models.model import ToolSpec
 from rumi.platform.openat import shown
 
 MOST_BYTES: Final = 4 * MAX_BYTES
-"""How large an edit may make a file."""
+"""Maximum size of a file after an edit, in bytes."""
 
 _NUMBERED: Final = re.compile(r"^ *\d+\t", re.MULTILINE)
 _NEAR_LINES: Final = 2000
@@ -27,7 +27,7 @@ _SHOWN_LINES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class _Edited:
-    """A file's new content, or why there is none. `places` is how many were changed."""
+    """The result of an edit: the new content and the number of replacements, or the reason `why_not`."""
 
     content: bytes = b""
     count: int = 0
@@ -36,7 +36,7 @@ class _Edited:
 
 
 class EditFile(FileTool):
-    """Edits files of one chat's sandbox."""
+    """The `edit_file` tool, bound to one chat's sandbox."""
 
     concurrent = False
     writes = True
@@ -59,7 +59,7 @@ class EditFile(FileTool):
     )
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Read the file, change it, and write it whole or not at all."""
+        """Read the file, edit it, and write it completely or not at all."""
         path = self.path(arguments.get("path"))
         if isinstance(path, ToolResult):
             return path
@@ -80,7 +80,7 @@ class EditFile(FileTool):
         if file is None:
             return no_text(self, path, found)
         name = named(path)
-        # A thread: what takes long with the largest files must not delay other chats.
+        # In a thread, because the edit of a large file takes long and must not delay other chats.
         edited = await trio.to_thread.run_sync(partial(_edit, name, file, old, new, every=bool(every)))
         if edited.difference is None:
             return self.answer(f"{name} is as it was: {edited.why_not}", found.trace, found.duration_ms, 1)
@@ -108,6 +108,7 @@ def _edit(name: str, file: TextFile, old: str, new: str, *, every: bool) -> _Edi
             why_not=f"old_text is there {len(starts)} times, at lines {', '.join(numbers)}{more}. Give more "
             "lines around the one that you mean, or set replace_all"
         )
+    # Occurrences may overlap; replacing all of them needs those that do not, from the left.
     apart = starts[:1]
     for start in starts[1:]:
         if start >= apart[-1] + len(old):
@@ -124,7 +125,7 @@ def _edit(name: str, file: TextFile, old: str, new: str, *, every: bool) -> _Edi
 
 
 def _not_found(plain: str, old: str) -> str:
-    """Say that the text is not there, and show the lines that come nearest to its first one."""
+    """Return a message that the text was not found, with the lines most similar to its first line."""
     if (bare := _NUMBERED.sub("", old)) != old and bare in plain:
         return "old_text is there only without the line numbers. Leave them out"
     wanted_lines = lines_of(old)

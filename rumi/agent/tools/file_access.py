@@ -1,7 +1,8 @@
-"""Files of a chat's sandbox: read and written inside it, by two fixed scripts that get the path as a word.
+"""Access to files of a chat's sandbox, by two fixed scripts that run inside it.
 
-So every file operation has a command's rights, limits, time and end, and no process outside opens a path that
-a chat chose. Names of any kind are safe: no path is ever part of a script.
+So a file operation has the rights, limits and timeout of a command, and no process outside of the sandbox
+opens a path that a chat chose. The scripts get the path as an argument. No path is ever part of a script, so
+file names cannot inject code.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,13 +17,13 @@ from rumi.sandbox.engine import Command, CommandResult
 FILE_TOOLS: Final = ("read_file", "edit_file", "write_file")
 
 MAX_BYTES: Final = 1_000_000
-"""A file up to this size is read as a whole, and can be edited."""
+"""Maximum size of a file that is read as a whole and can be edited."""
 
 LINE_BYTES: Final = 4096
-"""How much of a line of a larger file is read."""
+"""Maximum number of bytes that are read of a line of a larger file."""
 
 HEAD_BYTES: Final = 64
-"""How much of a larger file is read to know its kind."""
+"""Number of bytes of a larger file that are read to detect its kind."""
 
 MOST_NAMES: Final = 500
 
@@ -31,8 +32,9 @@ _OUTPUT_LIMIT: Final = MAX_BYTES + 2 * LINE_BYTES
 _MAX_PATH: Final = 4000
 _ROOTS: Final = ("/workspace", "/tmp", "/skills")
 _NEW: Final = ".rumi-new"
-"""The name under which a file is written before it is renamed. A write that is killed may leave one file of
-this name in a folder, which the next write there replaces.
+"""The temporary name of a file that is being written.
+
+A killed write may leave one file of this name in a folder; the next write there replaces it.
 """
 
 NO_LINKS: Final = """\
@@ -45,7 +47,7 @@ linked() {
   return 1
 }
 """
-"""A function for scripts: true if a path or a folder on its way is a link."""
+"""A shell function for scripts: true if a path, or a folder above it, is a link."""
 
 _LOOK: Final = f"""\
 {NO_LINKS}
@@ -70,7 +72,7 @@ else
 fi
 """
 
-# The renamed file is complete: input that broke off has another size. `cp -p` gives it the old file's mode.
+# Only a complete file is renamed: truncated input fails the size check. `cp -p` preserves the file's mode.
 _PUT: Final = f"""\
 p=$1 new=
 fail() {{ echo "$1"; [ -z "$new" ] || rm -f "$new"; exit 1; }}
@@ -98,12 +100,13 @@ _KINDS: Final[Mapping[str, Kind]] = {kind: kind for kind in get_args(Kind)}
 
 @dataclass(frozen=True, slots=True)
 class FoundPath:
-    """What stands at a path.
+    """The file, folder or other object at a path.
 
-    `file`: `content` is all of it. `large`: its first bytes, and then the lines that were asked for, each cut
-    after `LINE_BYTES`; `lines` is how many it has. `folder`: `content` has the names in it, and of what is
-    `missing` those in the folder above, `size` levels up. `special` is a device, a pipe or a socket. `link`
-    is a link or something behind one, where no link is followed.
+    `file`: `content` is the whole content. `large`: `content` is the first `HEAD_BYTES`, followed by the
+    requested lines, each cut after `LINE_BYTES`; `lines` is the total number of lines. `folder`: `content`
+    lists the names in it. `missing`: `content` lists the names in the nearest existing folder, `size` levels
+    above. `special`: a device, a pipe or a socket. `denied`: the file cannot be read. `link`: a link, or an
+    object behind one, for tools that follow no links.
     """
 
     kind: Kind
@@ -115,12 +118,12 @@ class FoundPath:
 
     @property
     def names(self) -> list[str]:
-        """Return the names in a folder; bytes that are not UTF-8 are written out."""
+        """The names in the folder; bytes that are not UTF-8 appear as escape sequences."""
         return [shown(name) for name in self.content.decode("utf-8", "backslashreplace").splitlines()]
 
 
 def named(path: str) -> str:
-    """Return a path as results show it: without the workspace, and safe to show."""
+    """Return a path for results: relative to the workspace, and safe to print."""
     return shown(path.removeprefix("/workspace/"))
 
 
@@ -130,30 +133,30 @@ def _listed(roots: tuple[str, ...]) -> str:
 
 
 class FileTool(Tool):
-    """What the file tools share: a chat's sandbox, and paths in it."""
+    """Base class of the file tools: access to a chat's sandbox, and checks of paths."""
 
     writes = False
     roots: tuple[str, ...] = _ROOTS
     follows = True
-    """False: no link is followed."""
+    """False for a tool that does not follow links."""
 
     def __init__(self, shell: CommandShell) -> None:
         self._shell = shell
 
     async def prepare(self) -> None:
-        """Make the sandbox ready while the model still writes the arguments."""
+        """Prepare the sandbox while the model is still writing the arguments."""
         await self._shell.prepare()
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """None, as for a command: a file tool reaches only its own sandbox."""
+        """Return None: like a command, a file tool can only affect its own sandbox."""
         return None
 
     def refused(self, why: str) -> ToolResult:
-        """Return a failure: nothing was done."""
+        """Return an error result; the tool had no effect."""
         return ToolResult(False, f"{self.spec.name} {why}")
 
     def path(self, value: object) -> str | ToolResult:
-        """Return the path inside the sandbox that a model means, or why it cannot be used."""
+        """Return the absolute path in the sandbox for a model's argument, or an error result."""
         if not isinstance(value, str) or not value.strip():
             return self.refused("needs `path`, a string")
         path = value if value.startswith("/") else f"/workspace/{value}"
@@ -175,7 +178,7 @@ class FileTool(Tool):
         return path.rstrip("/") or path
 
     async def look(self, path: str, first: int = 1, count: int = 0) -> FoundPath | ToolResult:
-        """Return what stands at the path; of a large file `count` lines from `first` on."""
+        """Return the object at a path, or an error result; of a large file, `count` lines from `first`."""
         numbers = map(str, (MAX_BYTES, first, count, LINE_BYTES, HEAD_BYTES, MOST_NAMES))
         words = (path, *numbers, "yes" if self.follows else "no")
         result = await self._run(
@@ -190,14 +193,16 @@ class FileTool(Tool):
         return FoundPath(_KINDS[kind], size, lines, content, trace, result.duration_ms)
 
     async def put(self, path: str, content: bytes) -> ToolResult:
-        """Write a file whole or not at all; the result's `content` is `created` or `overwritten`.
+        """Write a file completely or not at all.
 
-        Otherwise its `content` says why not, with an exit code or as a failure.
+        On success, the result's `content` is exactly `created` or `overwritten`. Otherwise it is the reason,
+        in a result with exit code 1 or in an error result.
         """
         command = Command(
             ("sh", "-c", _PUT, "sh", path, str(len(content))),
             content,
-            needed_bytes=0 if path.startswith("/tmp/") else len(content) + BLOCK,  # the sandbox's own
+            # /tmp is the sandbox's own file system: writing there takes no space of the workspace.
+            needed_bytes=0 if path.startswith("/tmp/") else len(content) + BLOCK,
         )
         result = await self._run(command)
         trace, said = self._trace(path, result), result.stdout.text().strip()
@@ -210,8 +215,8 @@ class FileTool(Tool):
             )
         after = report(trace.argv, result)
         was = "was written, but then" if said in ("created", "overwritten") else "is as it was:"
-        told = f"{named(path)} {was} {after.content}"
-        return ToolResult(False, told, trace=after.trace, tainted=self._shell.tainted)
+        content_text = f"{named(path)} {was} {after.content}"
+        return ToolResult(False, content_text, trace=after.trace, tainted=self._shell.tainted)
 
     def answer(
         self,
@@ -221,10 +226,10 @@ class FileTool(Tool):
         exit_code: int | None = None,
         diff: str = "",
     ) -> ToolResult:
-        """Return a result, which is tainted where the files are.
+        """Return a successful result, which is tainted if the chat's files are.
 
-        With exit code 1 it says, as a command would, that there was nothing to read or to change; that is not
-        a failure.
+        Exit code 1 means, as for a command, that there was nothing to read or to change. That is not a
+        failure.
         """
         return ToolResult(
             True,

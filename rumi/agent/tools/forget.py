@@ -1,4 +1,4 @@
-"""The `forget` tool: deletes facts that no longer hold, or that the user wants deleted."""
+"""The `forget` tool: deletes facts that are no longer true, or that the user wants deleted."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -23,7 +23,7 @@ SPEC = ToolSpec(
 
 
 class ForgetTool(Tool):
-    """Forgets for one owner. `language` is called at each call; `ask` reaches the memory."""
+    """The `forget` tool, bound to one owner. `language` is called for each call; `ask` queries the memory."""
 
     spec = SPEC
     concurrent = False
@@ -41,7 +41,7 @@ class ForgetTool(Tool):
         return Question("forget", {"key": written(key)}, (written(key),), asks_to_forget)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Delete the facts. Cancelled, all of them are deleted or none."""
+        """Delete the facts under the key. On cancellation, either all of them are deleted or none."""
         key = arguments.get("key")
         if not isinstance(key, str) or not written(key):
             return ToolResult(False, "forget needs `key`, a string")

@@ -1,4 +1,4 @@
-"""The `read_file` tool: numbered lines of a text file, or what else stands at a path."""
+"""The `read_file` tool: shows numbered lines of a text file, or a description of another object at a path."""
 
 import re
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from rumi.web.readers.pages.kinds import looks_like
 LINES: Final = 200
 MOST_LINES: Final = 2000
 MOST_CHARS: Final = 50_000
-"""How much one result shows; the rest is read from the next offset on."""
+"""Maximum size of one result; the model reads the rest with a larger offset."""
 
 LINE_CHARS: Final = 2000
 _NAMES: Final = 40
@@ -40,7 +40,7 @@ _LAST_CHARACTER: Final = re.compile(rb"[\xc0-\xff][\x80-\xbf]*$")
 
 
 class ReadFile(FileTool):
-    """Reads files of one chat's sandbox."""
+    """The `read_file` tool, bound to one chat's sandbox. `view` renders pictures and documents."""
 
     concurrent = True
     spec = ToolSpec(
@@ -62,7 +62,7 @@ class ReadFile(FileTool):
         self._view = view
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Read the lines. Files that hold something from outside taint the result."""
+        """Read the lines. The result is tainted if the chat's files may contain untrusted content."""
         path = self.path(arguments.get("path"))
         if isinstance(path, ToolResult):
             return path
@@ -98,7 +98,7 @@ class ReadFile(FileTool):
         return self.answer(content, found.trace, found.duration_ms)
 
     async def _seen(self, path: str, found: FoundPath) -> Seen | None:
-        """Return what there is to see in a file of the workspace that is no text."""
+        """Return the rendered view of a workspace file that is not plain text; None for other files."""
         if self._view is None or not path.startswith(_WORKSPACE):
             return None
         if kind_of_file(found.content[:HEAD_BYTES], path) is None:
@@ -124,12 +124,15 @@ class ReadFile(FileTool):
         return self.answer("\n".join(["; ".join(about), *part]), found.trace, found.duration_ms)
 
     async def source_note(self, path: str, file: TextFile) -> str:
-        """Return what stands in front of a file's name, for those who note what was read; usually nothing."""
+        """Return a text that precedes the file's name in the result; empty here.
+
+        Subclasses override this to record which files were read.
+        """
         return ""
 
 
 def _number(value: object, default: int) -> int | None:
-    """Return a number of lines; models write 0, null and digits in quotes, too."""
+    """Return the positive number in a model's argument, which may be 0, null or a text; None if invalid."""
     if value is None or value == "":
         return default
     if isinstance(value, str) and value.strip().isdecimal():
@@ -140,17 +143,17 @@ def _number(value: object, default: int) -> int | None:
 
 
 def _of_large(found: FoundPath) -> TextFile | None:
-    """Return the lines that were read of a large file; None if it is not text."""
+    """Return the lines that were read from a large file; None if it is not text."""
     head, lines = found.content[:HEAD_BYTES], found.content[HEAD_BYTES:]
     if decoded(_LAST_CHARACTER.sub(b"", head)) is None:
         return None
     lines = lines if len(lines) < MAX_BYTES else lines[: lines.rfind(b"\n") + 1]
-    # A line that was cut may end in the middle of a character.
+    # The script cuts lines after a number of bytes, so a line may end in the middle of a character.
     return decoded(_CUT.sub(lambda line: _LAST_CHARACTER.sub(b"", line[0]), lines))
 
 
 def _numbered(lines: list[str], first: int, *, cut: bool) -> list[str]:
-    """Return lines with their numbers, as many as may be shown."""
+    """Return lines with their numbers, up to `MOST_CHARS` in total."""
     shown_lines, size = list[str](), 0
     for number, line in enumerate(lines, first):
         more = len(line) - LINE_CHARS
@@ -164,14 +167,14 @@ def _numbered(lines: list[str], first: int, *, cut: bool) -> list[str]:
 
 
 def no_text(tool: FileTool, path: str, found: FoundPath) -> ToolResult:
-    """Return the kind and the size of a file that is not text."""
+    """Return a result with the kind and the size of a file that is not text."""
     kind = looks_like(found.content[:HEAD_BYTES]) or "not a text file"
     content = f"{named(path)} is {kind}, {found.size} bytes. Its content cannot be shown as text"
     return tool.answer(content, found.trace, found.duration_ms, 1 if tool.writes else None)
 
 
 def not_a_file(tool: FileTool, path: str, found: FoundPath) -> ToolResult:
-    """Return what stands at a path instead of a file, and what to do next."""
+    """Return a result that describes a path that is not a file, and the names near it."""
     names = found.names
     more = f" and {len(names) - _NAMES} more" if len(names) < MOST_NAMES else " and many more"
     some = ", ".join(names[:_NAMES]) + (more if len(names) > _NAMES else "")
@@ -193,7 +196,7 @@ def not_a_file(tool: FileTool, path: str, found: FoundPath) -> ToolResult:
 
 
 def _missing(path: str, levels: int, names: list[str], some: str) -> str:
-    """Say that there is no such file, and which names are near."""
+    """Return a message that the file does not exist, with similar names."""
     inside = PurePosixPath(path)
     folder, wanted = inside.parents[levels - 1], inside.parts[-levels]
     if wanted in names:

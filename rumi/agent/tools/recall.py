@@ -1,4 +1,4 @@
-"""The `recall` tool: finds what was said before, in this conversation's owner's chats."""
+"""The `recall` tool: searches the earlier conversations of the chat's owner."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
@@ -40,7 +40,7 @@ MOST_FACTS: Final = 5
 
 
 class RecallTool(Tool):
-    """Recalls for one owner. `language` and `now` are called at each call; `ask` reaches the index."""
+    """The `recall` tool, bound to one owner. `language` and `now` are called once per call."""
 
     spec = SPEC
     concurrent = True
@@ -60,11 +60,11 @@ class RecallTool(Tool):
         self._now = now
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: what it finds stays in the conversation, and is tainted if it was."""
+        """Return None: the results stay in the conversation, and keep their taint."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Search. Cancelled, nothing has changed."""
+        """Search passages and facts. Changes nothing, so cancellation has no effect on the data."""
         try:
             search = search_of(self._owner, arguments, self._now())
         except UsageError as error:
@@ -81,7 +81,10 @@ class RecallTool(Tool):
         )
 
     async def _facts(self, query: str) -> tuple[str, bool]:
-        """Return the facts that a query leads to, in lines, and whether one is tainted."""
+        """Return the facts relevant to a query as lines, and True if any of them is tainted.
+
+        Without a reachable memory there are none: the conversations can still be searched.
+        """
         try:
             known = await self._memory(Facts(self._owner))
         except MemoryUnavailable:
@@ -92,11 +95,11 @@ class RecallTool(Tool):
 
 
 LEAST: Final = 0.3
-"""The share of the best fact's score that another one needs."""
+"""Minimum score of a fact, as a share of the best fact's score."""
 
 
 def facts_for(text: str, facts: Sequence[Fact], now: float) -> list[Fact]:
-    """Return the facts that have to do with a text, the best first; none where no word leads to one."""
+    """Return the facts relevant to a text, the best one first; none if they share no word with it."""
     query = read_query(text, datetime.fromtimestamp(now).astimezone().date())
     if not query.words or not facts:
         return []

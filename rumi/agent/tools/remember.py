@@ -1,4 +1,4 @@
-"""The `remember` tool: keeps a fact about the user beyond this conversation."""
+"""The `remember` tool: stores a fact about the user for later conversations."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -36,11 +36,14 @@ SPEC = ToolSpec(
 )
 
 MAX_OTHERS = 20
-"""The most other values of a key that a confirmation lists."""
+"""Maximum number of other values of a key in the tool's result."""
 
 
 class RememberTool(Tool):
-    """Remembers for one owner. `tainted` and `language` are called at each call; `ask` reaches the memory."""
+    """The `remember` tool, bound to one owner.
+
+    `tainted` and `language` are called for each call; `ask` queries the memory.
+    """
 
     spec = SPEC
     concurrent = False
@@ -60,9 +63,9 @@ class RememberTool(Tool):
         self._language = language
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question with the fact as it would be stored.
+        """Return a question that shows the fact as it would be stored.
 
-        The key is the model's word: one that the user did not write is no reason to ask.
+        The model chooses the key, so only the value must occur in the user's message to count as consent.
         """
         key, value = arguments.get("key"), arguments.get("value")
         if not isinstance(key, str) or not isinstance(value, str):
@@ -76,7 +79,7 @@ class RememberTool(Tool):
         return Question("remember", details, (fact.value,), asks_to_remember)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Store the fact. Cancelled, it is stored completely or not at all."""
+        """Store the fact. On cancellation, it is stored completely or not at all."""
         key, value = arguments.get("key"), arguments.get("value")
         if not isinstance(key, str) or not isinstance(value, str):
             return ToolResult(False, "remember needs `key` and `value`, two strings")
@@ -98,5 +101,5 @@ class RememberTool(Tool):
         return ToolResult(
             True,
             memory_texts.remembered(self._language(), fact.key, fact.value, shown, replaced=not also),
-            tainted=any(other.tainted for other in others),
+            tainted=any(other.tainted for other in others),  # the result quotes the other values
         )

@@ -1,4 +1,4 @@
-"""The `send_file` tool: sends a file of the workspace to the user."""
+"""The `send_file` tool: sends a workspace file to the user."""
 
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -37,10 +37,10 @@ SPEC = ToolSpec(
 
 
 class SendFile(Tool):
-    """Sends files of the one workspace that it was given, through `send(name, content)`.
+    """The `send_file` tool, bound to one workspace. Files are sent through `send(name, content)`.
 
-    `send` returns when the user has the file, or raises a `RumiError`. `offload` reads files and should have
-    its own threads, because a disk may be slow.
+    `send` returns when the user has received the file, or raises a `RumiError`. `offload` runs the file reads
+    in threads; it should have its own threads, because a disk may be slow.
     """
 
     spec = SPEC
@@ -56,8 +56,11 @@ class SendFile(Tool):
         max_bytes: int = MAX_FILE_BYTES,
         shows: bool = False,
     ) -> None:
-        """With `shows` people see the file in the call's result, where they see all files anyway. `in_memory`
-        bounds the whole files that all chats have in memory together."""
+        """Bind the tool to a workspace.
+
+        With `shows`, the result shows the file, for channels whose users can see all files anyway.
+        `in_memory` limits the number of files that all chats together hold in memory.
+        """
         self._in_memory = in_memory or trio.CapacityLimiter(1)
         self._workspace = workspace
         self._send = send
@@ -66,14 +69,14 @@ class SendFile(Tool):
         self._shows = shows
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question with the file's name; None where people see all files anyway."""
+        """Return a question with the file's name; None if users can see all files anyway."""
         path = None if self._shows else arguments.get("path")
         if not isinstance(path, str):
             return None
         return Question("send_file", {"path": path}, (_relative(path) or path,), _asks_to_send)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Read the file and send it. Cancelled, it sends nothing more and has no file open."""
+        """Read the file and send it. On cancellation, sends nothing more and leaves no file open."""
         path = arguments.get("path")
         if not isinstance(path, str):
             return ToolResult(False, "send_file needs `path`, a string")
@@ -85,6 +88,7 @@ class SendFile(Tool):
             )
         name = safe_name(relative)
         try:
+            # Held until the file is sent, because its content stays in memory until then.
             async with self._in_memory:
                 content = await self._offload(lambda: _read(self._workspace, relative, self._max_bytes))
                 await self._send(name, content)
@@ -95,12 +99,15 @@ class SendFile(Tool):
 
 
 def _asks_to_send(text: str) -> bool:
-    """Return True if the text asks for a file, not only names one: a page that is read could want it sent."""
+    """Return True if the text asks to send a file. Only naming a file is not enough.
+
+    A user may name a file to have it read, and then a page could ask to send it.
+    """
     return any(action_word_in(name, text) for name in ("send_file", "attach_file", "upload_file"))
 
 
 def _relative(path: str) -> str | None:
-    """Return the path below the workspace, for every spelling; None if it is outside."""
+    """Return the path relative to the workspace; None for an absolute path outside of it."""
     if not path.startswith("/"):
         return path
     inside = path.removeprefix(MOUNTED_AT)
@@ -110,14 +117,18 @@ def _relative(path: str) -> str | None:
 
 
 def _read(workspace: Path, relative: str, max_bytes: int) -> bytes:
-    """Return the file's content; at most `max_bytes` + 1 bytes are in memory at any time."""
+    """Return the file's content; holds at most `max_bytes` + 1 bytes in memory.
+
+    Raises:
+        WorkspaceError: The file is missing, unreadable, too large or empty.
+    """
     with open(open_beneath(workspace, relative), "rb") as file:
         try:
             large = os.fstat(file.fileno()).st_size > max_bytes
             content = b"" if large else file.read(max_bytes + 1)
         except OSError as error:
             raise WorkspaceError(f"{shown(relative)} cannot be read: {error.strerror}.") from error
-    if large or len(content) > max_bytes:  # more bytes if the file has grown meanwhile
+    if large or len(content) > max_bytes:  # checked again, because the file may have grown since `fstat`
         raise WorkspaceError(f"{shown(relative)} is larger than {max_bytes / _MEGA:g} MB.")
     if not content:
         raise WorkspaceError(f"{shown(relative)} is empty, and empty files cannot be sent.")

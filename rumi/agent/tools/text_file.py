@@ -1,4 +1,4 @@
-"""The text of a file, with the encoding and line ends that edits keep; what differs between two texts."""
+"""Text files with their encoding and line ends, which edits preserve; unified diffs of two texts."""
 
 import re
 from bisect import bisect_left
@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 DIFF_CHARS: Final = 8000
-"""How long a diff may be."""
+"""Maximum length of a diff."""
 
 _LINE_CHARS: Final = 300
 _CONTEXT: Final = 3
 _COMPARED: Final = 400
-"""So many lines are compared each with each; the time for more would grow with their square."""
+"""Maximum number of lines for an exact comparison, whose time grows with the square of the number."""
 
 _MARKS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -22,7 +22,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file that is text. `mark` is its byte order mark, if it has one."""
+    """A decoded text file. `mark` is its byte order mark; empty if it has none."""
 
     text: str
     encoding: str = "utf-8"
@@ -30,12 +30,12 @@ class TextFile:
 
     @property
     def plain(self) -> str:
-        """Return the text with plain line ends, as a model reads and writes it."""
+        """The text with LF line ends, as models read and write it."""
         return self.text.replace("\r\n", "\n")
 
     @property
     def about(self) -> list[str]:
-        """Return what is particular: another encoding than UTF-8, other line ends, a missing last one."""
+        """Notes on unusual properties: the encoding, the line ends, a missing final newline."""
         returns, newlines = self.text.count("\r\n"), self.text.count("\n")
         kinds = {newlines: "CRLF line ends", 0: ""}
         return [
@@ -46,15 +46,15 @@ class TextFile:
         ]
 
     def encoded(self, text: str) -> bytes:
-        """Return a changed text as bytes of the same encoding.
+        """Return a changed text as bytes in the file's encoding, with its byte order mark.
 
         Raises:
-            UnicodeEncodeError: it has characters that the encoding lacks.
+            UnicodeEncodeError: The text has characters that the encoding lacks.
         """
         return self.mark + text.encode(self.encoding)
 
     def found(self, old: str) -> list[int]:
-        """Return where `old` stands in the plain text; places may overlap."""
+        """Return the start indexes of `old` in the plain text; the occurrences may overlap."""
         plain = self.plain
         starts = [plain.find(old)]
         while starts[-1] >= 0:
@@ -62,19 +62,20 @@ class TextFile:
         return starts[:-1]
 
     def replaced(self, starts: Sequence[int], old: str, new: str) -> str:
-        """Return the text with `new` in place of `old` at these places, which do not overlap.
+        """Return the text with `old` replaced by `new` at the indexes `starts` of the plain text.
 
-        Only what differs between both changes. New line ends are like the next one in the file.
+        The occurrences must not overlap. Only the part that differs between `old` and `new` is replaced, so
+        the rest keeps its line ends. New line ends are of the kind of the next one in the file.
         """
         same, rest = _same(old, new)
         length, new = len(old) - same - rest, new[same : len(new) - rest]
-        # Where in the plain text the line ends are that are two characters in the file.
+        # The indexes in the plain text of line ends that are two characters in the file.
         returns = [match.start() - n for n, match in enumerate(re.finditer("\r\n", self.text))]
         plain, newline, line_end, at = self.plain, -1, -1, 0
         two = set(returns)
         parts: list[str] = []
         for start in (begin + same for begin in starts):
-            if start > line_end:  # looked for once for each line, however many places it has
+            if start > line_end:  # once per line, not per occurrence: a line may have very many
                 newline = plain.find("\n", start)
                 line_end = newline if newline >= 0 else len(plain)
                 newline = newline if newline >= 0 else plain.rfind("\n")
@@ -87,8 +88,8 @@ class TextFile:
 def decoded(content: bytes) -> TextFile | None:
     """Return the content as text; None if it is not text.
 
-    Without a mark it is UTF-8, or otherwise Windows-1252 or Latin-1 without control characters: any of them
-    gives back the same bytes.
+    Without a byte order mark, the encoding is the first that fits of UTF-8, Windows-1252 and Latin-1, the
+    last two only without control characters. Each of them encodes the text to the same bytes again.
     """
     mark, encoding = next((byte_mark for byte_mark in _MARKS if content.startswith(byte_mark[0])), (b"", ""))
     for name in (encoding,) if mark else ("utf-8", "cp1252", "latin-1"):
@@ -103,40 +104,40 @@ def decoded(content: bytes) -> TextFile | None:
 
 
 def lines_of(plain: str) -> list[str]:
-    """Return the lines without their ends; an empty text has none."""
+    """Return the lines without line ends; an empty text has none."""
     lines = plain.split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def _same(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
-    """Return how many characters or lines both begin with, and how many of the others both end with."""
+    """Return the length of the common prefix, and of the common suffix of the rest."""
     most = min(len(one), len(other))
     first = next((n for n in range(most) if one[n] != other[n]), most)
     return first, next((n for n in range(most - first) if one[-1 - n] != other[-1 - n]), most - first)
 
 
 _Change: TypeAlias = tuple[int, int, int, int]
-"""Lines of the old text from the first to before the second number became those of the new text."""
+"""A change: start and end of the old lines, start and end of the new lines; ends are exclusive."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDifference:
-    """The difference between two texts: a unified diff, which is bounded, and how many lines it is about."""
+    """The difference between two texts: a unified diff of limited length, and the changed lines."""
 
     diff: str
     added: int
     removed: int
     where: str
-    """The numbers of the changed lines in the new text."""
+    """The line numbers of the changes in the new text."""
 
     @property
     def counts(self) -> str:
-        """Return `+2 −1`."""
+        """The numbers of added and removed lines, such as `+2 −1`."""
         return f"+{self.added} −{self.removed}"  # a minus sign, as wide as the plus
 
 
 def difference(name: str, old: str, new: str) -> TextDifference:
-    """Return what differs, line by line. Line ends that only differ in CR are different lines."""
+    """Return the difference by lines. Lines that only differ in their line end are different."""
     before, after = _whole_lines(old), _whole_lines(new)
     changes = _changes(before, after)
     spots = [f"{first + 1}-{last}" if last - first > 1 else str(first + 1) for _, _, first, last in changes]
@@ -153,7 +154,7 @@ def _whole_lines(text: str) -> list[str]:
 
 
 def _changes(old: list[str], new: list[str]) -> list[_Change]:
-    """Return the changed lines; of long texts with many changes, perhaps as one change."""
+    """Return the changed lines. For long texts with many changes, they may be combined to one change."""
     first, same = _same(old, new)
     middle, other = old[first : len(old) - same], new[first : len(new) - same]
     if len(middle) == len(other) > _COMPARED:

@@ -1,4 +1,4 @@
-"""The `use_skill` tool: returns a skill's instructions, a file beside it, or the result of its code."""
+"""The `use_skill` tool: returns a skill's instructions, one of its files, or the result of its code."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.web.links import links_in
 
 MOST_CHARS: Final = 60_000
-"""The most characters of a skill's text, or of its code's result, that a model gets."""
+"""Maximum characters of a skill's text, or of its code's result, in a tool result."""
 
 FILE_PREFIX: Final = "file:"
 
@@ -47,12 +47,12 @@ SPEC = ToolSpec(
 
 
 class UseSkill(Tool):
-    """Uses skills for one chat. `ask` reaches the skills.
+    """The `use_skill` tool, bound to one chat. `ask` queries the skills.
 
-    `tools` are the names of the chat's tools. `model` asks the chat's model without tools. `outside` returns
-    True if the chat's files may hold content from outside, which a skill's code may read. `touches` is called
-    before the code runs, and whenever it has read content from outside, because it may write to the files.
-    `brings` is called before code runs that may get something from outside by itself.
+    `tools` returns the names of the chat's tools. `model` calls the chat's model without tools. `tainted`
+    returns True if the chat's files may contain untrusted content, which a skill's code may read. `touches`
+    is called before the code runs, and whenever the code has read untrusted content, because the code may
+    write to the chat's files. `brings` is called before running code that may fetch untrusted content itself.
     """
 
     spec = SPEC
@@ -86,15 +86,15 @@ class UseSkill(Tool):
         self._project = project
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """None: the calls of a skill's code ask for themselves."""
+        """Return None: each tool call of a skill's code is checked separately."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Use a skill that calls no tools: see `call_within`."""
+        """Use a skill without giving its code any tools; see `call_within`."""
         return await self.call_within(arguments, _no_tools)
 
     async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
-        """Use a skill; its code's calls go through `calls`. Cancelled, its process has ended."""
+        """Use a skill; its code's tool calls go through `calls`. On cancellation, ends its process."""
         name, skill_input = arguments.get("name"), arguments.get("input")
         if skill_input is None:  # many models write null for arguments that they omit
             skill_input = ""
@@ -120,7 +120,8 @@ class UseSkill(Tool):
         if isinstance(read, SkillError):
             raise read
         cut = f" (its last {read.cut_bytes} bytes are left out)" if read.cut_bytes else ""
-        # Trust pins a project's SKILL.md and its code; its other files are read as they are.
+        # Trusting a project's skill pins SKILL.md and code only. Its other files may change at any time, so
+        # they stay untrusted.
         return ToolResult(
             True,
             f"{read.path} of the skill {read.skill.name}{cut}:\n\n{read.text}",
@@ -139,8 +140,8 @@ class UseSkill(Tool):
             )
 
     async def _run(self, skill: Skill, skill_input: str, calls: Calls) -> ToolResult:
-        # The code runs on the host, with the network: it may return anybody's words. Of a project's skill
-        # only a SKILL.md that is trusted may say otherwise.
+        # The code runs on the host with network access, so its result is untrusted unless SKILL.md declares
+        # it as its own. For a project's skill that declaration counts only if the user trusts the skill.
         own = skill.header.own_result and skill.vouched
         tainted = False
 
@@ -154,7 +155,8 @@ class UseSkill(Tool):
                 return CallReply(False, str(error))
             if result.tainted:
                 tainted = True
-                await self._touches()  # before the code gets it, because the code may be interrupted later
+                # Before the code gets the result: it may write it to a file and be interrupted afterwards.
+                await self._touches()
             return CallReply(result.ok, result.content, result.exit_code)
 
         job = SkillRun(skill, skill_input, self._chat, self._workspace, self._language())
@@ -163,9 +165,9 @@ class UseSkill(Tool):
             await self._brings()
         try:
             text = await self._runner.run(job, call, self._model)
-        except SkillFailed as error:  # the code chooses these words
+        except SkillFailed as error:  # the message comes from the skill's code
             return ToolResult(False, one_line(str(error)), tainted=not own or tainted or self._tainted())
-        # The code may have read the chat's files by itself.
+        # Checked after the run: the code may have read the chat's files itself.
         tainted = not own or tainted or self._tainted()
         shown = text[:MOST_CHARS].strip() or "(it returned nothing)"
         if len(text) > MOST_CHARS:
@@ -176,10 +178,10 @@ class UseSkill(Tool):
 
 
 def instructions(opened: Opened, skill_input: str) -> ToolResult:
-    """Return a skill's instructions as the model reads them, and the input for them.
+    """Return a skill's instructions, and the input for them, as a tool result.
 
-    They taint the turn if they belong to an untrusted project. Their links count as given; those of the input
-    do not, because the model wrote it.
+    The result is tainted if the skill belongs to an untrusted project. The links in the instructions become
+    known URLs; those in the input do not, because the model wrote it.
     """
     name = opened.skill.name
     body = opened.body[:MOST_CHARS].strip() or "(it says nothing but its description)"

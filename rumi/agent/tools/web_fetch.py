@@ -1,4 +1,4 @@
-"""The `web_fetch` tool: returns the content of a web address as text."""
+"""The `web_fetch` tool: returns the content of a URL as text."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -10,7 +10,7 @@ from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.web.messages import FetchError, Method, Page
 
 MAX_TEXT_CHARS: Final = 50_000
-"""The most characters of a page that a model gets; links come from the whole page."""
+"""Maximum characters of a page's text in a result; links are taken from the whole page."""
 
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9.+-]{0,40}/[a-z0-9][a-z0-9.+-]{0,60}")
 
@@ -35,7 +35,10 @@ SPEC = ToolSpec(
 
 
 class WebFetch(Tool):
-    """Fetches for the one chat that `fetch` is bound to; `Fetch` describes its effects, steps and errors."""
+    """The `web_fetch` tool for the chat that `fetch` is bound to.
+
+    `Fetch` describes the effects, the steps and the errors.
+    """
 
     spec = SPEC
     concurrent = True
@@ -44,9 +47,9 @@ class WebFetch(Tool):
         self._fetch = fetch
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question for an address that was not given word for word: additions can carry data away.
+        """Return a question for a URL that is not exactly one of `known_urls`: additions could leak data.
 
-        Only removing the fragment leaves the same address.
+        A known URL without its fragment is still known.
         """
         from rumi.web.url import parse_target  # the parser is loaded at its first use, not at the start
 
@@ -64,11 +67,11 @@ class WebFetch(Tool):
         return Question("fetch", {"url": target.href, "host": target.host})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Fetch the page. Cancelled, no part of the fetch continues."""
+        """Fetch the page. On cancellation, ends the fetch completely."""
         return await self.call_reporting(arguments, lambda step: None)
 
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
-        """Fetch the page, and show redirects and how much of a large page has come."""
+        """Fetch the page, and report redirects and the progress of large downloads."""
         url, method = arguments.get("url"), _method(arguments)
         if not isinstance(url, str):
             return ToolResult(False, "web_fetch needs `url`, a string")
@@ -81,21 +84,21 @@ class WebFetch(Tool):
         return await self.reported(page, method)
 
     async def reported(self, page: Page, method: Method) -> ToolResult:
-        """Return what the model gets of a page."""
+        """Return the tool result for a page."""
         return report(page, method)
 
 
 def report(page: Page, method: Method = "GET") -> ToolResult:
-    """Return a page as the model reads it: facts about it, then its marked content."""
+    """Return the tool result for a page: facts about it, then its content in a delimited untrusted block."""
     left_out = len(page.text) - MAX_TEXT_CHARS
     cut = [f"the last {left_out} characters of the text are left out"] if left_out > 0 else []
     return page_result(page, page_inside(page, method), cut=cut)
 
 
 def page_result(page: Page, text: str, *, first: Sequence[str] = (), cut: Sequence[str] = ()) -> ToolResult:
-    """Return the result about a page: facts about it in one line, `first` before them, and `text` in a block.
+    """Return a tool result for a page: one line of facts, starting with `first`, then `text` in a block.
 
-    `cut` says what of the page's text is left out.
+    The block is delimited as untrusted. `cut` describes the parts of the page that are left out.
     """
     cut = [*([one_line(page.cut, 300)] if page.cut else []), *cut]
     facts = [*first, f"status {page.status}", _type(page.media_type)]
@@ -115,14 +118,14 @@ def page_result(page: Page, text: str, *, first: Sequence[str] = (), cut: Sequen
 
 
 def failure(url: str, error: FetchError) -> ToolResult:
-    """Return a failed fetch. The server's own words in it are marked."""
+    """Return the tool result for a failed fetch. A server's own text is in a delimited untrusted block."""
     if not error.answered:
         return ToolResult(False, f"not fetched: {error}")
     return ToolResult(False, f"not fetched\n{untrusted_block(url, str(error))}", tainted=True)
 
 
 def page_inside(page: Page, method: Method = "GET") -> str:
-    """Return the title and the text of a page, up to `MAX_TEXT_CHARS`, or what else there is to say of it."""
+    """Return a page's title and text, up to `MAX_TEXT_CHARS`, or a description of a page without text."""
     title = f"title: {' '.join(page.title.split())[:300]}" if page.title.strip() else ""
     text = page.text[:MAX_TEXT_CHARS].strip() or page.described
     if not text:
@@ -131,7 +134,7 @@ def page_inside(page: Page, method: Method = "GET") -> str:
 
 
 def _type(media_type: str) -> str:
-    """Return the media type if its form is valid, because the server chose the words."""
+    """Return the media type if it is well-formed: the server chooses it, and it is outside of the block."""
     lowered = media_type.lower()
     return lowered if _MEDIA_TYPE.fullmatch(lowered) else "unknown type"
 

@@ -1,4 +1,4 @@
-"""The `web_search` tool: returns results of a search provider."""
+"""The `web_search` tool: returns the results of a search provider."""
 
 import unicodedata
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -11,7 +11,7 @@ from rumi.platform.untrusted_text import untrusted_block
 from rumi.web.messages import FetchError, SearchResult, SearchResults, Topic
 
 MAX_QUERY_CHARS: Final = 400
-"""The shortest limit of all providers."""
+"""Maximum length of a query: the smallest limit of all providers."""
 
 DEFAULT_RESULTS: Final = 5
 MAX_RESULTS: Final = 20
@@ -35,7 +35,7 @@ SPEC = ToolSpec(
 
 
 class WebSearch(Tool):
-    """Searches for the one chat that `search(query, max_results, topic)` is bound to; see `Search`."""
+    """The `web_search` tool for the chat that `search(query, max_results, topic)` is bound to."""
 
     spec = SPEC
     concurrent = True
@@ -44,11 +44,11 @@ class WebSearch(Tool):
         self._search = search
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """None: a query goes only to the configured provider."""
+        """Return None: a query is only sent to the configured provider."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Search. Cancelled, no part of the search continues."""
+        """Search the web. On cancellation, ends the search completely."""
         query = arguments.get("query")
         if not isinstance(query, str) or not query.split():
             return ToolResult(False, "web_search needs `query`, a string that is not empty")
@@ -67,10 +67,10 @@ class WebSearch(Tool):
 
 
 def report(query: str, results: SearchResults) -> ToolResult:
-    """Return the results as the model reads them: the provider, then the results, marked as words of others.
+    """Return the tool result: the provider, then the results in a delimited untrusted block.
 
-    `links` are the results' addresses, except those that the query contains: repeating an address in a result
-    does not make it given.
+    `links` are the results' URLs, except those that the query contains: otherwise a model could make a URL
+    known by searching for it.
     """
     failed = "".join(f" Before that: {reason}" for reason in results.failed)
     number = len(results.results)
@@ -90,9 +90,10 @@ def _entry(rank: int, found: SearchResult) -> str:
 
 
 def _echoes(url: str, query: str) -> bool:
-    """Return True if the query contains the address, or the address the query: then the query made it.
+    """Return True if the query contains the URL, or the URL's query string contains the query.
 
-    Every spelling counts: with or without its scheme, in other letters, quoted, or with spaces in between.
+    Such a URL may have been built from the query. All spellings count: with or without the scheme, in
+    compatible letters, percent-encoded, or with spaces in between.
     """
     address = _squeezed(url.partition("://")[2]).removeprefix("www.").rstrip("/")
     if address in _squeezed(query):
@@ -103,7 +104,7 @@ def _echoes(url: str, query: str) -> bool:
 
 
 def _squeezed(text: str) -> str:
-    """Return the text without white space, case, percent signs and compatible letters."""
+    """Return the text normalized: percent-decoded, in lower case, in NFKC form, without white space."""
     for _ in range(3):
         text = unquote(text)
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -1,4 +1,4 @@
-"""The `write_file` tool: writes a whole file, or nothing."""
+"""The `write_file` tool: writes a file completely or not at all."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from rumi.models.model import ToolSpec
 
 
 class WriteFile(FileTool):
-    """Writes files of one chat's sandbox."""
+    """The `write_file` tool, bound to one chat's sandbox."""
 
     concurrent = False
     writes = True
@@ -26,7 +26,7 @@ class WriteFile(FileTool):
     )
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Look at what is there, and write. The diff is against the old text, if it was one."""
+        """Write the file. The result has a diff against the old content, if that was text."""
         path, text = self.path(arguments.get("path")), arguments.get("content")
         if isinstance(path, ToolResult):
             return path
@@ -48,7 +48,7 @@ class WriteFile(FileTool):
 
 
 async def _changed(path: str, found: FoundPath, text: str) -> TextDifference | None:
-    """Return what differs from the file that was there; None if that was long, or not text."""
+    """Return the difference from the old file; None if it was too large or not text."""
     file = decoded(found.content) if found.kind == "file" else None
     if file is None:
         return None
