@@ -42,8 +42,8 @@ _MIGRATING: Final = 7_240_117
 """Key of the advisory lock under which one worker upgrades the schema."""
 
 _AWAY: Final = ("08", "57P", "53300", "25006", "57014", "25P03")
-"""SQLSTATEs of a server that is unavailable now: connection lost, shutting down, too many connections, read-only,
-statement cancelled, idle transaction ended."""
+"""SQLSTATEs of a server that is unavailable now: connection lost, shutting down, too many connections,
+read-only, statement cancelled, idle transaction ended."""
 
 _BUSY: Final = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
 

@@ -1,4 +1,4 @@
-"""The lease of a worker: an actor that renews it. Everything that depends on the lease ends before it does."""
+"""The actor that renews a worker's lease. Everything that depends on the lease ends before the lease does."""
 
 import json
 import logging
@@ -153,11 +153,11 @@ class WorkerLease(Actor[Never]):
         """Release the remaining partitions and end the lease: no actor below runs any more."""
         numbers = tuple(self._ownership.numbers())
         self._ownership.set({})
-        # After a crash something may still run, such as a sandbox: the partitions stay until the lease ends.
+        # After a crash the lease is lost or in doubt: its partitions become free when it ends.
         if reason == "crashed":
             return
         worker = self._ownership.worker
-        # Shielded and bounded: others may take over at once, and an unreachable database must not delay the end.
+        # Shielded, so that others can take over at once; bounded, because the database may be unreachable.
         with trio.move_on_after(LEAVE_S, shield=True):
             try:
                 await self._ask(Release(worker, numbers))
