@@ -157,8 +157,7 @@ class Incoming:
     - `answer`: the final reply, stored with the message; then the chat does not get the message.
     - `moved`: the chat id of a group, and the id that the group's new number would have.
     - `unattended`: no front end shows the reply. It counts as delivered, unless it also answers a message
-      that
-      somebody sent.
+      that somebody sent.
     - `apart`: the turn has a session of its own, separate from the chat's session.
     - `channel`: the name of the channel that received the message; empty if only the chat id shows it.
     - `model`: the model that the attached client chose for the message; empty for that of the process.
@@ -169,8 +168,7 @@ class Incoming:
     - `tainted`: the text may contain untrusted content.
     - `buttons`: buttons below the reply, on channels that have buttons.
     - `button`: the id of the pressed button. The message gets that button's words as its text, or its
-      `answer`
-      as the reply if the chat has no such button.
+      `answer` as the reply if the chat has no such button.
     - `album`: messages with the same album are parts of one message: see `JoinAlbums`.
     - `addressed`: the part of the album is meant for the assistant.
 
