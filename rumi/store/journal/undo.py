@@ -160,8 +160,8 @@ def find_undo(request: FindUndo, transaction: Transaction) -> Undone | None:
 
 
 def note_schedule(transaction: Transaction, turn: str, chat: str, id: int, before: str | None) -> None:
-    """Record a turn's change of a schedule, directly after it. `before` is the old row, None for a new
-    one.""" if turn:
+    """Record a turn's change of a schedule, after it. `before` is the old row, None for a new schedule."""
+    if turn:
         transaction.db.execute(
             "INSERT INTO schedule_changes (turn, chat, schedule, before, after, created)"
             " VALUES (?, ?, ?, ?, ?, ?)",
