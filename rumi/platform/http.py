@@ -89,7 +89,7 @@ async def client(kind: Callable[[], type[C]], tls: Tls, **more: Any) -> C:
     made = await loaded(kind)
     try:
         return made(verify=trusted, **settings(), **more)
-    except (ValueError, ImportError, _invalid_url()):  # drop the error: its text may have the proxy's password
+    except (ValueError, ImportError, _invalid_url()):  # its text may contain the proxy's password: drop it
         raise SetupError(
             "The proxy of the environment cannot be used.", "Check HTTPS_PROXY and ALL_PROXY."
         ) from None
