@@ -14,7 +14,7 @@ from rumi.platform.openat import opened
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Hold the folder's advisory lock during the block. Blocking."""
+    """Hold the folder's advisory lock during the block, so that other programs of Rumi wait. Blocking."""
     with opened(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
