@@ -88,7 +88,7 @@ class ConfigLayers:
     def add_environment(self, environment: Mapping[str, str]) -> None:
         """Add the values of variables: `RUMI_SECTION__KEY`, or `RUMI_KEY` for keys outside of sections.
 
-        Other variables with the prefix are ignored, because they may belong to other programs.
+        Other variables with the prefix, such as `RUMI_HOME`, are ignored.
 
         Raises:
             ConfigError: A name with two underscores is not a key, or a value cannot be converted.
