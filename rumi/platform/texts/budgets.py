@@ -91,7 +91,7 @@ def budget_allowed(language: Language, amount: str, chat: str) -> str:
 
 
 def budget_admins_only(language: Language) -> str:
-    """Say who may allow more."""
+    """Say that only admins may grant more."""
     return pick(language, "⛔ Solo un administrador puede permitir más.", "⛔ Only an admin can allow more.")
 
 

@@ -148,8 +148,7 @@ def _lines(language: Language, details: Mapping[str, Detail], *, whole: bool) ->
 
 
 def _shown(language: Language, value: str, *, whole: bool) -> str:
-    """Return a value on one line; of long content the head, the number of left out characters, and the
-    tail."""
+    """Return a value on one line. Long content is shortened to its head and tail, unless `whole`."""
     if whole or len(value) <= WHOLE_CHARS:
         return visible(value)
     between = pick(
@@ -161,9 +160,7 @@ def _shown(language: Language, value: str, *, whole: bool) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text on one line; escape characters that move a cursor, hide text or change the reading
-    direction.
-    """
+    """Escape characters of a text that break lines, move a cursor, hide text or change the direction."""
     return "".join(
         c if _is_visible(c) else f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}" for c in text
     )

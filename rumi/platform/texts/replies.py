@@ -211,7 +211,7 @@ def nothing_to_retry(language: Language) -> str:
 
 
 def greeting(language: Language) -> str:
-    """Return the greeting, with examples of what to ask."""
+    """Return the greeting of a chat."""
     return pick(
         language,
         "Hola, soy Rumi. Pedime algo y lo hago en un entorno aislado: archivos, comandos, cuentas. "

@@ -7,8 +7,8 @@ from rumi.platform.texts.language import Language, pick
 
 MISSING_QUOTE: Final = {"es": "cita no encontrada", "en": "quote not found"}
 MISSING_REFERENCE: Final = {"es": "esa línea no existe", "en": "no such line"}
-"""A note after a part of an answer. Such notes have no brackets and quotation marks, because the check of
-an answer searches for those."""
+"""Notes after a part of an answer. They have no brackets and quotation marks, because the check of an answer
+searches for those."""
 
 
 def sources_title(language: Language) -> str:

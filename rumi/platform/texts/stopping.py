@@ -27,8 +27,8 @@ def stopped_all(
 ) -> str:
     """Say what was stopped and paused, and what still runs: chats, and numbers of tasks.
 
-    None stands for schedules that could not be paused. `sessions` are the stopped sessions of bots: name and
-    number.
+    In `paused`, None stands for a part that could not be paused. `sessions` are the stopped sessions of bots:
+    name and number.
     """
     if chats_left or tasks_left:
         names = ", ".join((*chats_left, *(f"#{id}" for id in tasks_left)))
