@@ -105,6 +105,7 @@ class FolderSwap:
             old.mkdir(mode=0o700, exist_ok=True)
             for name, has_new in names.items():
                 self._swap_entry(name, has_new, old)
+            # Synced before `new` is removed: without it, the next call assumes that all entries are swapped.
             for folder in (old, self.folder):
                 fsync_path(folder)
             self.new.rmdir()

@@ -79,10 +79,9 @@ class Caller:
         return self.owner if requested is None else requested
 
     def scope_in(self, requested: str | None) -> str | None:
-        """Return the owner whose rows a list shows: the requested one, by default all that the caller may
-        see.
+        """Return the owner whose rows a list shows, None for all owners.
 
-        None stands for all owners.
+        It is the requested owner; by default the caller gets all rows that it may see.
 
         Raises:
             NotAllowed: It is another owner, and the caller has only the rights `own`.

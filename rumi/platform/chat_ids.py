@@ -80,8 +80,7 @@ class ChannelPrefix:
 
 @dataclass(frozen=True, slots=True)
 class ChatIds:
-    """The prefixes of all channels, also of those that do not run, because their chats and facts are
-    stored."""
+    """The prefixes of all channels, also of those that do not run: their chats are still stored."""
 
     prefixes: tuple[ChannelPrefix, ...]
 

@@ -28,8 +28,7 @@ LOOK_S = 2.0
 
 
 class Reserve:
-    """The reserve file at `path`. Its methods never raise `OSError`: a disk that refuses to write is
-    expected."""
+    """The reserve file at `path`. Its methods expect disks that refuse to write: they raise no `OSError`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -92,6 +91,7 @@ def allocate(path: Path, size: int) -> None:
     """
     path.unlink(missing_ok=True)
     with opened(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)) as handle:
+        # Not `truncate`: a sparse file would reserve no blocks.
         os.posix_fallocate(handle, 0, size)
 
 

@@ -10,10 +10,9 @@ import trio
 
 @dataclass(frozen=True, slots=True)
 class LimiterBounds:
-    """Maximum simultaneous work in total, for a chat and at a host; the queue of a chat, and its maximum
-    wait.
+    """Limits of simultaneous work: in total, for each chat, at each host; and limits of waiting.
 
-    `wait_s` is in seconds.
+    `waiting_per_chat` is the length of a chat's queue, `wait_s` the maximum wait in seconds.
     """
 
     at_once: int
@@ -139,7 +138,7 @@ class FairLimiter:
         """Return the first waiting request whose host has a free slot, of the chat with the fewest turns."""
         for chat in sorted(self._waiting, key=lambda chat: self._of_chat[chat]):
             if self._of_chat[chat] >= self._bounds.per_chat:
-                return None
+                return None  # the following chats have at least as many turns
             for turn in self._waiting[chat]:
                 if turn.host is None or self._of_host[turn.host] < self._bounds.per_host:
                     return turn

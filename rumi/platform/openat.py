@@ -1,5 +1,4 @@
-"""Opens files below a folder with untrusted content without following links, and prints their names
-safely."""
+"""Opens files in folders with untrusted content: links are not followed, and names are printed safely."""
 
 import ctypes
 import errno

@@ -36,8 +36,7 @@ _LINE_END: Final = r"(?:\r?\n|\\r\\n|\\n)?"
 
 
 class Redactor:
-    """Hides known secrets in all encodings in which they can occur, and everything that looks like a
-    secret."""
+    """Hides known secrets in all of their encodings, and everything that looks like a secret."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         """`secrets` are the plain values; very short ones are ignored."""
@@ -134,8 +133,10 @@ _FORMS_ONLY: Final = Redactor(())
 
 
 class StreamRedactor:
-    """Hides known secrets in a text that arrives in pieces. It holds back an end that may be part of a
-    secret."""
+    """Hides known secrets in a text that arrives in pieces.
+
+    The end of the text is held back as long as it may be a part of a secret.
+    """
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor

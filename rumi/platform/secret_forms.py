@@ -80,8 +80,7 @@ def _positions(within: str, needles: Sequence[str]) -> list[int]:
 
 
 class SecretTable:
-    """Hides secrets of all forms. Almost no text has a needle, so a log line costs only the search for
-    them."""
+    """Hides secrets of all forms. Almost no text has a needle, so the usual cost is the search for those."""
 
     def __init__(self, forms: Sequence[Form]) -> None:
         self.forms = tuple(forms)
@@ -329,8 +328,7 @@ _NAMED: Final = (
 
 
 def is_card(text: str) -> bool:
-    """Return True if the digits are a card number: an issuer's prefix, and the check digit of ISO/IEC
-    7812."""
+    """Return True for a card number: it has an issuer's prefix and the check digit of ISO/IEC 7812."""
     digits = [int(c) for c in text if c.isdigit()]
     if _ISSUER.fullmatch("".join(map(str, digits))) is None:
         return False

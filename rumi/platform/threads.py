@@ -9,8 +9,7 @@ T = TypeVar("T")
 
 
 class Offload(Protocol):
-    """Runs blocking work: in worker threads, or, in a simulation with a virtual clock, in the caller's
-    thread."""
+    """Runs blocking work in worker threads; a simulation with a virtual clock runs it in place."""
 
     async def __call__(self, work: Callable[[], T]) -> T:
         """Return the result of `work`."""

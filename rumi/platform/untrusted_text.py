@@ -1,5 +1,4 @@
-"""Delimited blocks in which a model reads untrusted content. The content can neither close nor forge a
-block."""
+"""Delimited blocks of untrusted content for models. The content can neither close nor forge a block."""
 
 import re
 import unicodedata

@@ -115,6 +115,7 @@ class SqliteFile:
             version = sqlite.checked_version(db, self.path, schema)
             sqlite.make_durable(db, self.path)
             sqlite.bring_up_to_date(db, self.path, schema, version)
+            # Opening may wait long for a lock. From here on the wait is short, and the callers retry.
             db.execute(f"PRAGMA busy_timeout = {LOCKED_S * 1000:.0f}")
             # Users may delete facts and chats for good: SQLite overwrites deleted content with zeros.
             db.execute("PRAGMA secure_delete = ON")

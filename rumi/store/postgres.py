@@ -75,6 +75,8 @@ class DatabaseUrl:
         A server on another machine must have a valid certificate for its name, unless the URL says otherwise.
         """
         url_parameters = conninfo_to_dict(self.url)
+        # A connection to a vanished server must fail within seconds. With the kernel's defaults it would
+        # block for minutes, far beyond the end of a lease.
         more: dict[str, Any] = {
             "connect_timeout": url_parameters.get("connect_timeout", CONNECT_S),
             "keepalives_idle": 5,

@@ -141,6 +141,7 @@ def checked_version(db: sqlite3.Connection, path: Path, schema: Schema) -> int:
 def make_durable(db: sqlite3.Connection, path: Path) -> None:
     """Make commits survive a power cut, and restrict the file's permissions to its owner."""
     db.execute("PRAGMA journal_mode = WAL")
+    # With NORMAL, a commit in WAL mode is not synced, and a power cut could undo it.
     db.execute("PRAGMA synchronous = FULL")
     db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
     path.chmod(0o600)

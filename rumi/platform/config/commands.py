@@ -67,6 +67,7 @@ async def _printed(command: str, setting: str) -> str:
     Raises:
         ConfigError: The command fails, prints nothing or too much, or takes too long.
     """
+    # A session of its own, so that `killpg` also ends the processes that the shell has started.
     process = await trio.lowlevel.open_process(
         ["/bin/sh", "-c", command],
         stdin=subprocess.DEVNULL,

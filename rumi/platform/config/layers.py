@@ -143,7 +143,7 @@ class ConfigLayers:
         tree: dict[str, Any] = {_TELEGRAM[0]: {name: {} for name in sorted(self._bots)}}
         general = {key: self._values[of] for key, of in GENERAL.items() if of in self._values}
         for key, (value, _) in (general | self._values).items():
-            if value is None and key[:-1] in MAPS:
+            if value is None and key[:-1] in MAPS:  # an empty variable removes the entry of the file
                 continue
             table = tree
             for name in key[:-1]:

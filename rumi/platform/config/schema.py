@@ -462,8 +462,7 @@ class MemorySection(Section):
 
 
 class RecordSection(Section):
-    """`[record]`: the number of turns of each chat that the recorder retains, and the maximum size of
-    each."""
+    """`[record]`: the number of recorded turns to retain for each chat, and the maximum size of each."""
 
     turns: Annotated[int, Field(ge=0, le=1000)] = 0
     max_mb: Count = 16
@@ -478,13 +477,13 @@ class UndoSection(Section):
 
 
 class StoreSection(Section):
-    """`[store]`: the PostgreSQL database that several workers share. Without a `url`, Rumi uses the home's
-    files.
+    """`[store]`: the PostgreSQL database that several workers share.
 
-    The password is in STORE_PASSWORD. `workspaces` is an existing folder for the chats' files; None stands
-    for the folder in the home. `lease_s` is the length of a worker's lease: without an answer of the database
-    within that time, the worker serves no chats any more. A worker that ends lets turns continue for
-    `drain_s` seconds. Other workers connect to this one at `address`.
+    Without a `url`, Rumi uses the home's files. The password is in STORE_PASSWORD. `workspaces` is an
+    existing folder for the chats' files; None stands for the folder in the home. `lease_s` is the length of a
+    worker's lease: without an answer of the database within that time, the worker serves no chats any more. A
+    worker that ends lets turns continue for `drain_s` seconds. Other workers connect to this one at
+    `address`.
     """
 
     url: Annotated[str, _checked(_check_store)] = ""
@@ -495,8 +494,7 @@ class StoreSection(Section):
 
 
 class SkillsSection(Section):
-    """`[skills]`: additional folders, disabled skills, and the maximum number of skills in a prompt's
-    list."""
+    """`[skills]`: additional folders, disabled skills, and the maximum number of skills in a prompt."""
 
     dirs: tuple[Annotated[str, _checked(_check_path)], ...] = ()
     disabled: tuple[Annotated[str, _checked(_check_word)], ...] = ()
@@ -504,11 +502,10 @@ class SkillsSection(Section):
 
 
 class TelegramBotSection(Section):
-    """`[telegram.NAME]`: an additional bot with chats of its own. The variable `TELEGRAM_TOKEN_NAME` has its
-    token.
+    """`[telegram.NAME]`: an additional bot with chats of its own.
 
-    `allowed_users` are the users who may talk to it, in addition to the admins and the people of `[people]`;
-    by default those of `[telegram]`.
+    Its token is in the variable `TELEGRAM_TOKEN_NAME`. `allowed_users` are the users who may talk to it, in
+    addition to the admins and the people of `[people]`; by default those of `[telegram]`.
     """
 
     allowed_users: tuple[UserId, ...] | None = None

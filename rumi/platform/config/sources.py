@@ -16,8 +16,7 @@ KEY_FORMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class KeySource:
-    """The variable or the command that provides a key. `bare`: a word without `$`, so it may be a key
-    itself."""
+    """The variable or the command that provides a key. `bare`: a word without `$`, which may be a key."""
 
     variable: str = ""
     command: str = ""

@@ -39,7 +39,7 @@ class LineFile:
             descriptor = self._open()
             if os.fstat(descriptor).st_size + len(line) + 1 > self._max_bytes and self._put_aside(descriptor):
                 descriptor = self._open()
-            whole = b"\n" * self._torn + line + b"\n"
+            whole = b"\n" * self._torn + line + b"\n"  # ends a torn line first, so that this one can be read
             written = os.write(descriptor, whole)
             self._torn = written < len(whole)
             if self._torn:

@@ -84,8 +84,7 @@ def log_turn_started(language: Language, turn: str) -> str:
 
 
 def log_turn_finished(language: Language, turn: str, reason: str, tokens: int, cached: int) -> str:
-    """Return the log's line for the end of a turn. `reason` is not translated, because people filter by
-    it."""
+    """Return the log's line for the end of a turn. People filter by `reason`, so it is not translated."""
     text = pick(
         language,
         f"termina el turno {turn}: {reason}, {tokens} tokens",

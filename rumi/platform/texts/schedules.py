@@ -236,8 +236,10 @@ def schedule_paused(language: Language, id: int, times: int, text: str) -> str:
 
 
 def schedules_missed(language: Language, rows: Sequence[tuple[int, str, int, str]]) -> str:
-    """Say which fires were missed while Rumi did not run; each row is a number, a text, a count and a
-    time."""
+    """Say which fires were missed while Rumi did not run.
+
+    Each row has a schedule's number, its text, the count, and the time of the first missed fire.
+    """
     first = pick(
         language,
         "⏰ Se perdió, porque nada corría o el anterior no había terminado:",

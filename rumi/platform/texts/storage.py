@@ -43,8 +43,7 @@ def not_stored(language: Language, trouble: str) -> str:
 
 
 def kept_at_telegram(language: Language, trouble: str) -> str:
-    """Tell a Telegram user that no message is lost meanwhile. The disk, which is not theirs, is not
-    mentioned."""
+    """Tell a Telegram user that no message is lost. The text does not mention the disk."""
     if trouble == "replaced":
         return pick(
             language,

@@ -82,8 +82,9 @@ def thinking(language: Language) -> str:
 
 
 def serving(language: Language, bot: str, users: int) -> str:
-    """Say that the bot runs. `bot` is its name, empty while Telegram cannot be reached; `users` is the number
-    of users who may talk to it.
+    """Say that the bot runs, and how many `users` may talk to it.
+
+    `bot` is its name, empty while Telegram cannot be reached.
     """
     if not bot:
         return pick(
@@ -150,8 +151,7 @@ def question_unshown(language: Language) -> str:
 
 
 def left_out(language: Language, characters: int) -> str:
-    """Return the note in the middle of a question that is too long for a message; a file has the whole
-    text."""
+    """Return the note in the middle of a shortened question, whose whole text is in a file."""
     return pick(
         language,
         f"… (acá faltan {characters} caracteres: están en el archivo de arriba) …",

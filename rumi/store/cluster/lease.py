@@ -121,6 +121,7 @@ class WorkerLease(Actor[Never]):
         ownership = self._ownership
         pause = self._settings.lease_s / RENEWALS
         while True:
+            # A refused write proves that the lease is lost: react at once, not at the next renewal.
             with trio.move_on_after(pause):
                 await self._refused.wait()
             if self._refused.is_set():

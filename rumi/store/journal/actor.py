@@ -451,8 +451,7 @@ class Journal(Actor[JournalMessage]):
         return ", ".join(words)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the number of pending requests, the number of unacknowledged replies as of the last commit,
-        and the reason why the file cannot be written."""
+        """Return the pending requests, the unacknowledged replies as of the last commit, and the trouble."""
         trouble = self._state.trouble
         return {
             "waiting": len(self._waiting) + len(self._deferred),

@@ -63,7 +63,7 @@ class Sweep(JournalRequest[bool]):
 def sweep(request: Sweep, transaction: Transaction) -> bool:
     """Delete a slice of the history of forgotten sessions."""
     left = SLICE
-    while left:
+    while left:  # many small sessions fit into one slice
         found = _forgotten(transaction)
         if found is None:
             return False

@@ -66,6 +66,7 @@ def accept(request: Accept, transaction: Transaction) -> tuple[Incoming | None, 
 
 def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
     if (update := message.update) is not None:
+        # In the transaction of its message: after a kill, a repeated update finds both or none.
         seen = transaction.db.execute(
             "INSERT INTO updates (source, number, seen) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (update.source, update.number, transaction.now()),
@@ -165,6 +166,7 @@ class RecordMove(JournalRequest[bool]):
 @steps.of(RecordMove)
 def moved(request: RecordMove, transaction: Transaction) -> bool:
     """Map a group's new chat id to its chat. Return False if the new id has messages of its own."""
+    # Topics of a group are its id, `_` and a number. "`" is the character after "_": the range has only them.
     known = transaction.db.execute(
         "SELECT (SELECT old FROM moved WHERE new = ?1), EXISTS (SELECT 1 FROM messages WHERE chat = ?1"
         " OR (chat > ?1 || '_' AND chat < ?1 || '`'))",

@@ -265,8 +265,7 @@ def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, WorkerBac
 
 @dataclass(frozen=True, slots=True)
 class Touch(JournalRequest[None]):
-    """Change nothing, but in a transaction: a barrier behind earlier requests, and a probe of the
-    database."""
+    """Do nothing in a transaction: a barrier behind earlier requests, and a probe of the database."""
 
 
 @steps.of(Touch)

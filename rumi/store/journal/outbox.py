@@ -13,14 +13,13 @@ from rumi.store.steps import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Settle(OwnedWrite[int]):
-    """Store the final reply to messages, with the related state, in one transaction; return its delivery
-    number.
+    """Store the final reply to messages with the related state; return its delivery number.
 
-    The first message is the one that the turn worked on, and `reason` is the way the turn ended. A message
-    that has a reply already keeps it. `due` is the new end of the session, None if the session has not
-    changed. `session` is 0 for the session in which the turn began. `noticed` are the keys of budgets that
-    the reply reports as nearly used up. `asked` are parked calls that the reply asks about. `buttons` are
-    added to those that the first message came with.
+    All is stored in one transaction. The first message is the one that the turn worked on, and `reason` is
+    the way the turn ended. A message that has a reply already keeps it. `due` is the new end of the session,
+    None if the session has not changed. `session` is 0 for the session in which the turn began. `noticed` are
+    the keys of budgets that the reply reports as nearly used up. `asked` are parked calls that the reply asks
+    about. `buttons` are added to those that the first message came with.
     """
 
     chat: str
@@ -133,8 +132,7 @@ def part_sent(request: PartSent, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Undeliverable(OwnedWrite[None]):
-    """Record that a chat's undelivered replies, or only the one `delivery`, cannot be delivered, and
-    `why`."""
+    """Record `why` a chat's undelivered replies, or only the one `delivery`, cannot be delivered."""
 
     chat: str
     why: str

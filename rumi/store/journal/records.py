@@ -372,8 +372,11 @@ TaskState: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The resources that a task has used: model calls, tokens, sources read, run time and sandbox time in
-    seconds, and the price of its model calls in billionths of a USD."""
+    """The usage of a task: model calls, tokens, read sources, times and money.
+
+    `seconds` is its run time, `sandbox_s` the time of its sandbox. `nano_usd` is the price of its model calls
+    in billionths of a USD.
+    """
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -421,7 +424,7 @@ class TaskRecord:
     said: tuple[str, ...] = ()
     wake_at: float = 0.0
     user: int | None = None
-    """What its chat's source calls the person who asked for it; None where nobody is known."""
+    """The source's number of the person who asked for the task; None if unknown."""
 
     @property
     def partition_key(self) -> str:
@@ -484,7 +487,7 @@ class ScheduleRecord:
     id: int = 0
     fired: float = 0.0
     user: int | None = None
-    """What its chat's source calls the person who asked for it; None where nobody is known."""
+    """The source's number of the person who asked for the schedule; None if unknown."""
     turn: str = ""
 
 

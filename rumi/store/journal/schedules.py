@@ -1,5 +1,4 @@
-"""Requests that store and fire schedules. A fire advances its schedule and stores its rows in one
-transaction."""
+"""Requests that store and fire schedules. A fire and the next instant are one transaction."""
 
 import math
 from dataclasses import dataclass, replace
@@ -66,6 +65,7 @@ def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleReco
         found = _schedules(transaction, "message = ?", new.message)
         if found:
             return found[0]
+    # The limits are checked in the transaction: simultaneous requests cannot exceed them together.
     (open_,) = transaction.db.execute(
         "SELECT count(*) FROM schedules WHERE owner = ? AND state != 'done'", (new.owner,)
     ).fetchone()
@@ -281,6 +281,7 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
             _delete_done(transaction)
     if firing.message is None and firing.task is None:
         return Fired()
+    # A fire that is skipped for this reason is reported to people as a missed one.
     if _goes_on(firing, transaction):
         transaction.db.execute(
             "UPDATE schedules SET missed_at = CASE WHEN missed != 0 THEN missed_at ELSE ?1 END,"

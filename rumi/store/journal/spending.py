@@ -1,5 +1,4 @@
-"""Requests that record model calls and enforce budgets: a call is reserved before it and settled once after
-it.
+"""Requests that record model calls and enforce budgets. Each call is reserved first, and settled once.
 
 The table `usage` has the sums of settled calls: a row for each day, account, model and tool. The table
 `reservations` has the running calls. A budget counts both, so that simultaneous calls cannot exceed it.
@@ -68,8 +67,10 @@ class BudgetState:
 
     @property
     def key(self) -> str:
-        """Return the name of this budget in this period. A further grant changes it, so that people are
-        notified again when the larger budget is nearly used up."""
+        """Return the key of this budget in this period, for the record of notifications.
+
+        A further grant changes the key, so that people are notified again about the larger budget.
+        """
         limit = self.bound.limit
         return ":".join(
             (limit.scope, self.name, limit.unit, limit.period, self.bound.first, str(self.granted))
@@ -86,7 +87,7 @@ _GRANTED: Final = {"usd": "nano", "tokens": "tokens", "calls": "0"}
 _KEY: Final = "day, owner, chat, task, bot, model, tool, person"
 _COUNTS: Final = "calls, tool_calls, prompt, completion, cached, nano, unpriced, estimated"
 _ADD: Final = ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in _COUNTS.split(", "))
-_OFFLINE: Final = "offline"
+_OFFLINE: Final = "offline"  # calls of this model do not count towards budgets
 _TASK: Final = "CAST(coalesce(nullif(?3, ''), '0') AS BIGINT)"
 
 
@@ -137,8 +138,7 @@ def reserve_call(request: ReserveCall, transaction: Transaction) -> BudgetState 
 
 @dataclass(frozen=True, slots=True)
 class SettleCall(JournalRequest[tuple[BudgetState, ...]]):
-    """End a reservation and count its usage `rows`, or the reserved amount if None. A repetition does
-    nothing.
+    """End a reservation and count its usage `rows`, or the reserved amount if None. Idempotent.
 
     Return the budgets that are nearly used up and whose users were not notified yet.
     """

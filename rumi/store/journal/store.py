@@ -231,7 +231,10 @@ class Store:
             owners = self._lock(scopes)
             for (request, served), scope in zip(asked, scopes, strict=True):
                 gone = self._not_served(scope, owners, served)
+                # Only partitions that this worker still believes to serve are lost: it may have handed over
+                # others since the request was asked.
                 lost |= self._not_served(scope, owners, now) & now.fences.keys()
+                # A refusal is a reply like others: the rest of the batch is still stored.
                 replies.append(self._refusal(request) if gone else steps.do(request, self._transaction))
             undelivered = self._count_undelivered(db)
             self._notify_others(owners, now)
@@ -249,6 +252,8 @@ class Store:
                     db.execute("ROLLBACK")
             raise
         finally:
+            # A failed transaction uses up its number too: a later check of an unsure commit must not match
+            # it.
             self._batch = batch
         self.undelivered = undelivered
         if lost:
@@ -329,6 +334,7 @@ class Store:
             if self._ownership is not None:
                 self.run([Touch()])
             else:
+                # SQLite writes the file's header for this, although the value does not change.
                 self._db.execute(f"PRAGMA user_version = {STATE.version}")
         except self._backend.error as error:
             raise self._failed(error) from error

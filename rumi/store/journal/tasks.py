@@ -124,6 +124,7 @@ class BeginTask(OwnedWrite[None]):
 @steps.of(BeginTask)
 def begin_task(request: BeginTask, transaction: Transaction) -> None:
     """Record that a task runs."""
+    # Not from 'stopping': a stop that was recorded before the start must not be overwritten.
     transaction.db.execute(
         "UPDATE tasks SET state = 'running', started = coalesce(started, ?)"
         " WHERE id = ? AND state IN ('queued', 'sleeping')",
@@ -203,6 +204,7 @@ def end_iteration(request: EndIteration, transaction: Transaction) -> Incoming |
     task = found[0]
     new_session(NewSession(task_key(task.id)), transaction)
     _spend(transaction, task.id, done.spent)
+    # Messages that arrived during the iteration end the sleep at once; a stop that arrived meanwhile stays.
     transaction.db.execute(
         "UPDATE tasks SET wake_at = ?, state = CASE state WHEN 'stopping' THEN state ELSE 'sleeping' END"
         " WHERE id = ?",

@@ -23,10 +23,10 @@ PIECES_AT_ONCE: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class LoadWorkspace(JournalRequest[bytes | None]):
-    """Return the manifest of a chat's files, empty if none is stored. From now on earlier owners cannot
-    write.
+    """Return the manifest of a chat's files, empty if none is stored.
 
-    Return None if a later owner has loaded the manifest: this owner has lost its lease.
+    From now on earlier owners cannot write. Return None if a later owner has loaded the manifest: this owner
+    has lost its lease.
     """
 
     chat: str
@@ -75,8 +75,7 @@ class KeepWorkspace(JournalRequest[tuple[str, ...] | None]):
 
 @dataclass(frozen=True, slots=True)
 class CollectPieces(JournalRequest[bool]):
-    """Delete a slice of the chat's pieces that its manifest does not list. Return True if there may be
-    more."""
+    """Delete a slice of the pieces that the manifest does not list. Return True if there may be more."""
 
     chat: str
     fence: int
