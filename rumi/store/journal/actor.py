@@ -71,7 +71,7 @@ class AskJournal(Protocol):
 class JournalState:
     """State of the journal that survives its restarts.
 
-    `observe` is called when the trouble changes, with None at its end. `since` is the begin of the trouble on
+    `observe` is called when the trouble changes, with None at its end. `since` is the start of the trouble on
     trio's clock. `file` identifies the open file: a file that replaced it is not written. `large` lists large
     files that could be deleted, as found when the disk was last full. `opened`: the database was open before.
     """
