@@ -294,14 +294,14 @@ def compared(source: Side, target: Side, tables: Mapping[str, Sequence[Table]]) 
     for schema, schema_tables in tables.items():
         for table in schema_tables:
             rows, digest = 0, hashlib.sha256()
-            for after, upto, there in _slices(source.of(schema), table):
-                here = _range(target.of(schema), table, after, upto)
-                if here != there:
+            for after, upto, source_rows in _slices(source.of(schema), table):
+                target_rows = _range(target.of(schema), table, after, upto)
+                if target_rows != source_rows:
                     raise CopyFault(
                         f"The copy of {table.name} differs behind row {rows}.", "Begin the copy again."
                     )
-                rows += len(there)
-                digest.update(repr(there).encode("utf-8", "replace"))
+                rows += len(source_rows)
+                digest.update(repr(source_rows).encode("utf-8", "replace"))
             found.append(CopiedTable(table.name, rows, 0, digest.hexdigest()[:16]))
     return found
 
@@ -354,25 +354,25 @@ def _range(
 
 
 def _between(table: Table, after: Row | None, upto: Row | None) -> tuple[str, list[Any]]:
-    key, marks = ", ".join(map(_quoted, table.key)), ", ".join("?" * len(table.key))
+    key, placeholders = ", ".join(map(_quoted, table.key)), ", ".join("?" * len(table.key))
     parts, values = ["1 = 1"], list[Any]()
     for sign, limit in ((">", after), ("<=", upto)):
         if limit is not None:
-            parts.append(f"({key}) {sign} ({marks})")
+            parts.append(f"({key}) {sign} ({placeholders})")
             values += limit
     return " AND ".join(parts), values
 
 
 def _write(target: Database, table: Table, after: Row | None, upto: Row | None, rows: list[Row]) -> None:
     where, values = _between(table, after, upto)
-    names, marks = ", ".join(map(_quoted, table.columns)), ", ".join("?" * len(table.columns))
+    names, placeholders = ", ".join(map(_quoted, table.columns)), ", ".join("?" * len(table.columns))
     server = not isinstance(target, sqlite3.Connection)
     override = " OVERRIDING SYSTEM VALUE" if server and table.key == ("rowid",) else ""
     flags = [server and name in table.flags for name in table.columns]
     with transaction(target):
         target.execute(f"DELETE FROM {table.name} WHERE {where}", values)
         target.executemany(
-            f"INSERT INTO {table.name} ({names}){override} VALUES ({marks})",
+            f"INSERT INTO {table.name} ({names}){override} VALUES ({placeholders})",
             [
                 tuple(bool(value) if flag else value for flag, value in zip(flags, row, strict=True))
                 for row in rows
@@ -393,8 +393,10 @@ def _number_on(source: Database, target: Database, table: Table) -> None:
             f"SELECT setval(pg_get_serial_sequence('{table.name}', '{key}'), ?, ?)", (max(last, 1), last > 0)
         )
     elif _has_numbers(target) and last:
-        (there,) = target.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table.name,)).fetchone()
-        if "AUTOINCREMENT" in there:
+        (table_sql,) = target.execute(
+            "SELECT sql FROM sqlite_master WHERE name = ?", (table.name,)
+        ).fetchone()
+        if "AUTOINCREMENT" in table_sql:
             with transaction(target):
                 target.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
                 target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table.name, last))

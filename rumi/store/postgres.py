@@ -336,8 +336,8 @@ CREATE OR REPLACE FUNCTION partition_of(text) RETURNS integer LANGUAGE sql IMMUT
 
 def has_unfinished_copy(db: Postgres) -> bool:
     """Return True if `rumi store copy` began to fill the database and has not completed the copy."""
-    (there,) = db.execute("SELECT to_regclass('store_copies') IS NOT NULL").fetchone()
-    return there and db.execute("SELECT 1 FROM store_copies WHERE NOT finished").fetchone() is not None
+    (exists,) = db.execute("SELECT to_regclass('store_copies') IS NOT NULL").fetchone()
+    return exists and db.execute("SELECT 1 FROM store_copies WHERE NOT finished").fetchone() is not None
 
 
 def live_workers(db: Postgres) -> int:
@@ -354,8 +354,10 @@ def seen(server: DatabaseUrl) -> dict[str, Any]:
     """
     db = Postgres(server)
     try:
-        (there,) = db.execute("SELECT to_regclass('schema_versions') IS NOT NULL").fetchone()
-        schemas = dict(db.execute("SELECT name, version FROM schema_versions ORDER BY name")) if there else {}
+        (exists,) = db.execute("SELECT to_regclass('schema_versions') IS NOT NULL").fetchone()
+        schemas = (
+            dict(db.execute("SELECT name, version FROM schema_versions ORDER BY name")) if exists else {}
+        )
         workers = []
         if "state" in schemas:
             workers = [

@@ -177,7 +177,7 @@ def load_secrets(
             for row in PROVIDERS.values()
             if row.base_url_variable in found
         },
-        commands={name: given.command for name, given in sources.items() if given.command},
+        commands={name: reference.command for name, reference in sources.items() if reference.command},
         faults=faults,
         origins=origins,
     )

@@ -136,9 +136,9 @@ class Partitions(Actor[Drain]):
         worker, had = self._ownership.worker, self._ownership.numbers()
         members = self._directory.members
         share = share_of(worker, members)
-        noted = next((member.partitions for member in members if member.name == worker), 0)
+        recorded = next((member.partitions for member in members if member.name == worker), 0)
         # The database has more of ours than we know if the answer to a claim was lost: `Claim` returns them.
-        if len(had) < share or noted > len(had):
+        if len(had) < share or recorded > len(had):
             most = max(0, share - len(had))
             claimed = await self._ask(Claim(worker, most, AFTER_S, tuple(sorted(had))))
             if claimed:

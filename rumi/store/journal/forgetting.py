@@ -67,14 +67,14 @@ def sweep(request: Sweep, transaction: Transaction) -> bool:
         found = _forgotten(transaction)
         if found is None:
             return False
-        gone = transaction.db.execute(
+        deleted = transaction.db.execute(
             "DELETE FROM history WHERE id IN"
             " (SELECT id FROM history WHERE chat = ? AND session = ? ORDER BY id LIMIT ?)",
             (*found, left),
         ).rowcount
-        if gone < left:
+        if deleted < left:
             transaction.db.execute("UPDATE sessions SET forget = FALSE WHERE chat = ? AND number = ?", found)
-        left -= gone
+        left -= deleted
     return True
 
 
@@ -128,8 +128,8 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
         return True
     transaction.db.execute("UPDATE tasks SET chat = '' WHERE chat = ?", (chat,))
     merge_chat(transaction, chat)
-    gone = "SELECT id FROM schedules WHERE chat = ?"
-    transaction.db.execute(f"DELETE FROM fires WHERE schedule IN ({gone})", (chat,))
+    schedules = "SELECT id FROM schedules WHERE chat = ?"
+    transaction.db.execute(f"DELETE FROM fires WHERE schedule IN ({schedules})", (chat,))
     for table in (
         "sessions",
         "summaries",
@@ -229,7 +229,7 @@ class Expire(JournalRequest[ExpiryCursor | None]):
 def expire(request: Expire, transaction: Transaction) -> ExpiryCursor | None:
     """Examine the next rows, and delete the old and finished ones. Return the cursor of the next slice."""
     cursor = request.cursor
-    table, age, over = _TABLES[cursor.table]
+    table, age, condition = _TABLES[cursor.table]
     key = _KEYS.get(table, "id")
     rows = transaction.db.execute(
         f"SELECT {key}, {age} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT ?", (cursor.row, SLICE)
@@ -239,7 +239,7 @@ def expire(request: Expire, transaction: Transaction) -> ExpiryCursor | None:
         return ExpiryCursor(cursor.table + 1) if cursor.table + 1 < len(_TABLES) else None
     last = rows[-1][0]
     transaction.db.execute(
-        f"DELETE FROM {table} WHERE {key} > :row AND {key} <= :last AND {age} < :before{over}",
+        f"DELETE FROM {table} WHERE {key} > :row AND {key} <= :last AND {age} < :before{condition}",
         {
             "row": cursor.row,
             "last": last,

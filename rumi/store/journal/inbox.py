@@ -184,10 +184,10 @@ def _note_move(transaction: Transaction, old: str, new: str) -> None:
     old = earlier[0] if earlier else old
     if old == new:
         return
-    noted = transaction.db.execute(
+    inserted = transaction.db.execute(
         "INSERT INTO moved (old, new) VALUES (?, ?) ON CONFLICT DO NOTHING", (old, new)
     )
-    if noted.rowcount == 0:
+    if inserted.rowcount == 0:
         return
     transaction.db.execute(
         "DELETE FROM moved WHERE rowid <= (SELECT max(rowid) FROM moved) - ?", (MOST_MOVED,)
@@ -384,10 +384,10 @@ def newest_open(request: NewestOpen, transaction: Transaction) -> dict[str, int]
     """Return the newest open message of each chat."""
     if request.chats == ():
         return {}
-    marks = "" if request.chats is None else f" AND chat IN ({', '.join('?' * len(request.chats))})"
+    only = "" if request.chats is None else f" AND chat IN ({', '.join('?' * len(request.chats))})"
     return dict(
         transaction.db.execute(
-            f"SELECT chat, max(id) FROM messages WHERE reply IS NULL{mine(transaction)}{marks} GROUP BY chat",
+            f"SELECT chat, max(id) FROM messages WHERE reply IS NULL{mine(transaction)}{only} GROUP BY chat",
             request.chats or (),
         ).fetchall()
     )

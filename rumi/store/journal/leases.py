@@ -143,9 +143,9 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
     db, now = transaction.db, transaction.now()
     # Claims of several workers run at once: each skips the rows that another one has locked.
     skip = f"{transaction.lock_rows} SKIP LOCKED" if transaction.lock_rows else ""
-    over = db.execute(f"SELECT name FROM workers WHERE until <= ?{skip}", (now,)).fetchall()
+    ended = db.execute(f"SELECT name FROM workers WHERE until <= ?{skip}", (now,)).fetchall()
     # A renewal that waits for the row may be older than this moment: it must find that the lease has ended.
-    db.executemany("UPDATE workers SET until = 0 WHERE name = ? AND until > 0", over)
+    db.executemany("UPDATE workers SET until = 0 WHERE name = ? AND until > 0", ended)
     free = db.execute(
         "SELECT number, worker, fence, ready_at FROM partitions WHERE number < ?"
         " AND (worker IS NULL OR worker NOT IN (SELECT name FROM workers WHERE until > ?))"
@@ -276,7 +276,7 @@ def touch(request: Touch, transaction: Transaction) -> None:
 def _member(row: tuple[str, str, str, float, float, int, int, str], now: float) -> Member:
     name, version, address, started, until, leaving, partitions, status = row
     try:
-        says = dict(json.loads(status))
+        status_fields = dict(json.loads(status))
     except (ValueError, TypeError):
-        says = {}
-    return Member(name, version, address, started, until - now, bool(leaving), partitions, says)
+        status_fields = {}
+    return Member(name, version, address, started, until - now, bool(leaving), partitions, status_fields)

@@ -186,13 +186,13 @@ def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredR
         f"{found} AND delivered IS NULL ORDER BY outbox.id, messages.id", (request.chat,)
     ).fetchall()
     if request.to:
-        marks = ", ".join("?" * len(request.to))
-        named = f"SELECT reply FROM messages WHERE chat = ?1 AND id IN ({marks})"
+        placeholders = ", ".join("?" * len(request.to))
+        named = f"SELECT reply FROM messages WHERE chat = ?1 AND id IN ({placeholders})"
         more = transaction.db.execute(f"{found} AND outbox.id IN ({named})", (request.chat, *request.to))
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
-    for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, said in rows:
-        buttons = buttons_in(said)
+    for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, buttons_text in rows:
+        buttons = buttons_in(buttons_text)
         first = StoredReply(delivery, (), text, parts=parts, task=task, schedule=schedule, buttons=buttons)
         reply = replies.get(delivery, first)
         if message is not None:

@@ -128,16 +128,16 @@ def search_history(request: SearchHistory, transaction: Transaction) -> FoundEnt
         f" AND {_without('history.chat', request.without)}{_NOT_FORGOTTEN} ORDER BY id DESC LIMIT ?",
         (*parameters, request.before, *request.without, SEARCHED),
     )
-    found, looked, last = [], 0, 0
+    found, examined, last = [], 0, 0
     for row in rows:
-        looked, last = looked + 1, row[0]
+        examined, last = examined + 1, row[0]
         stored = _entry(row)
         message = stored.entry.message
         if message.role in ("user", "assistant") and _has(folded(message.content), words):
             found.append(stored)
             if len(found) == MOST_FOUND:
                 return FoundEntries(tuple(found), last)
-    return FoundEntries(tuple(found), last if looked == SEARCHED else 0)
+    return FoundEntries(tuple(found), last if examined == SEARCHED else 0)
 
 
 def folded(text: str) -> str:

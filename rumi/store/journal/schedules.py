@@ -192,10 +192,10 @@ def delete_schedule(request: DeleteSchedule, transaction: Transaction) -> bool:
     """Delete a schedule and the record of its fires."""
     before = schedule_row(transaction, request.id) if request.turn else None
     transaction.db.execute("DELETE FROM fires WHERE schedule = ?", (request.id,))
-    gone = transaction.db.execute("DELETE FROM schedules WHERE id = ?", (request.id,)).rowcount
+    deleted = transaction.db.execute("DELETE FROM schedules WHERE id = ?", (request.id,)).rowcount
     if before is not None:
         note_schedule(transaction, request.turn, request.chat, request.id, before)
-    return bool(gone)
+    return bool(deleted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,12 +230,12 @@ class Store:
             scopes = scopes_of(requests, self._transaction)
             owners = self._lock(scopes)
             for (request, served), scope in zip(asked, scopes, strict=True):
-                gone = self._not_served(scope, owners, served)
+                unserved = self._not_served(scope, owners, served)
                 # Only partitions that this worker still believes to serve are lost: it may have handed over
                 # others since the request was asked.
                 lost |= self._not_served(scope, owners, now) & now.fences.keys()
                 # A refusal is a reply like others: the rest of the batch is still stored.
-                replies.append(self._refusal(request) if gone else steps.do(request, self._transaction))
+                replies.append(self._refusal(request) if unserved else steps.do(request, self._transaction))
             undelivered = self._count_undelivered(db)
             self._notify_others(owners, now)
             # The number is committed with the transaction: after a lost answer it proves that it was done.

@@ -409,14 +409,14 @@ class DeleteTask(JournalRequest[bool]):
 @steps.of(DeleteTask)
 def delete_task(request: DeleteTask, transaction: Transaction) -> bool:
     """Delete an ended task with its history."""
-    gone = transaction.db.execute(
+    deleted = transaction.db.execute(
         "DELETE FROM tasks WHERE id = ? AND ended IS NOT NULL", (request.id,)
     ).rowcount
-    if gone:
+    if deleted:
         transaction.db.execute("DELETE FROM iterations WHERE task = ?", (request.id,))
-    while gone and delete_chat(DeleteChat(task_key(request.id)), transaction):
+    while deleted and delete_chat(DeleteChat(task_key(request.id)), transaction):
         pass  # all slices in one transaction: the history of a task is short
-    return bool(gone)
+    return bool(deleted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,11 +45,11 @@ def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn 
         " WHERE history.chat = ? AND NOT undone ORDER BY history.id DESC",
         (request.chat,),
     )
-    looked, found = "", None
+    examined, found = "", None
     for (turn,) in turns:
-        if turn == looked:
+        if turn == examined:
             continue
-        looked, message = turn, _message_of(turn)
+        examined, message = turn, _message_of(turn)
         found = transaction.db.execute(
             "SELECT text, user FROM messages WHERE id = ? AND chat = ? AND turn = ?",
             (message, request.chat, turn),
@@ -185,31 +185,31 @@ def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
 
     A schedule that differs from what the turn left was changed since, and stays as it is.
     """
-    db, restored, kept = transaction.db, list[int](), list[int]()
+    db, restored, conflicts = transaction.db, list[int](), list[int]()
     rows = db.execute(
         "SELECT schedule, before, after FROM schedule_changes WHERE turn = ? ORDER BY id DESC", (undone.turn,)
     ).fetchall()
     for id, before, after in rows:
         now = schedule_row(transaction, id)
-        if now is not None and before is None and id not in kept:
+        if now is not None and before is None and id not in conflicts:
             db.execute("DELETE FROM fires WHERE schedule = ?", (id,))
             db.execute("DELETE FROM schedules WHERE id = ?", (id,))  # also one that has fired since
         elif now == after and before is not None:
             columns = json.loads(before)
             columns["tainted"] = bool(columns["tainted"])
-            marks = ", ".join("?" * len(columns))
+            placeholders = ", ".join("?" * len(columns))
             names = ", ".join(columns)  # safe in SQL: `schedule_row` took the names from the table
             db.execute("DELETE FROM schedules WHERE id = ?", (id,))
-            db.execute(f"INSERT INTO schedules ({names}) VALUES ({marks})", list(columns.values()))
+            db.execute(f"INSERT INTO schedules ({names}) VALUES ({placeholders})", list(columns.values()))
         elif now is not None or before is not None:
-            kept.append(id)
+            conflicts.append(id)
             continue
         restored.append(id)
     db.execute("DELETE FROM schedule_changes WHERE turn = ?", (undone.turn,))
     return replace(
         undone,
-        schedules=tuple(sorted(set(restored) - set(kept))),
-        schedules_kept=tuple(sorted(set(kept))),
+        schedules=tuple(sorted(set(restored) - set(conflicts))),
+        schedules_kept=tuple(sorted(set(conflicts))),
     )
 
 

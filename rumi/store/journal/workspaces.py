@@ -116,16 +116,16 @@ def load_workspace(request: LoadWorkspace, transaction: Transaction) -> bytes | 
 @steps.of(MissingPieces)
 def missing_pieces(request: MissingPieces, transaction: Transaction) -> tuple[str, ...]:
     """Return the keys without a stored piece, in their order."""
-    there = set[str]()
+    stored = set[str]()
     for keys in _slices(request.keys):
-        there |= {
+        stored |= {
             key
             for (key,) in transaction.db.execute(
                 f"SELECT key FROM pieces WHERE chat = ? AND key IN ({_placeholders(keys)})",
                 (request.chat, *keys),
             )
         }
-    return tuple(key for key in request.keys if key not in there)
+    return tuple(key for key in request.keys if key not in stored)
 
 
 @steps.of(PutPieces)
@@ -220,12 +220,12 @@ def _owns(transaction: Transaction, chat: str, fence: int) -> bool:
 
 
 def _delete_pieces(transaction: Transaction, chat: str, which: str = "") -> bool:
-    gone = transaction.db.execute(
+    deleted = transaction.db.execute(
         "DELETE FROM pieces WHERE chat = ? AND key IN"
         f" (SELECT key FROM pieces WHERE chat = ?{which} LIMIT {PIECES_AT_ONCE})",
         (chat, chat),
     ).rowcount
-    return bool(gone == PIECES_AT_ONCE)
+    return bool(deleted == PIECES_AT_ONCE)
 
 
 def _slices(keys: Sequence[str]) -> Iterator[Sequence[str]]:
