@@ -12,8 +12,7 @@ from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import CHAT_ID, LOCAL
 
 Rights: TypeAlias = Literal["all", "own"]
-"""`all`: everything that the owner of the home may do, with the rows of all owners. `own`: only the rows of
-one owner."""
+"""`all`: everything that the owner of the home may do, for all owners. `own`: only the rows of one owner."""
 
 
 class NotAllowed(RumiError):
@@ -105,8 +104,7 @@ PROGRAM: Final = Caller("mcp", LOCAL, "own")
 """A program that speaks MCP, over standard streams or with the token over HTTP."""
 
 WORKER: Final = Caller("worker", LOCAL, "all")
-"""Another worker of the database that calls on its own behalf. Calls that it forwards have their own
-caller."""
+"""Another worker that calls on its own behalf. Calls that it forwards have their own caller."""
 
 
 ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]

@@ -255,8 +255,7 @@ class Home:
 
             write_lock_owner()
             try:
-                # Under the lock: only one process may do a swap at a time, and nothing is open in the home
-                # yet.
+                # Under the lock, because only one process may do a swap at a time.
                 self.restoring.finish()
             except OSError as error:
                 raise self.unusable(error) from error

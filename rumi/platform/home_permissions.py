@@ -20,8 +20,7 @@ WRITTEN = (
 DATABASES = ("state.db", "memory.db", "recall.db")
 """Databases; names that begin with these are their write-ahead logs and copies."""
 LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json", "mcp-tools.json", "prompts")
-"""Entries that a user may store elsewhere: a link is allowed if the link and its target belong to the
-user."""
+"""Entries that a user may store elsewhere: a link is allowed if it and its target belong to the user."""
 
 
 def dangers(root: str) -> list[tuple[str, str, int]]:

@@ -13,8 +13,7 @@ from rumi.platform.secret_forms import HIDDEN, TABLE
 __all__ = ["HIDDEN", "Redactor", "StreamRedactor"]
 
 _LEAST_LENGTH = 6
-"""Minimum length of a known secret. Shorter values occur in ordinary text; hiding them there would reveal
-them."""
+"""Minimum length of a known secret. Shorter values occur in ordinary text: hiding them would reveal them."""
 
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _FLAG: Final = re.compile(

@@ -51,8 +51,7 @@ class Form:
         done = 0
         for match in self._matches(text, within, needles):
             begin, end = match.span("value")
-            # A value that begins with `[hidden]` was replaced by an earlier form: the result stays
-            # idempotent.
+            # A value that begins with `[hidden]` was replaced before: hiding must be idempotent.
             if begin >= done and not match["value"].startswith(HIDDEN) and self.accepts(match):
                 parts += (text[done:begin], HIDDEN)
                 done = end

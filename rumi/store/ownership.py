@@ -15,8 +15,7 @@ PARTITIONS: Final = 256
 """Number of partitions: one for each value of the first byte of an MD5 hash."""
 
 SHARED: Final = 256
-"""Number of the partition row that transactions lock for data of all chats, such as budgets. It belongs to
-no worker."""
+"""Number of the row that transactions lock for data of all chats, such as budgets. No worker owns it."""
 
 
 def partition_of(partition_key: str) -> int:

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 AGAIN_S: Final = 1.0
-"""Pause between attempts to listen, in seconds. Meanwhile the regular look at the database finds new
-entries."""
+"""Pause between attempts to listen, in seconds. Meanwhile `Partitions` looks for new entries regularly."""
 
 
 class Notifications(Protocol):

@@ -24,8 +24,7 @@ _OF_A_SESSION = (
 """SQL condition: the row is not of a current session, nor of one whose facts are still to be extracted."""
 
 _OF_EARLIER_MONTHS = " AND created < :month - 86400"
-"""SQL condition: the row is older than the current month, whose budgets count its usage from the first
-day."""
+"""SQL condition: the row is older than the current month, whose usage its budgets count."""
 
 UNDO = ("undos", "schedule_changes")
 

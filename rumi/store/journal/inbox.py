@@ -269,8 +269,8 @@ def previewed(request: Previewed, transaction: Transaction) -> None:
 class Load(Read[ChatRecord]):
     """Return the stored state of a chat, with at most the latest `limit` history entries.
 
-    With `max_tokens`, the entries take about that many tokens in a prompt; the latest entry is always
-    returned.
+    With `max_tokens`, the entries take about that many tokens in a prompt, but there is always the latest
+    one.
     """
 
     chat: str

@@ -25,12 +25,10 @@ FAILURES: Final = 3
 
 
 MAX_FIRES: Final = 20
-"""Number of a schedule's latest fires that are stored, so that they do not fire twice if the clock is set
-back."""
+"""Number of a schedule's latest fires that are stored: they do not fire again if the clock is set back."""
 
 AHEAD_S: Final = 60.0
-"""Seconds in the future: if a schedule's next fire was set later than that, the clock has been set back
-since."""
+"""A schedule whose row was set more than this many seconds in the future: the clock was set back since."""
 
 DONE_S: Final = 30 * 86_400.0
 """Retention of a schedule that is done, in seconds."""

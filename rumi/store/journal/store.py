@@ -252,8 +252,7 @@ class Store:
                     db.execute("ROLLBACK")
             raise
         finally:
-            # A failed transaction uses up its number too: a later check of an unsure commit must not match
-            # it.
+            # A failed transaction uses up its number too, so that no later check takes it for another one.
             self._batch = batch
         self.undelivered = undelivered
         if lost:
