@@ -1,1 +1,1 @@
-"""What every other package may use: configuration, texts, logs, files, identities. It imports no other."""
+"""The base of all other packages: configuration, texts, logs, files, identities. It imports none of them."""

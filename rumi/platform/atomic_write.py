@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: readers and crashes see the old content or the new content."""
+"""Atomic replacement of files and folders: readers and crashes see the old content or the new one."""
 
 import fcntl
 import json
@@ -14,17 +14,19 @@ from rumi.platform.openat import opened
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Prevent other processes that ask for the lock from changing files of the folder. Blocking."""
+    """Hold the folder's advisory lock during the block, so that other programs of Rumi wait. Blocking."""
     with opened(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
 
 
 def atomic_write(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Replace the file's content completely or not at all; keep the mode of the file.
+    """Replace the content of a file completely or not at all, and preserve its mode. Blocking.
 
-    A new file gets `mode`, regardless of the umask. A path that is a link stays one. Blocking. Raises
-    OSError.
+    A new file gets `mode`, regardless of the umask. If the path is a link, its target is replaced.
+
+    Raises:
+        OSError: The file cannot be written. It has the old content, unless the last sync failed.
     """
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
@@ -36,6 +38,7 @@ def atomic_write(path: Path, content: bytes, *, mode: int = 0o600) -> None:
             os.fchmod(descriptor, mode)
             file.write(content)
             file.flush()
+            # Before the rename: after a power cut the new name must not lead to an empty file.
             os.fsync(descriptor)
         os.replace(draft, target)
     finally:
@@ -44,19 +47,19 @@ def atomic_write(path: Path, content: bytes, *, mode: int = 0o600) -> None:
 
 
 def fsync_path(path: Path) -> None:
-    """Sync a file, or a folder's names, to the disk."""
+    """Sync a file, or the entries of a folder, to the disk. Blocking."""
     with opened(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
         os.fsync(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
 class FolderSwap:
-    """Replaces several entries of a folder together, also if the process is killed meanwhile.
+    """Replaces several entries of `folder` together, also if the process is killed meanwhile. Blocking.
 
-    The new entries are prepared in `new`. `commit` records which names they replace; from then on `finish`
-    completes the exchange, however often it was interrupted. The former entries end in `kept`. Both only
-    rename: `draft`, `kept` and the entries are on one file system. What they leave in `draft` is of no use.
-    Only one process may do this at a time. Blocking.
+    The new entries are prepared in `new`, a folder in `staging`. `commit` records the names that they
+    replace; from then on `finish` completes the swap, however often it was interrupted. The old entries end
+    up in `replaced`. Both methods only rename, so `staging`, `replaced` and the entries must be on one file
+    system. Files that remain in `staging` can be deleted. Only one process may do a swap at a time.
     """
 
     folder: Path
@@ -65,18 +68,21 @@ class FolderSwap:
 
     @property
     def new(self) -> Path:
-        """Where the new entries are prepared."""
+        """The folder in which the new entries are prepared."""
         return self.staging / "new"
 
     @property
     def plan(self) -> Path:
-        """The names, in a file that exists from the commit until the exchange is complete."""
+        """The file with the names; it exists from the commit until the swap is complete."""
         return self.staging / "names.json"
 
     def commit(self, names: Iterable[str]) -> None:
-        """Put the entries of `new` in place of these names, in this order; without a new entry, remove it.
+        """Replace the entries with these names by those in `new`, in this order.
 
-        The new entries must be on the disk. Raises OSError: nothing has changed, or `finish` does the rest.
+        A name without a new entry is removed. The new entries must be synced to the disk before.
+
+        Raises:
+            OSError: Nothing has changed, or `finish` must complete the swap.
         """
         atomic_write(
             self.plan, json.dumps({name: os.path.lexists(self.new / name) for name in names}).encode()
@@ -84,7 +90,12 @@ class FolderSwap:
         self.finish()
 
     def finish(self) -> None:
-        """Complete an exchange that was committed, if there is one. Raises OSError."""
+        """Complete a committed swap, if there is one.
+
+        Raises:
+            OSError: The swap is not complete; call `finish` again.
+        """
+        # Each step can be repeated: after a kill, the next call finds out which renames were done.
         try:
             names: dict[str, bool] = json.loads(self.plan.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
@@ -94,6 +105,7 @@ class FolderSwap:
             old.mkdir(mode=0o700, exist_ok=True)
             for name, has_new in names.items():
                 self._swap_entry(name, has_new, old)
+            # Synced before `new` is removed: without it, the next call assumes that all entries are swapped.
             for folder in (old, self.folder):
                 fsync_path(folder)
             self.new.rmdir()
@@ -106,10 +118,10 @@ class FolderSwap:
 
     def _swap_entry(self, name: str, has_new: bool, old: Path) -> None:
         new, target = self.new / name, self.folder / name
-        if has_new and not os.path.lexists(new):  # it is in place since before an interruption
+        if has_new and not os.path.lexists(new):  # swapped before an interruption
             return
         if not os.path.lexists(old / name):
             with suppress(FileNotFoundError):
                 target.rename(old / name)
-        if has_new:  # an empty folder may have been made here since
+        if has_new:  # a rename also replaces an empty folder that another program may have created here
             new.rename(target)

@@ -1,7 +1,7 @@
-"""Who makes a control call: by which channel, for which owner, and with what rights.
+"""The caller of a control call: its channel, the owner that it acts for, and its rights.
 
 Every call and every stream of the control socket has a caller: in Python a required argument, on the wire the
-field `caller`. Without one nothing is answered.
+field `caller`. Requests without a caller are refused.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,7 +12,7 @@ from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import CHAT_ID, LOCAL
 
 Rights: TypeAlias = Literal["all", "own"]
-"""`all`: what the home's owner may do, with the rows of every owner. `own`: only the rows of one owner."""
+"""`all`: everything that the owner of the home may do, for all owners. `own`: only the rows of one owner."""
 
 
 class NotAllowed(RumiError):
@@ -26,7 +26,7 @@ class NotAllowed(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The `channel` that the call came by, the `owner` that it is made for, and its rights."""
+    """The `channel` of a call, the `owner` that it acts for, and its rights."""
 
     channel: str
     owner: str
@@ -34,10 +34,10 @@ class Caller:
 
     @classmethod
     def of(cls, data: object) -> "Caller":
-        """Return the caller that a request names.
+        """Load the caller from a request's field.
 
         Raises:
-            UsageError: It names none.
+            UsageError: The field is missing or is not valid.
         """
         match data:
             case {"channel": str(channel), "owner": str(owner), "rights": rights} if (
@@ -50,60 +50,62 @@ class Caller:
         )
 
     def to_json(self) -> dict[str, str]:
-        """Return the caller as `of` reads it."""
+        """Return the caller as the JSON object that `of` loads."""
         return asdict(self)
 
     @property
     def scope(self) -> str | None:
-        """The owner whose rows the caller may see and change; None for those of all owners."""
+        """The owner whose rows the caller may see and change; None for all owners."""
         return None if self.rights == "all" else self.owner
 
     def check_all(self) -> None:
-        """Return if the caller may do what concerns the whole home.
+        """Check that the caller may do calls about the whole home.
 
         Raises:
-            NotAllowed: It may not.
+            NotAllowed: The caller has only the rights `own`.
         """
         if self.rights != "all":
             raise NotAllowed
 
     def owner_in(self, requested: str | None) -> str:
-        """Return the owner that a request is about: the one that it names, or else the caller's.
+        """Return the owner that a request is about: the requested one, by default the caller's.
 
         Raises:
-            NotAllowed: It is another owner, and the caller may only see its own rows.
+            NotAllowed: It is another owner, and the caller has only the rights `own`.
         """
         if requested is not None and self.scope not in (None, requested):
             raise NotAllowed
         return self.owner if requested is None else requested
 
     def scope_in(self, requested: str | None) -> str | None:
-        """Return whose rows a list shows: those of the owner that is named, or all that the caller may see.
+        """Return the owner whose rows a list shows, None for all owners.
+
+        It is the requested owner; by default the caller gets all rows that it may see.
 
         Raises:
-            NotAllowed: It is another owner, and the caller may only see its own rows.
+            NotAllowed: It is another owner, and the caller has only the rights `own`.
         """
         return self.scope if requested is None else self.owner_in(requested)
 
     def chat_in(self, chat: str, owner_of: Callable[[str], str]) -> str:
-        """Return the chat, if it belongs to an owner whose rows the caller may see.
+        """Return the chat id, if the caller may see the rows of the chat's owner.
 
         Raises:
-            NotAllowed: It does not.
+            NotAllowed: The chat belongs to another owner, and the caller has only the rights `own`.
         """
         self.owner_in(owner_of(chat))
         return chat
 
 
 TERMINAL: Final = Caller("terminal", LOCAL, "all")
-"""The commands of the person to whom the home belongs."""
+"""The commands of the home's owner."""
 
 PROGRAM: Final = Caller("mcp", LOCAL, "own")
 """A program that speaks MCP, over standard streams or with the token over HTTP."""
 
 WORKER: Final = Caller("worker", LOCAL, "all")
-"""Another worker of the database, where it calls by itself. What it passes on has its own caller."""
+"""Another worker that calls on its own behalf. Calls that it forwards have their own caller."""
 
 
 ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
-"""Answers a call of the control socket: takes its caller and the request, returns what JSON can hold."""
+"""A handler of a control call: takes the caller and the request, and returns a JSON value."""

@@ -1,7 +1,7 @@
-"""A reserve on the home's disk, so that running work can be finished on a full disk.
+"""The reserve on the home's disk, which allows running work to finish on a full disk.
 
-Blocking. The reserve is one file of real blocks. It is deleted when the disk is full, and made again when
-twice its size is free.
+The reserve is one file of allocated blocks. It is deleted when the disk is full, and created again when twice
+its size is free. Blocking.
 """
 
 import contextlib
@@ -18,17 +18,17 @@ from rumi.platform.openat import opened
 MOST_BYTES = 16_000_000
 LEAST_BYTES = 64_000
 SHARE = 32
-"""The reserve takes at most this part of the whole disk."""
+"""The reserve takes at most a `SHARE`-th part of the disk, and between `LEAST_BYTES` and `MOST_BYTES`."""
 
 WORTH_BYTES = 500_000
-"""Deleting a smaller file does not help."""
+"""Minimum size of a file that is listed for deletion, in bytes: deleting a smaller one does not help."""
 
 LOOK_S = 2.0
-"""The time limit of the search for large files."""
+"""Time limit of the search for large files, in seconds."""
 
 
 class Reserve:
-    """The file at `path`. Its methods never raise `OSError`: they are for disks that refuse to write."""
+    """The reserve file at `path`. Its methods expect disks that refuse to write: they raise no `OSError`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,7 +44,8 @@ class Reserve:
 
     @property
     def wanted(self) -> int:
-        """The bytes that must be free before the reserve is made."""
+        """The bytes that must be free before the reserve is created."""
+        # Twice its size: with less, creating the reserve would fill the disk again.
         return 2 * self.size
 
     def give_back(self) -> bool:
@@ -63,7 +64,7 @@ class Reserve:
         return freed
 
     def make(self) -> bool:
-        """Make the reserve. Return False if there is too little space, or the disk refuses."""
+        """Create the reserve if it does not exist. Return False if there is no reserve afterwards."""
         draft = self.path.with_name(f".{self.path.name}")
         try:
             size = self.size
@@ -83,25 +84,26 @@ class Reserve:
 
 
 def allocate(path: Path, size: int) -> None:
-    """Make a file of so many bytes in place of what is there; the disk has given them when this returns.
+    """Create a file of `size` bytes, replacing an existing one, and allocate its blocks on the disk.
 
     Raises:
-        OSError: The disk has too little space, or refuses.
+        OSError: The disk has too little space, or refuses to write.
     """
     path.unlink(missing_ok=True)
     with opened(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)) as handle:
+        # Not `truncate`: a sparse file would reserve no blocks.
         os.posix_fallocate(handle, 0, size)
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the bytes that an ordinary user may still write there."""
+    """Return the bytes that an ordinary user can still write to the disk of the folder."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 
 
 @dataclass(frozen=True, slots=True)
 class Large:
-    """A large entry below the home, and a command that frees its space."""
+    """A large file or folder in the home, and a shell command that frees its space."""
 
     path: Path
     bytes: int
@@ -109,9 +111,9 @@ class Large:
 
 
 def largest(home: Path, most: int = 3) -> list[Large]:
-    """Return the largest things that could be deleted: chats' files, clones, old logs, copies of databases.
+    """Return the largest entries that could be deleted: chats' files, clones, old logs, copies of databases.
 
-    Links are not followed. After `LOOK_S`, partial sizes are returned.
+    Links are not followed. After `LOOK_S` the search ends, and sizes are partial.
     """
     deadline = time.monotonic() + LOOK_S
     found: list[Large] = []
@@ -145,7 +147,7 @@ def _blocks(path: Path) -> int:
 
 
 def _entries(folder: Path, deadline: float) -> Iterator[int]:
-    """Yield the bytes on the disk of each entry below the folder."""
+    """Yield the allocated bytes of each file below the folder, until the deadline."""
     folders = [os.fspath(folder)]
     while folders and time.monotonic() < deadline:
         try:

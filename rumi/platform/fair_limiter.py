@@ -1,4 +1,4 @@
-"""Bounds how much work runs at once: in all, at one host, and for one chat or owner."""
+"""A limiter for simultaneous work: in total, for each host, and for each chat or owner."""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
@@ -10,7 +10,10 @@ import trio
 
 @dataclass(frozen=True, slots=True)
 class LimiterBounds:
-    """How much work runs at once, for a chat and at a host; how much of a chat waits, and for how long."""
+    """Limits of simultaneous work: in total, for each chat, at each host; and limits of waiting.
+
+    `waiting_per_chat` is the length of a chat's queue, `wait_s` the maximum wait in seconds.
+    """
 
     at_once: int
     per_chat: int
@@ -21,15 +24,15 @@ class LimiterBounds:
 
 @dataclass(slots=True, eq=False)
 class QueuedWork:
-    """Work that runs or waits; `host` is its server, None if it uses none."""
+    """Work that runs or waits; `host` is the server that it uses, or None."""
 
     chat: str
     host: str | None
     granted: trio.Event = field(default_factory=trio.Event)
 
 
-class NoTurn(Exception):  # an answer, which the caller puts into words
-    """There is no turn for this work: too much of the chat's waits, or it waited too long (`late`)."""
+class NoTurn(Exception):  # an expected answer, not an error: the caller writes the message for people
+    """The work gets no turn: the chat's queue is full, or the work waited too long (`late`)."""
 
     def __init__(self, *, late: bool) -> None:
         super().__init__()
@@ -37,10 +40,10 @@ class NoTurn(Exception):  # an answer, which the caller puts into words
 
 
 class FairLimiter:
-    """Grants turns. A free one goes to the chat with the fewest turns; among equals, to the earliest request.
+    """Grants turns to work. A free turn goes to the chat with the fewest turns, among those to the first one.
 
-    So a chat that asks for hundreds delays only itself. Nothing awaits except the wait for a turn: the counts
-    are correct at every checkpoint.
+    So a chat with hundreds of requests delays only itself. Only the wait for a turn has checkpoints, so the
+    counts are correct at every checkpoint.
     """
 
     def __init__(self, bounds: LimiterBounds) -> None:
@@ -52,7 +55,7 @@ class FairLimiter:
 
     @property
     def waiting(self) -> int:
-        """The number of waiting requests, including those that wait to follow a redirect to a busy host."""
+        """The number of waiting requests, including those that follow a redirect to a busy host."""
         return sum(map(len, self._waiting.values()))
 
     @asynccontextmanager
@@ -60,7 +63,7 @@ class FairLimiter:
         """Wait for a turn, and return it at the end of the block.
 
         Raises:
-            NoTurn: Too much of this chat's work waits already, or the wait was too long.
+            NoTurn: The queue of this chat is full, or the wait was too long.
         """
         if len(self._waiting.get(chat, ())) >= self._bounds.waiting_per_chat:
             raise NoTurn(late=False)
@@ -76,16 +79,16 @@ class FairLimiter:
                 self._give_back(turn)
 
     def leave_host(self, turn: QueuedWork) -> None:
-        """Free the host's place: no connection to it is open any more. The rest of the turn continues."""
+        """Free the slot at the host, to which no connection is open any more. The turn itself continues."""
         self._count(turn, -1)
         turn.host = None
         self._count(turn, 1)
         self._grant()
 
     async def move(self, turn: QueuedWork, host: str) -> None:
-        """Move the turn to another host, within that host's bound. No connection to the old one may be open.
+        """Move the turn to another host, and wait for a slot there. No connection to the old one may be open.
 
-        Cancelled, the turn is returned.
+        On cancellation, the turn is returned.
         """
         if host == turn.host:
             return
@@ -95,7 +98,7 @@ class FairLimiter:
 
     async def _wait(self, turn: QueuedWork, *, first: bool = False) -> None:
         queue = self._waiting.setdefault(turn.chat, deque())
-        if first:  # it had its turn already
+        if first:  # it had a turn already, so it goes before the chat's other requests
             queue.appendleft(turn)
         else:
             queue.append(turn)
@@ -103,9 +106,10 @@ class FairLimiter:
         try:
             await turn.granted.wait()
         except trio.Cancelled:
+            # The turn may be granted between the cancellation and this line.
             if turn.granted.is_set():
                 self._give_back(turn)
-                turn.granted = trio.Event()
+                turn.granted = trio.Event()  # unset, so that `turn` does not return it once more
             else:
                 self._leave_queue(turn)
             raise
@@ -131,17 +135,18 @@ class FairLimiter:
             turn.granted.set()
 
     def _next(self) -> QueuedWork | None:
-        """Return the first waiting fetch whose host has room, of the chat with the fewest turns."""
+        """Return the first waiting request whose host has a free slot, of the chat with the fewest turns."""
         for chat in sorted(self._waiting, key=lambda chat: self._of_chat[chat]):
             if self._of_chat[chat] >= self._bounds.per_chat:
-                return None
+                return None  # the following chats have at least as many turns
             for turn in self._waiting[chat]:
                 if turn.host is None or self._of_host[turn.host] < self._bounds.per_host:
                     return turn
         return None
 
     def _leave_queue(self, turn: QueuedWork) -> None:
-        """Remove the turn from the queue; its chat goes to the end of the chats with as many turns."""
+        """Remove the turn from its chat's queue."""
+        # Inserted again, the chat is the last one among chats with equally many turns: they alternate.
         queue = self._waiting.pop(turn.chat)
         queue.remove(turn)
         if queue:

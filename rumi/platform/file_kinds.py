@@ -1,4 +1,4 @@
-"""The kinds of files that a model can look at, by their first bytes and their names."""
+"""Detection of the kinds of files that a model can read, by their first bytes and their names."""
 
 from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 Kind: TypeAlias = Literal["picture", "pdf", "docx", "xlsx", "pptx", "odt"]
 
 HEAD_BYTES: Final = 128
-"""How much of a file's beginning tells its kind."""
+"""Bytes of a file's beginning that suffice to detect its kind."""
 
 _PICTURES: Final = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _ODT: Final = b"mimetypeapplication/vnd.oasis.opendocument.text"
@@ -21,7 +21,7 @@ _OFFICE: Final[dict[str, Kind]] = {
 
 
 def kind_of_file(head: bytes, name: str) -> Kind | None:
-    """Return what a model can look at in a file that begins like this; None for other files."""
+    """Return the kind of a file by its first bytes and its name; None for a file that no model can read."""
     if head.startswith(_PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
         return "picture"
     if head.startswith(b"BM") and head[6:10] == b"\0\0\0\0":

@@ -1,4 +1,4 @@
-"""Lets work finish after a cancellation, within a time limit."""
+"""A grace period in which work may finish after a cancellation."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -9,11 +9,10 @@ T = TypeVar("T")
 
 
 async def with_grace(work: Callable[[], Awaitable[T]], grace_s: float) -> T:
-    """Do `work`. When the caller is cancelled meanwhile, the work may continue for `grace_s` seconds.
+    """Run `work` and return its result. On cancellation, the work may continue for `grace_s` seconds.
 
-    Some work cannot be undone halfway, so it is better to learn its result. Cancelled, this function leaves
-    when the work has ended or its grace period is over, with a plain `Cancelled`; the result or exception of
-    the work is lost.
+    Use it for work that must not stop halfway. After a cancellation, this function raises a plain `Cancelled`
+    when the work has ended or the grace period is over; the result or the exception of the work is lost.
     """
     error = None
     async with trio.open_nursery() as nursery:
@@ -22,18 +21,18 @@ async def with_grace(work: Callable[[], Awaitable[T]], grace_s: float) -> T:
         with shielded:
             try:
                 done = await work()
-            except Exception as raised:  # noqa: BLE001  # raised below: outside of the nursery it stays as it is
+            except Exception as raised:  # noqa: BLE001  # raised below, where no nursery wraps it in a group
                 error = raised
         nursery.cancel_scope.cancel()
-    await trio.lowlevel.checkpoint_if_cancelled()
+    await trio.lowlevel.checkpoint_if_cancelled()  # a cancelled caller gets `Cancelled`, never the error
     if error is not None:
         raise error
     return done
 
 
 async def _limit(scope: trio.CancelScope, grace_s: float) -> None:
-    """Wait for a cancellation from outside, and give the scope its deadline."""
+    """Wait for the caller's cancellation, then set the deadline of the shielded scope."""
     try:
         await trio.sleep_forever()
-    except trio.Cancelled:  # the caller meets the cancellation as well, and alone: after the nursery
+    except trio.Cancelled:  # swallowed here: `with_grace` raises it after the nursery, as a plain `Cancelled`
         scope.deadline = min(scope.deadline, trio.current_time() + grace_s)

@@ -1,4 +1,4 @@
-"""`RUMI_HOME`: the folder of an installation, and the process that holds it."""
+"""`RUMI_HOME`: the folder of an installation, its paths, and its lock."""
 
 import contextlib
 import errno
@@ -25,19 +25,20 @@ BRIEF_S = 3.0
 LOOK_S = 0.1
 LOOK_AT_LOCK_S = 5.0
 GONE_AFTER = 2
-"""How often and how many times in a row a running process finds its lock missing before the home counts as
-deleted.
+"""`BRIEF_S` and `LOOK_S` are the maximum waits for a lock, in seconds: for a command that works briefly on
+the files (its purpose begins with `BRIEFLY`), and for any other process. A running process checks its lock
+file every `LOOK_AT_LOCK_S` seconds; if it is missing `GONE_AFTER` times in a row, the home counts as deleted.
 """
 
 _INSTALLATION = re.compile(r"[0-9a-f]{12}")
 
 
 class HomeLocked(UsageError):
-    """Another process holds the home."""
+    """Another process has locked the home."""
 
 
 class UnsafeHome(UsageError):
-    """Other users may have put something into the home, or a link in it leads elsewhere."""
+    """Other users may have put files into the home, or a link in it leads elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Danger:
     number: int
 
     def said(self) -> tuple[str, str]:
-        """Return the finding, and what to do about it."""
+        """Return the finding and the advice, as sentences."""
         folder, path = shlex.quote(str(self.home)), shlex.quote(str(self.path))
         match self.kind:
             case home_permissions.ANOTHERS:
@@ -73,9 +74,9 @@ class Danger:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The paths below a home. The folder has mode 0700, so only its owner can use it.
+    """A home and the paths in it. The folder has mode 0700, so only its owner can use it.
 
-    `files` is the folder of the chats' files where that is not the home's own (`[store] workspaces`).
+    `files` is the folder of the chats' files if it is not in the home (`[store] workspaces`).
     """
 
     root: Path
@@ -83,37 +84,40 @@ class Home:
 
     @property
     def workspaces(self) -> Path:
-        """One folder for each chat, mounted at /workspace."""
+        """The parent of the chats' workspaces; a sandbox mounts that of its chat at /workspace."""
         return self.files or workspaces_in(self.root)
 
     @property
     def snapshots(self) -> Path:
-        """The files before the chats' last turns, on the same file system as the files."""
+        """Snapshots of the chats' files before their last turns, for an undo.
+
+        They are on the file system of the files, so that an undo can rename them.
+        """
         return self.files / ".undo" if self.files is not None else self.root / "undo"
 
     @property
     def state_db(self) -> Path:
-        """Inbox, outbox and history."""
+        """The database with inbox, outbox and history."""
         return self.root / "state.db"
 
     @property
     def memory_db(self) -> Path:
-        """The facts about the users."""
+        """The database with the facts about users."""
         return self.root / "memory.db"
 
     @property
     def recall_db(self) -> Path:
-        """The index of what was said, which is made from `state.db`."""
+        """The search index of earlier messages, which can be rebuilt from `state.db`."""
         return self.root / "recall.db"
 
     @property
     def logs(self) -> Path:
-        """The audit log and the program's own log."""
+        """The folder of the audit log and the program's own log."""
         return self.root / "logs"
 
     @property
     def run(self) -> Path:
-        """Files that last as long as a process: the lock and the control socket."""
+        """The folder of files that belong to a running process: the lock and the control socket."""
         return self.root / "run"
 
     @property
@@ -123,17 +127,17 @@ class Home:
 
     @property
     def tasks(self) -> Path:
-        """One folder for each task, which only the program writes."""
+        """The parent of the tasks' folders, which only the program writes, not a sandbox."""
         return self.root / "tasks"
 
     @property
     def reserve(self) -> Path:
-        """Disk space that is held back for a full disk."""
+        """The file that reserves disk space for the case of a full disk."""
         return self.root / "reserve"
 
     @property
     def restoring(self) -> FolderSwap:
-        """What `rumi restore` puts in place, and where it keeps what was there before."""
+        """The folder swap of `rumi restore`, which also retains the replaced entries."""
         return FolderSwap(self.root, self.root / "restoring", self.root / "before-restore")
 
     @property
@@ -142,11 +146,11 @@ class Home:
         return self.root / "terminal_history"
 
     def with_files(self, folder: str | None) -> "Home":
-        """Return the home whose chats' files are in that folder; None: in the home."""
+        """Return this home with the chats' files in `folder`; None stands for the folder in the home."""
         return replace(self, files=None if folder is None else Path(folder))
 
     def make(self) -> "Home":
-        """Make the missing folders.
+        """Create the missing folders, and return the home.
 
         Raises:
             UsageError: The home belongs to another user, or cannot be written.
@@ -159,19 +163,20 @@ class Home:
         return self
 
     def dangers(self) -> list[Danger]:
-        """Return the reasons why the home is unsafe, the worst first; change nothing. Blocking, briefly."""
+        """Return the reasons why the home is unsafe, the worst first. Change nothing. Blocking, briefly."""
         return [
             Danger(kind, self.root, Path(path), number)
             for kind, path, number in home_permissions.dangers(str(self.root))
         ]
 
     def refuse_if_unsafe(self) -> bool:
-        """Refuse a home that others may have changed; close a home that others can only read.
+        """Refuse a home that others may have changed; set mode 700 for a home that others can only read.
 
-        Return True if the home was closed. A home that also holds other things stays open.
+        Return True if the mode was changed. It is not changed, and the home is refused, if the folder also
+        has files that are not Rumi's.
 
         Raises:
-            UnsafeHome: The finding, and what to do.
+            UnsafeHome: The home is unsafe. The error says why and what to do.
         """
         found = self.dangers()
         refused = [danger for danger in found if danger.kind != home_permissions.READABLE]
@@ -184,9 +189,9 @@ class Home:
         return False
 
     def installation(self) -> str:
-        """Return this installation's id: twelve hexadecimal digits, made once. Blocking, briefly.
+        """Return this installation's id of twelve hexadecimal digits; create it once. Blocking, briefly.
 
-        The id distinguishes this installation's containers from all others, so it never changes.
+        The id never changes, because it distinguishes this installation's containers from all others.
 
         Raises:
             UsageError: The home cannot be written, or the file has other content.
@@ -207,7 +212,9 @@ class Home:
         return found
 
     def _make_installation(self, path: Path) -> None:
-        """Write the id before the file gets its name. Of two simultaneous starts, the first id stays."""
+        """Create the file with a new id, unless another process creates it first."""
+        # A complete draft is linked to the name, and `link` never replaces a file: of two simultaneous starts
+        # both read the same id, and none reads half of one.
         draft = self.root / f".installation-{secrets.token_hex(4)}"
         try:
             with open(
@@ -223,14 +230,14 @@ class Home:
 
     @contextmanager
     def lock(self, purpose: str) -> Iterator[Callable[[], None]]:
-        """Hold the home for this process. The kernel releases it whenever the process ends.
+        """Lock the home for this process. The kernel releases the lock when the process ends.
 
-        A fork holds it too, also when this process has left the block; it then calls what is yielded, which
-        writes its number into the lock. If `rumi restore` was killed while it put a backup in place, this
-        does the rest.
+        A forked process shares the lock, also after this process has left the block. The block gets a
+        function that the fork calls to write its process id into the lock file. If `rumi restore` was killed
+        while it replaced files, this completes the restore first.
 
         Raises:
-            HomeHeld: Another process holds it; the message names that process.
+            HomeLocked: Another process has locked the home; the message names that process.
             UsageError: The home cannot be written.
         """
         self.make()
@@ -242,19 +249,24 @@ class Home:
             self._acquire(lock)
 
             def write_lock_owner() -> None:
-                with contextlib.suppress(OSError):  # on a full disk, others read only that the home is held
+                with contextlib.suppress(OSError):  # on a full disk, others see the lock but not its owner
                     signed = os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
                     os.ftruncate(lock, signed)
 
             write_lock_owner()
             try:
+                # Under the lock, because only one process may do a swap at a time.
                 self.restoring.finish()
             except OSError as error:
                 raise self.unusable(error) from error
             yield write_lock_owner
 
     def _acquire(self, lock: int) -> None:
-        """Take the lock. Wait for a process that only checks the holder or works on the files briefly."""
+        """Take the lock; wait for a process that only checks it or works on the files briefly.
+
+        Raises:
+            HomeLocked: Another process keeps the lock.
+        """
         begun = time.monotonic()
         while True:
             try:
@@ -270,7 +282,11 @@ class Home:
                 time.sleep(0.01)
 
     def lock_identity(self) -> tuple[int, int] | None:
-        """Return which file is the home's lock, as the file system numbers it; None if there is none."""
+        """Return device and inode of the lock file; None if there is no lock file.
+
+        Raises:
+            UsageError: The home cannot be used.
+        """
         try:
             found = os.stat(self.run / "lock", follow_symlinks=False)
         except FileNotFoundError:
@@ -280,7 +296,7 @@ class Home:
         return found.st_dev, found.st_ino
 
     async def wait_until_gone(self) -> None:
-        """Wait until the home is gone: the lock that this process holds was deleted or replaced."""
+        """Wait until the home is gone: until the lock file of this process was deleted or replaced."""
         own_lock, missed = self.lock_identity(), 0
         if own_lock is None:  # this process holds no lock
             await trio.sleep_forever()
@@ -291,7 +307,7 @@ class Home:
                 missed = missed + 1 if self.lock_identity() != own_lock else 0
 
     def lock_holder(self) -> str:
-        """Return a description of the holder, empty if no process holds the home.
+        """Return the description of the process that has locked the home, empty if there is none.
 
         Raises:
             UsageError: The home belongs to another user.
@@ -310,7 +326,7 @@ class Home:
         return ""
 
     def unusable(self, error: Exception) -> UsageError:
-        """Return the error for a home that cannot be used."""
+        """Return the error for users that says why the home cannot be used, and what to do."""
         number = error.errno if isinstance(error, OSError) else None
         advice = "Set RUMI_HOME to a folder you own."
         if number in (errno.ENOSPC, errno.EDQUOT):
@@ -328,5 +344,5 @@ def workspaces_in(root: Path) -> Path:
 
 
 def _read_lock_owner(lock: int) -> str:
-    """Return the description of itself that the holder wrote into the lock file."""
+    """Return the description that the lock's owner wrote into the lock file."""
     return os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"

@@ -1,16 +1,16 @@
-"""Checks that only its owner can use a home: every command does it before it uses anything in the home.
+"""Checks that only the owner of a home can use it. Every command does this before it uses any file of a home.
 
-If others can write to it, if a link leads elsewhere, or if a file belongs to another user, Rumi would read
-another person's text, or write where another person wants. This module imports almost nothing, so that `rumi
-status --json` can check as well: see `rumi.cli.brief`.
+If others can write to the home, if a link leads elsewhere, or if a file belongs to another user, Rumi would
+read another person's text, or write where another person wants. This module imports almost nothing, so that
+`rumi status --json`, which must start fast, can check as well: see `rumi.cli.brief`.
 """
 
 import os
 import stat
 
 ANOTHERS, WRITABLE, READABLE, LINK, FOREIGN = "another's", "writable", "readable", "link", "foreign"
-"""The kinds of danger: another owner; others can write; others can only read; a link stands where Rumi
-writes; a file belongs to another user.
+"""The kinds of danger: the home belongs to another user; others can write to it; others can only read it; a
+path that Rumi writes to is a link; a file belongs to another user.
 """
 
 WRITTEN = (
@@ -18,15 +18,15 @@ WRITTEN = (
     *("terminal_history", "reserve", "restoring", "before-restore"),
 )
 DATABASES = ("state.db", "memory.db", "recall.db")
-"""These names, and names that begin with them: logs, copies."""
+"""Databases; names that begin with these are their write-ahead logs and copies."""
 LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json", "mcp-tools.json", "prompts")
-"""A user may keep these elsewhere: a link is followed, if the link and its target belong to the user."""
+"""Entries that a user may store elsewhere: a link is allowed if it and its target belong to the user."""
 
 
 def dangers(root: str) -> list[tuple[str, str, int]]:
-    """Return the dangers: the kind, the path, and a number: the owner, or the mode.
+    """Return the dangers of a home: the kind, the path, and a number, which is the owner's id or the mode.
 
-    Empty for a safe home, and if there is no home yet. Blocking, for a tenth of a millisecond.
+    The list is empty for a safe home, and if there is no home yet. Blocking, for a tenth of a millisecond.
     """
     user = os.geteuid()
     try:
@@ -60,7 +60,11 @@ def has_only_own_files(root: str) -> bool:
 
 
 def _group_of_one(user: int, group: int) -> bool:
-    """Return True if the group has no other member: then `mkdir` lets the group write (umask 002)."""
+    """Return True if the group has no other member than the user.
+
+    With such groups the usual umask is 002, so `mkdir` makes a folder that the group can write.
+    """
+    # Imported here, because this case is rare: see the module's docstring.
     import grp
     import pwd
 
@@ -80,7 +84,9 @@ def _names(folder: str) -> list[str]:
 
 
 def _look(path: str, user: int, linkable: bool) -> list[tuple[str, str, int]]:
-    """Check one entry. Root's files are harmless: root may do everything. Some in `run` are a sandbox's."""
+    """Check one entry; return its dangers."""
+    # Files of root are allowed, because root may do everything anyway. The folders `probe-*` in `run` belong
+    # to the user of a sandbox.
     try:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
@@ -89,7 +95,7 @@ def _look(path: str, user: int, linkable: bool) -> list[tuple[str, str, int]]:
             owners = {status.st_uid, os.stat(path).st_uid}
         else:
             owners = {status.st_uid}
-    except OSError:  # gone meanwhile, or a link that leads nowhere
+    except OSError:  # the entry was deleted meanwhile, or is a broken link
         return []
     strangers = owners - {user, 0}
     if not strangers or (stat.S_ISDIR(status.st_mode) and os.path.basename(path).startswith("probe-")):

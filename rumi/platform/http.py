@@ -1,9 +1,10 @@
-"""HTTP to servers that the configuration names (models, searches, Telegram): the one set-up of clients.
+"""HTTP clients for the servers that the configuration names: models, searches, Telegram.
 
-`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` and `SSL_CERT_DIR` of the environment
-are honoured, because a machine may reach these servers only through a proxy; loopback never goes through one.
-Redirects are not followed, so that a key reaches only its own server. `rumi.web` fetches addresses from
-users, models and pages instead. httpx is imported at its first use, because that takes long.
+The clients use `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` and `SSL_CERT_DIR` of
+the environment, because a machine may reach these servers only through a proxy. Requests to loopback
+addresses never use a proxy. Redirects are not followed, so that a key is sent only to its own server. For
+URLs from users, models and pages, `rumi.web` has a client of its own. httpx is imported at its first use,
+because the import takes long.
 """
 
 import ssl
@@ -21,31 +22,31 @@ T = TypeVar("T")
 C = TypeVar("C", bound="httpx.AsyncClient")
 
 CLOSE_S: Final = 2.0
-"""How long closing a connection may take; after that the kernel closes it."""
+"""Maximum time to close a connection, in seconds; after that the kernel closes it."""
 
-# Slow imports happen in a thread, so that chats do not wait for them.
+# Slow imports run in a thread, so that chats do not wait for them; one at a time.
 _LOADING: Final = trio.CapacityLimiter(1)
 
 
 class SetupError(RumiError):
-    """The environment's proxy or certificates cannot be used. The error contains no secret."""
+    """The proxy or the certificates of the environment cannot be used. The error contains no secret."""
 
 
 def settings() -> dict[str, Any]:
-    """Return the settings of every client: no proxy for loopback, no redirects."""
+    """Return the settings of every client: no proxy for loopback addresses, no redirects."""
     loopback = ("all://localhost", "all://127.0.0.1", "all://[::1]")
     return {"follow_redirects": False, "mounts": dict.fromkeys(loopback)}
 
 
 async def loaded(load: Callable[[], T]) -> T:
-    """Return what `load` returns, which imports or reads files; in a thread, one at a time."""
+    """Run `load`, which imports modules or reads files, in a thread, one at a time; return its result."""
     return await trio.to_thread.run_sync(load, limiter=_LOADING)
 
 
 class Tls:
-    """The certificates by which servers are judged; loaded when they are first needed.
+    """The trusted certificates, loaded at their first use.
 
-    These are `context` if that is given, the certificates in `ca_file`, or else those of the environment.
+    They are those of `context`, those in `ca_file`, or by default those of the environment.
     """
 
     def __init__(self, context: ssl.SSLContext | None = None, *, ca_file: str | None = None) -> None:
@@ -53,7 +54,7 @@ class Tls:
         self._ca_file = ca_file
 
     async def context(self) -> ssl.SSLContext:
-        """Return the context, the same for all. Cancelled, the next call begins again.
+        """Return the TLS context, which all clients share. After a cancellation, the next call loads it.
 
         Raises:
             SetupError: The certificates cannot be read.
@@ -79,7 +80,7 @@ class Tls:
 
 
 async def client(kind: Callable[[], type[C]], tls: Tls, **more: Any) -> C:
-    """Return a client of the class that `kind` imports, with `more` settings; the caller closes it.
+    """Return a client of the class that `kind` imports, with the settings `more`; the caller closes it.
 
     Raises:
         SetupError: The environment's proxy or certificates cannot be used.
@@ -88,7 +89,7 @@ async def client(kind: Callable[[], type[C]], tls: Tls, **more: Any) -> C:
     made = await loaded(kind)
     try:
         return made(verify=trusted, **settings(), **more)
-    except (ValueError, ImportError, _invalid_url()):  # their text may contain the proxy's password
+    except (ValueError, ImportError, _invalid_url()):  # its text may contain the proxy's password: drop it
         raise SetupError(
             "The proxy of the environment cannot be used.", "Check HTTPS_PROXY and ALL_PROXY."
         ) from None
@@ -108,18 +109,18 @@ def _invalid_url() -> type[Exception]:
 
 
 async def close(closing: Callable[[], Awaitable[None]]) -> None:
-    """Close a client or a response: bounded by `CLOSE_S`, also when cancelled."""
+    """Close a client or a response within `CLOSE_S`, also during a cancellation."""
     with trio.move_on_after(CLOSE_S, shield=True):
         await closing()
 
 
 async def unwind(chunks: AsyncIterator[bytes]) -> None:
-    """Close a body that was not read to its end.
+    """Close a response body that was not read to its end, and its connection.
 
-    Several nested async generators read it, and closing the outermost leaves the others to the garbage
-    collector. If the innermost await is cancelled, all of them end in order, and the connection with them. A
-    generator that has ended already ends at once.
+    Return at once if the body has ended already.
     """
+    # Nested async generators read the body. `aclose` of the outermost one leaves the others to the garbage
+    # collector. If the innermost await is cancelled instead, all of them end in order.
     import httpx
 
     with trio.CancelScope(shield=True) as scope:

@@ -1,4 +1,4 @@
-"""Opens files below a folder whose content others have made, following no link, and shows their names."""
+"""Opens files in folders with untrusted content: links are not followed, and names are printed safely."""
 
 import ctypes
 import errno
@@ -23,8 +23,11 @@ class _OpenHow(ctypes.Structure):
 def openat2(folder: int, name: bytes, flags: int = READ, *, same_mount: bool = False) -> int:
     """Open a path below an open folder without following links; the caller closes the descriptor.
 
-    Opening does not wait. The opened object may be of any type: see `is_ordinary`. Raises OSError: ELOOP if a
-    link is on the path, EXDEV if the path leads out of the folder, or, with `same_mount`, into another mount.
+    Opening does not block, also for a FIFO. The opened object may be of any type: see `is_ordinary`.
+
+    Raises:
+        OSError: ELOOP if a link is on the path; EXDEV if the path leads out of the folder or, with
+            `same_mount`, into another mount.
     """
     resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
     if same_mount:
@@ -36,7 +39,7 @@ def openat2(folder: int, name: bytes, flags: int = READ, *, same_mount: bool = F
         if file >= 0:
             return file
         if (number := ctypes.get_errno()) not in (errno.EAGAIN, errno.EINTR):
-            break  # EAGAIN: a part of the path was renamed meanwhile, so the kernel could not decide
+            break  # EAGAIN: a rename during the lookup, so the kernel could not tell if the path leads out
     raise OSError(number, os.strerror(number))
 
 
@@ -55,17 +58,23 @@ def _libc() -> ctypes.CDLL:
 
 
 def read_foreign(path: Path, most: int, *, own_link: bool = False) -> bytes:
-    """Return the bytes of a file that others may have made. A link at the end of its path is not followed.
+    """Return the bytes of a file that others may have made. A link as the last part of the path is refused.
 
-    `own_link`: it is, because the user has named the file, or made the link. Raises OSError: ELOOP for a
-    link, EINVAL for what is not a regular file, EFBIG for more bytes than `most`.
+    With `own_link` such a link is followed, because the user has named the file or made the link.
+
+    Raises:
+        OSError: ELOOP for a link, EINVAL if the file is not regular, EFBIG if it has more than `most` bytes.
     """
     with opened(os.open(path, READ & ~os.O_NOFOLLOW if own_link else READ)) as file:
         return read_open(file, most)
 
 
 def read_open(file: int, most: int) -> bytes:
-    """Return the bytes of an open file. Raises OSError as `read_foreign`; a pipe does not block."""
+    """Return the bytes of an open file. A pipe does not block.
+
+    Raises:
+        OSError: EINVAL if the file is not regular, EFBIG if it has more than `most` bytes.
+    """
     if not is_ordinary(file):
         raise OSError(errno.EINVAL, "not a regular file")
     if os.fstat(file).st_size > most:
@@ -73,7 +82,7 @@ def read_open(file: int, most: int) -> bytes:
     parts = bytearray()
     while chunk := os.read(file, min(1 << 20, most + 1 - len(parts))):
         parts += chunk
-        if len(parts) > most:  # it grows while it is read
+        if len(parts) > most:  # the file grew while it was read
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     return bytes(parts)
 
@@ -84,5 +93,5 @@ def is_ordinary(file: int) -> bool:
 
 
 def shown(name: str) -> str:
-    """Return a name that is safe to show: without control characters, line breaks and undecodable bytes."""
+    """Return a file name that is safe to print: control characters and undecodable bytes are escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)

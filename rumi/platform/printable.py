@@ -1,4 +1,4 @@
-"""Cleans what others write, which may contain sequences that a terminal would obey, before it is printed."""
+"""Cleans untrusted text before it is printed: it may contain escape sequences that a terminal would obey."""
 
 import re
 
@@ -12,23 +12,23 @@ _SEQUENCES = re.compile(
 _BREAKS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _CONTROLS = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1 (CSI and OSC in one character)
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional controls, which can reorder a line
     "\ufeff]"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# `json` escapes C0 only. These are valid in JSON, but a terminal would obey them, some readers take U+2028
-# for the end of a line, and halves of surrogate pairs can't be encoded.
+# `json` escapes C0 only. These characters are valid in JSON, but a terminal would obey them, some readers
+# take U+2028 for the end of a line, and halves of surrogate pairs can't be encoded.
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
 
 def clean(text: str) -> str:
-    """Return `text` without anything that a terminal would obey: letters, spaces, tabs and newlines are left.
+    """Return `text` without escape sequences and control characters; tabs and newlines stay.
 
-    Whole escape sequences go, not only their first character; every kind of line end becomes a
-    newline; halves of surrogate pairs become U+FFFD, so that the result can always be encoded.
+    Escape sequences are removed as a whole, not only their first character. Every kind of line end becomes a
+    newline. Halves of surrogate pairs become U+FFFD, so that the result can always be encoded.
 
-    A sequence never reaches beyond its line. So the lines of a text that is still growing do not
-    change any more, except for the last: what has been shown stays true.
+    A sequence never extends beyond its line. So in a growing text only the last line can still change: lines
+    that were printed stay valid.
     """
     text = _SEQUENCES.sub("", text)
     text = _BREAKS.sub("\n", text)
@@ -37,15 +37,15 @@ def clean(text: str) -> str:
 
 
 def flat(text: object) -> str:
-    """Return the text on one line, where each run of blanks and of what cannot be printed is one blank."""
+    """Return the text on one line; each run of whitespace and unprintable characters becomes one space."""
     return " ".join("".join(c if c.isprintable() else " " for c in clean(str(text))).split())
 
 
 def escaped(text: str) -> str:
-    """Return JSON with escapes in place of what a terminal would obey: it stays the same JSON."""
+    """Escape the characters of a JSON text that a terminal would obey. It stays the same JSON value."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def one_line(text: str) -> str:
-    """Return `text` cleaned and on a single line, its newlines and tabs shown as spaces or `⏎`."""
+    """Return `text` cleaned and on a single line: newlines become `⏎`, tabs become spaces."""
     return clean(text).strip().replace("\n", " ⏎ ").replace("\t", " ")

@@ -1,4 +1,4 @@
-"""Removes secrets from text in the places where text leaves for a log, a recording, an error or a reply."""
+"""Removes secrets from text before it is written to a log, a recording, an error or a reply."""
 
 import base64
 import html
@@ -13,32 +13,32 @@ from rumi.platform.secret_forms import HIDDEN, TABLE
 __all__ = ["HIDDEN", "Redactor", "StreamRedactor"]
 
 _LEAST_LENGTH = 6
-"""Shorter values are words that occur anywhere; hiding them would reveal more than it hides."""
+"""Minimum length of a known secret. Shorter values occur in ordinary text: hiding them would reveal them."""
 
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _FLAG: Final = re.compile(
     r"--(?:[a-z]{1,20}-){0,5}(?:password|passwd|passphrase|token|secret|api-?key)", re.IGNORECASE
 )
-"""An option of a command whose value is the next word."""
+"""A command's option whose value is the next word and is secret."""
 _NAME: Final = re.compile(r"[\w .-]{1,60}")
 _WRAPPED: Final = re.compile(
     r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{4,}+(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]{4}"
 )
-"""Base64 in lines, as mail and `base64` write it."""
+"""Base64 that is broken into lines, as mail and the program `base64` write it."""
 _UNENDED: Final = re.compile(
     r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]*+)*\r?\Z"
 )
 _LEAST_LINE: Final = 20
 _MOST_PENDING: Final = 4096
-"""How much of such lines is held back at the end of a text that comes in pieces."""
+"""Maximum length of unfinished base64 lines that a stream holds back at its end."""
 _LINE_END: Final = r"(?:\r?\n|\\r\\n|\\n)?"
 
 
 class Redactor:
-    """Hides known secrets, in the forms that they have in logs, and everything that looks like a key."""
+    """Hides known secrets in all of their encodings, and everything that looks like a secret."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """`secrets` are the values themselves; very short ones are left out."""
+        """`secrets` are the plain values; very short ones are ignored."""
         secrets = [secret.strip() for secret in secrets if len(secret.strip()) >= _LEAST_LENGTH]
         forms = {form for secret in secrets for form in _forms(secret)}
         # The longest first, so that a form that contains another is hidden completely.
@@ -50,12 +50,13 @@ class Redactor:
         return "Redactor()"
 
     def text(self, text: str) -> str:
-        """Return the text with `[hidden]` in place of secrets. Idempotent."""
+        """Replace known secrets and everything that looks like a secret by `[hidden]`. Idempotent."""
         return TABLE.hide(self.known(text))
 
     def known(self, text: str) -> str:
-        """Return the text with `[hidden]` in place of the known secrets only, in all of their forms."""
-        # A search for each form is faster than one expression with all of them, which has no fixed start.
+        """Replace only known secrets by `[hidden]`, in all of their encodings."""
+        # A search for each form is faster than one expression with all of them: `re` has no literal prefix to
+        # search for in that.
         for form in [form for form in self._forms if form in text]:
             text = text.replace(form, HIDDEN)
         if self._encoded and _WRAPPED.search(text) is not None:
@@ -63,9 +64,10 @@ class Redactor:
         return text
 
     def json(self, value: Any, *, name: str = "") -> Any:
-        """Return a JSON value with `[hidden]` in place of secrets in all of its strings and names.
+        """Replace secrets by `[hidden]` in all strings and names of a JSON value.
 
-        A string is also hidden for what stands before it: its `name` in an object, an option in a list.
+        A string is also hidden because of its context: its `name` in an object, or the option before it in a
+        list.
         """
         if isinstance(value, str):
             return self._named(name, self.text(value)) if name else self.text(value)
@@ -80,13 +82,13 @@ class Redactor:
         return value
 
     def stream(self) -> "StreamRedactor":
-        """Return what hides the known secrets in a text that comes in pieces."""
+        """Return a redactor for known secrets in a text that arrives in pieces."""
         return StreamRedactor(self)
 
     def open_end(self, text: str, before: str = "") -> int:
-        """Return where the end of the text begins that may still become a known secret, or is part of one.
+        """Return the index from which the text may be the beginning of a known secret, or a part of one.
 
-        `before` is the end of what came before the text.
+        `before` is the end of the text before this one.
         """
         if self._beginnings is None:
             self._beginnings = frozenset(form[:end] for form in self._forms for end in range(1, len(form)))
@@ -97,6 +99,7 @@ class Redactor:
         )
         if self._encoded and (lines := _UNENDED.search((before + text)[-_MOST_PENDING:])) is not None:
             at = min(at, len(text) - min(len(text), len(lines[0])))
+        # The cut must not fall within a secret that the text has completely: move it before such a secret.
         while at < len(text) and (
             crossing := [start for start in map(text.find, self._forms) if 0 <= start < at]
         ):
@@ -110,7 +113,7 @@ class Redactor:
         return any(text.startswith(form, begin) and begin + len(form) > at for form in self._forms)
 
     def _named(self, name: str, text: str) -> str:
-        """Return `[hidden]` if the text is the value of something that names a secret."""
+        """Return `[hidden]` if the text is the value of a name that stands for a secret, else the text."""
         if not text or HIDDEN in text or "\n" in text or _NAME.fullmatch(name) is None:
             return text
         sign = " " if name.startswith("--") else ": "
@@ -129,14 +132,17 @@ _FORMS_ONLY: Final = Redactor(())
 
 
 class StreamRedactor:
-    """Hides the known secrets in a text that comes in pieces: it holds back what may be a part of one."""
+    """Hides known secrets in a text that arrives in pieces.
+
+    The end of the text is held back as long as it may be a part of a secret.
+    """
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._pending = self._before = ""
 
     def feed(self, piece: str) -> str:
-        """Take a piece; return the text that is certain by now."""
+        """Add a piece; return the text in which no secret can begin any more."""
         text = self._pending + piece
         end = self._redactor.open_end(text, self._before)
         self._pending = text[end:]
@@ -144,7 +150,7 @@ class StreamRedactor:
         return self._redactor.known(text[:end])
 
     def end(self) -> str:
-        """Return what is still held back."""
+        """Return the text that is still held back."""
         text, self._pending = self._pending, ""
         return self._redactor.known(text)
 
@@ -154,7 +160,7 @@ def _raw(secret: str) -> bytes:
 
 
 def _forms(secret: str) -> set[str]:
-    """Return the value's forms: plain, in URLs, HTML, JSON and Python literals, in hex and base64."""
+    """Return the encodings of a secret: plain, in URLs, HTML, JSON and Python literals, in hex and base64."""
     raw = _raw(secret)
     quoted = {quote(raw), quote(raw, safe=""), quote(raw, safe=":"), quote_plus(raw)}
     quoted |= {_PERCENT.sub(lambda match: match[0].lower(), form) for form in quoted}
@@ -163,7 +169,7 @@ def _forms(secret: str) -> set[str]:
     forms |= {json.dumps(form)[1:-1] for form in forms}
     forms |= {html.escape(secret), html.escape(secret, quote=False), raw.hex(), raw.hex().upper()}
     encoded = _base64_forms(raw)
-    # In a URL, and in JSON as PHP writes it.
+    # Also base64 in a URL, and in JSON with escaped slashes, as PHP writes it.
     return (
         forms
         | encoded
@@ -173,9 +179,10 @@ def _forms(secret: str) -> set[str]:
 
 
 def _base64_forms(raw: bytes) -> set[str]:
-    """Return the base64 of any text that contains `raw`, for each of the three offsets in its groups.
+    """Return the base64 that `raw` has within a longer text, for each of its three possible offsets.
 
-    Characters at both ends that also depend on the neighbours are cut off.
+    Base64 encodes groups of three bytes. Characters at both ends that also depend on the neighbouring bytes
+    are cut off.
     """
     forms: set[str] = set()
     for before, mixed in ((0, 0), (1, 2), (2, 3)):

@@ -1,7 +1,7 @@
-"""The one table of forms that secrets have: keys of known services, private keys, tokens, named passwords.
+"""The table of secret forms: keys of known services, private keys, tokens, named passwords.
 
-Logs, the audit log, recordings, reports and errors hide what has such a form (`rumi.platform.redact`);
-the memory refuses it (`rumi.memory.secrets`). A form of the table is a form for all of them.
+Logs, the audit log, recordings, reports and errors hide text in such a form (`rumi.platform.redact`); the
+memory refuses it (`rumi.memory.secrets`). It is the only table, so that a new form applies everywhere.
 """
 
 import re
@@ -16,7 +16,7 @@ _WHOSE: Final = {
     "token": "access|auth|api|bearer|bot|refresh|session|private|secret|subscription",
     "secret": "client|app|consumer|shared|webhook",
 }
-"""What stands before words that name a secret only together with it: `api key`, `API_KEY`, `apikey`."""
+"""Words that name a secret only together with a word before them: `api key`, `API_KEY`, `apikey`."""
 _BY_ITSELF: Final = (
     r"pass[ _-]?(?:words?|phrases?|codes?)|passwd|(?<![a-z])pwd|contrase[nñ]as?|credentials?|credenciales"
     r"|(?<![a-z])cv[vc]2?|seed[ _-]phrase|connection[ _-]?string"
@@ -28,11 +28,12 @@ _BEGINNINGS: Final = ("pass", "pwd", "contrase", "credenc", "credential", "cvv",
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form. `value` is the group of its expression that is the secret; the rest of a match stays.
+    """The form of one kind of secret. The group `value` of the expression is the secret; the rest stays.
 
-    The expression is tried only where one of the `needles` begins (in lower case, unless they are `exact`): a
-    search for those is a hundred times faster. With `anywhere` it is tried everywhere in a text that has one.
-    `accepts` decides what the expression alone cannot.
+    The expression is tried only at positions of the `needles`, because a search for plain strings is a
+    hundred times faster. Needles are in lower case and ignore case, unless they are `exact`. With `anywhere`,
+    the expression is searched in the whole text if the text has a needle. `accepts` is an additional check in
+    code.
     """
 
     needles: tuple[str, ...]
@@ -42,11 +43,15 @@ class Form:
     anywhere: bool = False
 
     def hide(self, text: str, within: str, needles: Sequence[str]) -> str:
-        """Return the text with `[hidden]` in place of each such secret; `within` has these needles."""
+        """Replace each secret of this form by `[hidden]`.
+
+        `within` is the text in which the needles are searched: the same one, or in lower case.
+        """
         parts: list[str] = []
         done = 0
         for match in self._matches(text, within, needles):
             begin, end = match.span("value")
+            # A value that begins with `[hidden]` was replaced before: hiding must be idempotent.
             if begin >= done and not match["value"].startswith(HIDDEN) and self.accepts(match):
                 parts += (text[done:begin], HIDDEN)
                 done = end
@@ -74,7 +79,7 @@ def _positions(within: str, needles: Sequence[str]) -> list[int]:
 
 
 class SecretTable:
-    """Hides all of its forms. Almost no text has a needle: finding that out is all that a log line costs."""
+    """Hides secrets of all forms. Almost no text has a needle, so the usual cost is the search for those."""
 
     def __init__(self, forms: Sequence[Form]) -> None:
         self.forms = tuple(forms)
@@ -90,7 +95,7 @@ class SecretTable:
         )
 
     def hide(self, text: str) -> str:
-        """Return the text with `[hidden]` in place of what has a form of the table."""
+        """Replace all secrets that have a form of the table by `[hidden]`."""
         lowered = _lowered(text)
         needles: dict[int, list[str]] = {}
         for needle, form_index in [entry for entry in self._exact if entry[0] in text]:
@@ -106,13 +111,14 @@ class SecretTable:
 
 
 def _lowered(text: str) -> str:
-    """Return the text in lower case; each character keeps its place."""
+    """Return the text in lower case; each character keeps its index."""
+    # Some characters become several in lower case: for those only the first one is taken.
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else "".join(c.lower()[0] for c in text)
 
 
 def made_up(word: str) -> bool:
-    """Return True if a word looks like a password: it has a digit or a sign, or capitals inside."""
+    """Return True if a word looks like a password: it has a digit, a punctuation mark, or capitals inside."""
     word = word.strip("\"'“”«»`.,;:()")
     return len(word) >= 4 and not (word.isalpha() and (word[1:].islower() or word.isupper()))
 
@@ -172,11 +178,11 @@ _KEYS: Final = (
     _key("eyJ", rest=rf"{_SIGNED}{{8,}}\.{_SIGNED}{{8,}}(?:\.{_SIGNED}*){{0,3}}"),  # JWT, JWE
 )
 
-# Telegram's tokens; a line number before a hash has the same form.
+# Telegram's tokens. A line number before a hash would have the same form, so hashes are excluded.
 _TELEGRAM: Final = Form(
     (":", "%3a"),
     re.compile(
-        # Classes first, and what stands before them afterwards: that is searched for three times as fast.
+        # The character class comes before its lookbehind, because `re` then searches three times as fast.
         r"(?P<value>[0-9](?<![0-9]{2})[0-9]{4,15}(?::|%3[Aa])"
         r"(?!(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})\b)[A-Za-z0-9_-]{30,})"
     ),
@@ -186,10 +192,11 @@ _TELEGRAM: Final = Form(
 _BREAK: Final = r"(?:\s|\\+[nrt])"
 _LINE: Final = r"(?:[A-Za-z0-9+/]{16,}={0,2}|[A-Za-z-]{3,20}: [^\n\\]{1,80})"
 _GAP: Final = rf"(?:{_BREAK}|[\"'>|+#]|(?<=\s)[0-9]{{1,6}}(?=[\s:|→])|(?<=[0-9])[:|→])"
-"""What stands between the lines of a key: line ends, also escaped ones, quotation marks, line numbers."""
+"""Text between the lines of a key: line ends, also escaped ones, quotation marks, line numbers."""
 
 _PEM: Final = (
-    # Whole; cut off at its end: its lines, and the beginning of one more; cut off at its beginning.
+    # First a whole key, or one that is cut off at its end, with a part of its last line; then one that is cut
+    # off at its beginning.
     _form(
         "-----begin ",
         pattern=rf"(?P<value>-----BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?(?:-----)?"
@@ -205,7 +212,7 @@ _PEM: Final = (
 )
 
 _NEVER: Final = r"(?!\$|%\(|\{|\*{3}|…|\.{3}|(?:null|none|true|false|undefined|nil)\b)"
-"""References, and words for no value."""
+"""Lookahead that excludes references to variables, and words for a missing value."""
 _NAME: Final = "|".join(
     (
         _BY_ITSELF,
@@ -215,7 +222,7 @@ _NAME: Final = "|".join(
         ),
     )
 )
-"""As `CLEAR`, but it begins with the last word: that is what is searched for."""
+"""As `CLEAR`, but the match begins with the last word, which is the needle."""
 _QUOTED: Final = (
     rf"""(?P<quote>\\{{0,4}}["'`]){_NEVER}(?P<value>(?:(?!(?P=quote))(?:\\.|[^\n\\])){{1,1000}})"""
 )
@@ -235,7 +242,7 @@ def _is_value(match: re.Match[str]) -> bool:
 
 
 def _is_stated(match: re.Match[str]) -> bool:
-    """Return True if a sentence says what a secret is."""
+    """Return True if a sentence states the value of a secret."""
     about = ABOUT_ONE.search(match.string, match.start(), match.start("value"))
     return about is None and not _is_path(match) and made_up(match["value"])
 
@@ -245,18 +252,18 @@ def _is_path(match: re.Match[str]) -> bool:
 
 
 ABOUT_ONE: Final = re.compile(r"manager|gestor|administrador|policy|pol[ií]tica", re.IGNORECASE)
-"""Words that show that a text is about secrets, and tells none."""
+"""Words of texts about secrets that state no secret, such as `password manager`."""
 _ORDINARY: Final = re.compile(
     r"(?:must|should|may|can|has|have|is|are|was|not|no|the|an?|your|this|that|for|to|in|of|and|or|from|with|required|"
     r"optional|missing|invalid|incorrect|wrong|expired|el|la|los|las|su|tu|un|una|debe|de|es|son|para|en|y|o)[.,;:]?",
     re.IGNORECASE,
 )
 _FOLLOWS: Final = re.compile(r"""[)\]}.]{0,9}(?:\s{0,9}(?:$|[\n"'`&,;<#]|\\)|[&,;]|\s{1,9}[\w-]{1,40}=)""")
-"""What follows a value that stands by itself: the end of a line, or of a field."""
+"""Text after a value that is a field of its own: the end of a line, or of a field."""
 
 
 def _strong(match: re.Match[str]) -> bool:
-    """Return True if the value of an ambiguous name looks made up, or is a PIN."""
+    """Return True if the value of an ambiguous name looks like a password, or is a PIN."""
     value, name = match["value"][:64], match["name"].lower()
     if name == "pin":
         return re.fullmatch(r"[0-9]{4,8}", value) is not None
@@ -320,7 +327,7 @@ _NAMED: Final = (
 
 
 def is_card(text: str) -> bool:
-    """Return True if the digits have an issuer's prefix and the check digit of ISO/IEC 7812."""
+    """Return True for a card number: it has an issuer's prefix and the check digit of ISO/IEC 7812."""
     digits = [int(c) for c in text if c.isdigit()]
     if _ISSUER.fullmatch("".join(map(str, digits))) is None:
         return False
@@ -331,7 +338,7 @@ def is_card(text: str) -> bool:
 _ISSUER: Final = re.compile(
     r"4(?:.{12}|.{15}|.{18})|(?:5[1-5]|2[2-7]|35).{14}|3[47].{13}|3[068].{12}|6.{15,18}"
 )
-"""Prefixes and lengths of card numbers by issuer. A telephone number has neither."""
+"""Prefixes and lengths of card numbers by issuer. Telephone numbers do not fit them."""
 
 TABLE: Final = SecretTable(
     (

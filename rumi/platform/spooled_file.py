@@ -1,4 +1,4 @@
-"""Where a file that comes from elsewhere lies until it is complete."""
+"""A temporary, unlinked file that buffers an upload or a download until it is complete."""
 
 import os
 import tempfile
@@ -16,9 +16,10 @@ _BLOCK_BYTES: Final = 1024 * 1024
 
 
 class SpooledFile:
-    """The destination of a file that comes: without a name in `folder`, removed at the end of the block.
+    """A temporary file without a name in `folder`, which is removed at the end of the block.
 
-    `offload` writes the blocks, so at most one of them is in memory.
+    `offload` writes the data in blocks, so that at most one block is in memory. `reset` must be called before
+    the first `write`.
     """
 
     def __init__(self, folder: Path, offload: Offload) -> None:
@@ -39,18 +40,22 @@ class SpooledFile:
 
     @property
     def file(self) -> BinaryIO:
-        """Return the open file; call `end` first."""
+        """Return the open file. Call `flush` first to write the buffered bytes to it."""
         assert self._file is not None
         return self._file
 
     async def reset(self) -> None:
-        """Discard the bytes so far."""
+        """Create the file, or discard the bytes so far.
+
+        Raises:
+            FileError: The disk cannot be written.
+        """
         self._buffer.clear()
         self.size = 0
         await self._offload(self._truncate)
 
     async def write(self, data: bytes) -> None:
-        """Take more bytes.
+        """Append bytes to the buffer; write it to the file when it has a whole block.
 
         Raises:
             FileError: The disk cannot be written.
@@ -61,7 +66,7 @@ class SpooledFile:
             await self._offload(self._write_block)
 
     async def flush(self) -> None:
-        """Write all bytes to the file.
+        """Write the buffered bytes to the file.
 
         Raises:
             FileError: The disk cannot be written.
@@ -95,6 +100,9 @@ def _disk_error(error: OSError) -> FileError:
 
 
 def check_cancelled() -> None:
-    """Raise the cancellation of the task that waits for this worker thread; do nothing in other threads."""
+    """Raise `Cancelled` if the task that waits for this worker thread was cancelled.
+
+    Do nothing in threads that trio did not start.
+    """
     with suppress(RuntimeError):
         trio.from_thread.check_cancelled()

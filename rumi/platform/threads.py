@@ -1,4 +1,4 @@
-"""Blocking work, such as files and databases, away from the event loop."""
+"""Worker threads for blocking work, such as files and databases."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Offload(Protocol):
-    """Runs blocking work. Threads in a process; in place, under a virtual clock, in a simulation."""
+    """Runs blocking work in worker threads; a simulation with a virtual clock runs it in place."""
 
     async def __call__(self, work: Callable[[], T]) -> T:
         """Return the result of `work`."""
@@ -17,11 +17,12 @@ class Offload(Protocol):
 
 
 class Threads:
-    """Runs blocking work in its own worker threads: at most `at_once` at the same time."""
+    """Runs blocking work in worker threads of its own, at most `at_once` at the same time."""
 
     def __init__(self, at_once: int = 1) -> None:
         self._limiter = trio.CapacityLimiter(at_once)
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`. A cancellation waits for its end, so that no commit is half known."""
+        """Return the result of `work`. On cancellation, wait for its end first."""
+        # An abandoned thread could still commit, and nobody would know whether it did.
         return await trio.to_thread.run_sync(work, limiter=self._limiter)

@@ -1,4 +1,4 @@
-"""Times as texts for programs."""
+"""Timestamps as texts for programs."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Publish and subscribe: publishing never waits, and what a slow reader loses follows a stated rule."""
+"""Publish and subscribe in memory: publishing never waits, and slow readers lose events by a stated rule."""
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
@@ -13,18 +13,18 @@ E = TypeVar("E")
 K = TypeVar("K", bound=Hashable)
 
 IN_A_ROW = 64
-"""Events that a reader may take before other tasks run. With one at a time, a reader of a hundred busy
-publishers would get one event in each round of all their tasks, and fall behind by seconds."""
+"""Number of events that a reader takes before other tasks run. With one at a time, a reader of a hundred busy
+publishers would get one event in each round of all tasks, and would fall behind by seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog(Generic[E]):
-    """The rule for slow readers: how far one may be behind, and what it loses beyond that.
+    """The limits of a reader's queue, and the rule for events beyond them.
 
-    A reader may have `most` events waiting, which together weigh `most_weight`. Beyond either, it loses the
-    oldest event that `keeps` does not name; what `keeps` names is never lost, so that is unbounded, and its
-    publishers must bound it. `joins` may return one event in place of two neighbours, the older one still
-    waiting: a joined event loses no other.
+    A queue has at most `most` events with a total weight of `most_weight`. Beyond either limit it loses the
+    oldest event for which `retains` is false. Events for which `retains` is true are never lost, so their
+    publishers must bound their number. `joins` may merge a new event with the last queued one; then the queue
+    does not grow, and no event is lost.
     """
 
     most: int = 1000
@@ -35,7 +35,7 @@ class Backlog(Generic[E]):
 
 
 class Subscription(Generic[E]):
-    """One reader's queue. `lost` counts the events that it was too slow for, `wants` chooses before that."""
+    """The queue of one reader. `wants` filters its events; `lost` counts wanted events that were dropped."""
 
     __slots__ = ("_arrived", "_backlog", "_close", "_in_a_row", "_queue", "_wants", "_weight", "lost")
 
@@ -55,12 +55,16 @@ class Subscription(Generic[E]):
         self.lost = 0
 
     async def receive(self) -> E:
-        """Return the next event. Cancelled, it loses nothing. A checkpoint if it waits, and now and then."""
+        """Return the next event. A cancellation loses no event.
+
+        A checkpoint if the queue is empty, and after `IN_A_ROW` events.
+        """
         while not self._queue:
             self._in_a_row = 0
             await self._arrived.wait()
             self._arrived = trio.Event()
         self._in_a_row = (self._in_a_row + 1) % IN_A_ROW
+        # Before an event is taken: a cancellation here leaves it in the queue.
         if self._in_a_row:
             await trio.lowlevel.checkpoint_if_cancelled()
         else:
@@ -71,11 +75,11 @@ class Subscription(Generic[E]):
 
     @property
     def behind(self) -> int:
-        """Return how many events wait to be received."""
+        """Return the number of queued events."""
         return len(self._queue)
 
     def put(self, event: E) -> None:
-        """Add an event for this reader alone, if it is wanted."""
+        """Add an event to this queue only, if the reader wants it. Never waits."""
         if not self._wants(event):
             return
         rule = self._backlog
@@ -90,7 +94,7 @@ class Subscription(Generic[E]):
         self._arrived.set()
 
     def _lose_one(self) -> bool:
-        """Forget the oldest event that need not be kept, if there is one."""
+        """Drop the oldest event that need not be retained. Return False if there is none."""
         for node, event in enumerate(self._queue):
             if not self._backlog.retains(event):
                 del self._queue[node]
@@ -100,19 +104,19 @@ class Subscription(Generic[E]):
         return False
 
     def close(self) -> None:
-        """Stop listening. What waits can still be received."""
+        """End the subscription. Queued events can still be received."""
         self._close()
 
 
 class Topic(Generic[K, E]):
-    """Hands each event to the subscribers of its key, and to the subscribers of all keys."""
+    """Publishes each event to the subscribers of its key, and to the subscribers of all keys."""
 
     def __init__(self, backlog: Backlog[E]) -> None:
         self._backlog = backlog
         self._subscriptions: dict[K | None, set[Subscription[E]]] = {}
 
     def publish(self, key: K, event: E) -> None:
-        """Give an event to those who listen now. Never waits, and never fails because of a reader."""
+        """Publish an event to the current subscribers. Never waits, and never fails because of a reader."""
         for topic_key in (key, None):
             for subscription in self._subscriptions.get(topic_key, ()):
                 subscription.put(event)
@@ -120,7 +124,7 @@ class Topic(Generic[K, E]):
     def subscribe(
         self, key: K | None = None, *, wants: Callable[[E], bool] = lambda event: True
     ) -> Subscription[E]:
-        """Listen to one key, or to all, from now on, until the subscription is closed."""
+        """Subscribe to one key, or to all keys (None), until the subscription is closed."""
         subscription = Subscription(self._backlog, wants, lambda: self._forget(key, subscription))
         self._subscriptions.setdefault(key, set()).add(subscription)
         return subscription
@@ -129,7 +133,7 @@ class Topic(Generic[K, E]):
     def listening(
         self, key: K | None = None, *, wants: Callable[[E], bool] = lambda event: True
     ) -> Iterator[Subscription[E]]:
-        """Listen within a block."""
+        """Subscribe to one key, or to all keys (None), for the duration of a block."""
         subscription = self.subscribe(key, wants=wants)
         try:
             yield subscription

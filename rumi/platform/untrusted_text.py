@@ -1,4 +1,4 @@
-"""Content from outside, as a model reads it: in a marked block that it can neither close nor forge."""
+"""Delimited blocks of untrusted content for models. The content can neither close nor forge a block."""
 
 import re
 import unicodedata
@@ -19,58 +19,57 @@ _BLOCK: Final = re.compile(
 )
 _NEW_LINES: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _EMPTY_LINES: Final = re.compile("\n{3,}")
-# Joiners shape some scripts and belong to words there, one at a time; beside ASCII they only hide text.
+# Zero-width joiners belong to words of some scripts, one at a time. Next to ASCII they only hide text.
 _JOINERS: Final = re.compile("(?<=[\u200c\u200d])[\u200c\u200d]+")
 _HIDING_JOINERS: Final = re.compile("(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])")
 _INVISIBLE_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
-# Text that looks like the beginning of a tag, also as an entity, and the text after it. Nothing is consumed,
-# because the next beginning may be in it.
+# Text that looks like the beginning of a tag, also as an entity, and the text after it. The lookahead
+# consumes nothing, because the next beginning may be in that text.
 _OPEN: Final = "<＜﹤‹〈〈⟨❮❰˂ᐸ≺⧼"
 _LIKE_A_TAG: Final = re.compile(
     rf"(?:[{_OPEN}]|&\s*(?:lt|#0*60|#x0*3c)\s*;?)(?=[^\w&{_OPEN}]*+(?P<word>[^{_OPEN}]{{0,60}}))",
     re.IGNORECASE,
 )
-# Tokens with which servers tell a model who speaks; some servers read them in texts too.
+# Control tokens of chat templates, which mark the role of a message. Some servers also parse them in texts.
 _CONTROL_TOKENS: Final = re.compile(
     r"<(?=[|｜])"
     r"|<(?=/?(?:s|bos|eos|(?:start|end)_of_turn|start_header_id|end_header_id|tool_calls?|tool_response)>)"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\])",
     re.IGNORECASE,
 )
-# Letters of other scripts that look like those of our tag.
+# Letters of other scripts that look like the letters of our tag.
 _LOOK_ALIKES: Final = str.maketrans("рρᴘаαɑᴀɡցǥɢеεєҽᴇ", "pppaaaaggggeeeee")
 
 
 def untrusted_block(source: str, text: str) -> str:
-    """Return a block with a text from outside, under a sentence that explains the block.
+    """Return a delimited block with an untrusted text, after a sentence that explains the block.
 
-    `source` says where the text comes from; it may come from outside too.
+    `source` names the origin of the text, and may be untrusted as well.
     """
     return f'{WARNING}\n<{OPENING} source="{one_line(source)}">\n{harmless(text).strip()}\n{CLOSING}'
 
 
 def read_block(text: str) -> tuple[str, str] | None:
-    """Return the source and the text of the block that ends a text; None if no block ends it."""
+    """Return the source and the text of the block at the end of a text; None if it ends with no block."""
     found = _BLOCK.search(text)
     return None if found is None else (found["source"], found["text"])
 
 
 def one_line(text: str, max_chars: int = 2000) -> str:
-    """Return a stranger's text as part of one line: without quotes, and at most `max_chars` long."""
+    """Return an untrusted text for use within a line: without double quotes, at most `max_chars` long."""
     line = " ".join(harmless(text).replace('"', "'").split())
     return line if len(line) <= max_chars else f"{line[:max_chars]}…"
 
 
 def harmless(text: str) -> str:
-    """Return the text without characters that move cursors, change the reading direction or hide text, and
-    without our mark.
+    """Remove characters that move cursors, change the reading direction or hide text, and our delimiter.
 
-    Text that looks like the mark, or like a token that says who speaks, gets its first character exchanged or
-    a space inserted. Everything else stays unchanged.
+    In text that looks like the delimiter or like a control token of a chat template, the first character is
+    replaced or a space is inserted. Everything else stays unchanged.
     """
     text = _without_hiding_joiners(_NEW_LINES.sub("\n", text).translate(_CHARACTERS))
-    # Once more: some characters stand beside ASCII only now.
+    # Once more: disarming inserts ASCII characters, so some joiners are next to ASCII only now.
     text = _without_hiding_joiners(_LIKE_A_TAG.sub(_disarmed, text))
     text = _CONTROL_TOKENS.sub(lambda match: f"{match[0]} ", text)
     return _EMPTY_LINES.sub("\n\n", "\n".join(line.rstrip() for line in text.split("\n")))
@@ -99,6 +98,7 @@ class _CharacterTable(dict[int, int | str | None]):
 
     def __missing__(self, code: int) -> int | str | None:
         replacement = _judged(code)
+        # Bounded, because the characters come from strangers.
         if len(self) < 10_000:
             self[code] = replacement
         return replacement
@@ -110,10 +110,10 @@ def _judged(code: int) -> int | str | None:
         return code
     if character in _INVISIBLE_LETTERS:
         return None
-    if 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF:  # invisible variants, which can carry a text
+    if 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF:  # variation selectors can encode a hidden text
         return None
     category = unicodedata.category(character)
-    if category == "Cn":  # not in Python's tables yet: only those that will never be assigned are dropped
+    if category == "Cn":  # may be newer than Python's tables: drop only code points that are never assigned
         return None if code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF else code
     return None if category in ("Cc", "Cf", "Cs", "Co") else code
 

@@ -1,1 +1,1 @@
-"""Where facts are stored: SQLite files on one machine, or one PostgreSQL database for many."""
+"""Storage of messages and facts: SQLite files on one machine, or one PostgreSQL database for many."""

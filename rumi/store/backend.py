@@ -1,4 +1,4 @@
-"""The two kinds of database that a store may be: how to open one, and what its errors mean."""
+"""The two database backends, a SQLite file and a PostgreSQL server: opening them and classifying errors."""
 
 import hashlib
 import sqlite3
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rumi.store.postgres import Postgres
 
 ENDED_S: Final = 10.0
-"""How long a server may take to end a transaction whose client it has lost."""
+"""Maximum wait until the server has ended a transaction whose connection was lost, in seconds."""
 
 
 class Backend(Protocol):
@@ -25,67 +25,67 @@ class Backend(Protocol):
 
     @property
     def location(self) -> str:
-        """Return what users call it: a path, or a URL without its password."""
+        """Return the name that users see: a path, or a URL without its password."""
         ...
 
     @property
     def error(self) -> type[Exception]:
-        """Return the class of its errors."""
+        """Return the base class of the exceptions of the database library."""
         ...
 
     @property
     def lock_rows(self) -> str:
-        """Return the end of a SELECT that locks what it finds until the transaction ends."""
+        """Return the SQL suffix with which a SELECT locks its rows until the transaction ends."""
         ...
 
     def open(self, name: str, schema: Schema) -> Database:
-        """Connect, and bring the tables of a schema up to date.
+        """Connect, and upgrade the tables of a schema to the current version.
 
         Raises:
-            DatabaseFault: It cannot be used as it is; the error says what to do.
-            Exception: `error`, or an OSError: it cannot be opened.
+            DatabaseFault: The database cannot be used in its present state; the error says what to do.
+            Exception: The database cannot be opened: an exception of the class `error`, or an OSError.
         """
         ...
 
     def trouble_of(self, error: Exception) -> Trouble | None:
-        """Return why it cannot be written now, or None for another, permanent error."""
+        """Return why the database cannot be written now, or None for another, permanent error."""
         ...
 
     def passes(self, error: Exception) -> bool:
-        """Return True if the same transaction may succeed when it is tried again at once."""
+        """Return True if the same transaction may succeed when it is retried at once."""
         ...
 
     def why_unwritten(self, trouble: Trouble, error: object = "") -> tuple[str, str]:
-        """Return a sentence on why it cannot be written, and what to do."""
+        """Return the reason why the database cannot be written, as a sentence, and the advice."""
         ...
 
     def now(self, db: Database) -> float:
-        """Return the time by the clock that all its users share, in seconds since 1970."""
+        """Return the time in seconds since 1970, by the clock that all clients of the database share."""
         ...
 
     def size(self, db: Database) -> int:
-        """Return its size in bytes."""
+        """Return the size of the database in bytes."""
         ...
 
     def notify(self, db: Database, channel: str, payload: str) -> None:
-        """Notify the listeners of a channel when the transaction is committed."""
+        """Notify the listeners of a channel when the open transaction is committed."""
         ...
 
     def lock(self, db: Database, names: Iterable[str]) -> None:
-        """Have transactions that lock the same names follow one another."""
+        """Lock names until the transaction ends, so that transactions with a common name run one by one."""
         ...
 
     def mark(self, db: Database) -> str:
-        """Return a name for the open transaction, to ask later if it was committed."""
+        """Return an id of the open transaction, for a later call of `committed`."""
         ...
 
     def committed(self, db: Database, mark: str) -> bool:
-        """Return True if a transaction whose commit had no answer was committed."""
+        """Return True if the transaction with this id was committed; for commits without an answer."""
         ...
 
 
 class SqliteFile:
-    """A SQLite file. `notified` gets what is notified; `clock` is the time that its users share."""
+    """A SQLite file. `notified` is called with each channel and payload; `clock` is the shared clock."""
 
     error: type[Exception] = sqlite3.Error
     lock_rows = ""
@@ -109,14 +109,16 @@ class SqliteFile:
         """Open the file."""
         db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=OPEN_S)
         try:
-            # One letter that a disk has spoilt must not make all of a chat unreadable.
+            # One damaged byte on the disk must not make a whole chat unreadable.
             db.text_factory = decoded
             db.create_function("partition_of", 1, partition_of, deterministic=True)
             version = sqlite.checked_version(db, self.path, schema)
             sqlite.make_durable(db, self.path)
             sqlite.bring_up_to_date(db, self.path, schema, version)
+            # Opening may wait long for a lock. From here on the wait is short, and the callers retry.
             db.execute(f"PRAGMA busy_timeout = {LOCKED_S * 1000:.0f}")
-            db.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
+            # Users may delete facts and chats for good: SQLite overwrites deleted content with zeros.
+            db.execute("PRAGMA secure_delete = ON")
         except BaseException:
             db.close()
             raise
@@ -127,7 +129,7 @@ class SqliteFile:
         return sqlite.trouble_of(self.path, error) if isinstance(error, sqlite3.Error | OSError) else None
 
     def passes(self, error: Exception) -> bool:
-        """Return False: others never end a transaction here."""
+        """Return False: SQLite never aborts a transaction in favour of another one."""
         return False
 
     def why_unwritten(self, trouble: Trouble, error: object = "") -> tuple[str, str]:
@@ -143,7 +145,7 @@ class SqliteFile:
         return self.path.stat().st_size
 
     def notify(self, db: Database, channel: str, payload: str) -> None:
-        """Tell it at once: nobody else reads before the commit."""
+        """Report the notification at once: no other connection can read before the commit."""
         self._notified(channel, payload)
 
     def lock(self, db: Database, names: Iterable[str]) -> None:
@@ -159,13 +161,18 @@ class SqliteFile:
 
 
 class PostgresServer:
-    """A PostgreSQL database. `more` are statements for new tables that SQLite does not need."""
+    """A PostgreSQL database. `more` has, by schema name, statements for new tables that only it needs."""
 
     lock_rows = " FOR UPDATE"
 
     def __init__(self, url: str, more: Mapping[str, str] | None = None, password: str = "") -> None:
-        """Raise `UsageError` if the URL is not one."""
-        from rumi.store import postgres  # its library takes long to load
+        """Parse the URL; connect to nothing yet.
+
+        Raises:
+            UsageError: The text is not the URL of a PostgreSQL database, or the URL contains a password.
+        """
+        # Commands on a home with SQLite files must not wait for psycopg, which takes long to import.
+        from rumi.store import postgres
 
         self._postgres = postgres
         self.server = postgres.server_of(url, password)
@@ -173,23 +180,23 @@ class PostgresServer:
 
     @property
     def location(self) -> str:
-        """Return the URL without its user."""
+        """Return the URL without user and password."""
         return str(self.server)
 
     @property
     def error(self) -> type[Exception]:
-        """Return the class of the library's errors."""
+        """Return the base class of psycopg's errors."""
         return self._postgres.Postgres.error
 
     def open(self, name: str, schema: Schema, *, copying: bool = False) -> Database:
-        """Connect. Only `copying` takes a database whose copy is not complete."""
+        """Connect, and upgrade the schema. With `copying`, also accept a database with an unfinished copy."""
         more = self._more.get(name, "")
         return self._prepared(
             lambda db: self._postgres.bring_up_to_date(db, name, schema, more, copying=copying)
         )
 
     def _prepared(self, prepare: "Callable[[Postgres], object]") -> "Postgres":
-        """Connect, and prepare the connection; close it if that fails."""
+        """Connect, and call `prepare` with the connection; close it if that fails."""
         db = self._postgres.Postgres(self.server)
         try:
             prepare(db)
@@ -199,12 +206,12 @@ class PostgresServer:
         return db
 
     def reader(self) -> "Postgres":
-        """Return a connection that cannot write; its transactions read what was there at their start."""
+        """Return a read-only connection; each of its transactions sees one snapshot of the database."""
         sql = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
         return self._prepared(lambda db: db.execute(sql))
 
     def listener(self, channel: str) -> "Postgres":
-        """Return a connection that listens to a channel."""
+        """Return a connection that receives the notifications of a channel."""
         return self._prepared(lambda db: db.execute(f"LISTEN {channel}"))
 
     def trouble_of(self, error: Exception) -> Trouble | None:
@@ -212,7 +219,7 @@ class PostgresServer:
         return self._postgres.trouble_of(error)
 
     def passes(self, error: Exception) -> bool:
-        """Return True if another transaction was in the way."""
+        """Return True if a conflict with another transaction aborted this one."""
         return self._postgres.was_in_the_way(error)
 
     def why_unwritten(self, trouble: Trouble, error: object = "") -> tuple[str, str]:
@@ -235,22 +242,24 @@ class PostgresServer:
         db.execute("SELECT pg_notify(?, ?)", (channel, payload)).close()
 
     def lock(self, db: Database, names: Iterable[str]) -> None:
-        """Lock the names, in an order that all have in common; the end of the transaction unlocks them."""
+        """Lock names until the transaction ends."""
+        # Every transaction locks in the same order, so that two of them cannot deadlock.
         for key in sorted({hashlib.sha256(name.encode("utf-8", "replace")).digest()[:8] for name in names}):
             db.execute("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, "big", signed=True),)).close()
 
     def mark(self, db: Database) -> str:
-        """Return the number that the server gives the transaction."""
+        """Return the server's id of the transaction."""
         return str(db.execute("SELECT CAST(pg_current_xact_id() AS text)").fetchone()[0])
 
     def committed(self, db: Database, mark: str) -> bool:
-        """Ask the server, until the transaction has ended there too.
+        """Ask the server for the transaction's outcome; wait up to `ENDED_S` until it has ended there.
 
         Raises:
-            Exception: `error`: the server did not say.
+            Exception: The server did not answer: an exception of the class `error`.
         """
         until = time.monotonic() + ENDED_S
         while True:
+            # The server may need a moment to notice that the connection of the transaction is gone.
             (status,) = db.execute("SELECT pg_xact_status(CAST(? AS xid8))", (mark,)).fetchone()
             if status != "in progress" or time.monotonic() > until:
                 return bool(status == "committed")
@@ -258,16 +267,16 @@ class PostgresServer:
 
 
 def backend_of(database: "Path | Backend") -> "Backend":
-    """Return the backend of a file, or the one that is given."""
+    """Return the backend of a SQLite file; return a backend unchanged."""
     return SqliteFile(database) if isinstance(database, Path) else database
 
 
 def closed(db: Database) -> None:
-    """Close a connection that may be broken."""
+    """Close a connection that may be broken; ignore errors."""
     with suppress(Exception):
         db.close()
 
 
 def as_values(numbers: Sequence[int]) -> str:
-    """Return whole numbers as a list in SQL."""
+    """Return integers as a comma-separated list for SQL."""
     return ", ".join(str(int(number)) for number in numbers)

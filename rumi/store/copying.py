@@ -1,8 +1,8 @@
-"""Copies the tables of one store to another one, of either kind, slice by slice.
+"""Copies the tables of one store to another one, of either kind, in slices.
 
-A slice is some rows in the order of their keys. Each slice is read from both stores, and written where they
-differ, so a copy that was interrupted, or that was made while others wrote, is completed by another pass.
-Blocking.
+A slice is a range of rows in the order of their keys. The copy reads each slice from both stores, and writes
+it if they differ. So another pass completes a copy that was interrupted, or that was made while the source
+was in use. Blocking.
 """
 
 import hashlib
@@ -23,24 +23,24 @@ from rumi.store.protocol import Database
 from rumi.store.sqlite import DatabaseFault, NewerSchema, Schema, decoded, transaction
 
 ROWS: Final = 200
-"""How many rows a slice has: two slices are held in memory, one of each store."""
+"""Rows in a slice. Two slices are in memory at once, one of each store."""
 
 ARRIVAL: Final = frozenset({"moved", "summaries", "budget_notices"})
-"""Tables whose rows count in the order of their arrival, which SQLite keeps as their `rowid`."""
+"""Tables whose rows are read in the order of their arrival. SQLite has that order in `rowid`."""
 
 LEASES: Final = frozenset({"workers", "partitions"})
-"""Tables of the processes that run now. They are not copied."""
+"""Tables about running workers. They are not copied: a lease is only valid in the store that gave it."""
 
 
 class CopyFault(RumiError):
-    """The copy cannot be made, or is not complete."""
+    """The copy cannot be made, or differs from its source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its columns, and those of its key in their order.
+    """A table: its columns, and the columns of its primary key in order.
 
-    `numbered`: the store numbers its rows. `flags` are the columns that are true or false.
+    `numbered`: the database assigns the numbers of new rows. `flags` are the boolean columns.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class CopiedTable:
-    """A table after its copy: its rows, how many of them were written, and the digest of all of them."""
+    """The result of a copied table: number of rows, number of written rows, and a digest of all rows."""
 
     table: str
     rows: int
@@ -61,7 +61,7 @@ class CopiedTable:
 
 
 def tables_of(schema: Schema) -> tuple[Table, ...]:
-    """Return the tables of a schema that are copied, as SQLite makes them."""
+    """Return the tables of a schema that are copied, without those of leases."""
     db = sqlite3.connect(":memory:")
     try:
         db.create_function("partition_of", 1, len, deterministic=True)
@@ -92,17 +92,17 @@ def _table(db: sqlite3.Connection, name: str) -> Table:
 
 
 class Side:
-    """One of the two stores: its tables of all schemas, and what its columns are called."""
+    """One of the two stores of a copy: the open database of each schema."""
 
     def __init__(self, databases: Mapping[str, Database]) -> None:
         self._databases = databases
 
     def of(self, schema: str) -> Database:
-        """Return the database with the tables of a schema."""
+        """Return the database that has the tables of this schema."""
         return self._databases[schema]
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all databases."""
         for db in set(self._databases.values()):
             closed(db)
 
@@ -116,7 +116,7 @@ class Side:
 
 
 def server_side(backend: PostgresServer, schemas: Mapping[str, Schema], *, target: bool) -> Side:
-    """Connect to a server. A `target` may hold a copy that is not complete; a source may not."""
+    """Connect to a PostgreSQL server. A `target` may have an unfinished copy; a source may not."""
     db: Database | None = None
     for name, schema in schemas.items():
         if db is not None:
@@ -127,7 +127,14 @@ def server_side(backend: PostgresServer, schemas: Mapping[str, Schema], *, targe
 
 
 def file_side(paths: Mapping[str, Path], schemas: Mapping[str, Schema], *, writes: bool) -> Side:
-    """Open files. Without `writes`, another process may hold them, and they have to be of this version."""
+    """Open SQLite files, with `writes` for writing; this also upgrades them.
+
+    Without `writes` another process may use the files, so they are not changed.
+
+    Raises:
+        NewerSchema: A newer program wrote a file.
+        DatabaseFault: A file cannot be used as it is; without `writes`, also if its schema is older.
+    """
     opened: dict[str, Database] = {}
     try:
         for name, path in paths.items():
@@ -159,7 +166,7 @@ def _read(path: Path, schema: Schema) -> Database:
     return db
 
 
-# Marks of copies that are not complete
+# Unfinished copies
 
 _COPIES: Final = (
     "CREATE TABLE IF NOT EXISTS store_copies"
@@ -168,10 +175,12 @@ _COPIES: Final = (
 
 
 def begin_on_server(side: Side, schema: str, source: str, tables: Mapping[str, Sequence[Table]]) -> str:
-    """Note in the target that a copy begins, or goes on; return its id.
+    """Record in the target that a copy of this source has begun; return the id of a new or unfinished copy.
+
+    Workers refuse a database with an unfinished copy.
 
     Raises:
-        CopyFault: It has rows, and they are not of an earlier copy of the same source.
+        CopyFault: The target has rows that are not from an unfinished copy of the same source.
     """
     db = side.of(schema)
     db.execute(_COPIES)
@@ -186,7 +195,7 @@ def begin_on_server(side: Side, schema: str, source: str, tables: Mapping[str, S
 
 
 def end_on_server(side: Side, schema: str) -> None:
-    """Note that the copy is complete: workers may use it."""
+    """Record that the copy is complete, so that workers accept the database."""
     side.of(schema).execute("UPDATE store_copies SET finished = TRUE")
 
 
@@ -201,9 +210,13 @@ def not_empty(source: str = "") -> CopyFault:
 
 @contextmanager
 def into_files(paths: Mapping[str, Path], mark: Path, source: str) -> Iterator[Mapping[str, Path]]:
-    """Yield drafts for files, which `put_in_place` renames. What is there stays until then.
+    """Yield the paths of draft files to copy into. `replace_files` renames the complete drafts.
 
-    A draft of an earlier copy of the same source goes on; one of another source is removed.
+    The file `mark` records the source of an unfinished copy. Drafts of an earlier copy of the same source are
+    continued; drafts of another source are removed.
+
+    Raises:
+        CopyFault: The target has files that are not from an unfinished copy of the same source.
     """
     drafts = {name: path.with_name(f"{path.name}.copy") for name, path in paths.items()}
     try:
@@ -222,15 +235,16 @@ def into_files(paths: Mapping[str, Path], mark: Path, source: str) -> Iterator[M
         draft.write_text(json.dumps({"source": source, "id": secrets.token_hex(6)}))
         draft.replace(mark)
         fsync_path(mark.parent)
-    # One that was renamed before the process was killed goes on under its own name.
+    # If the process was killed between two renames, one file has its final name already: continue with it.
     yield {name: path if path.exists() else drafts[name] for name, path in paths.items()}
 
 
 def replace_files(paths: Mapping[str, Path], drafts: Mapping[str, Path], mark: Path) -> None:
-    """Give complete and closed files their names."""
+    """Rename complete and closed draft files to their final names, and remove the file `mark`."""
     for name, path in paths.items():
         if drafts[name] != path:
             drafts[name].replace(path)
+    # Sync the renames first: without the mark, the next copy would take the files for another store.
     fsync_path(mark.parent)
     mark.unlink(missing_ok=True)
 
@@ -241,7 +255,7 @@ def _remove(path: Path) -> None:
 
 
 def as_one_file(side: Side) -> None:
-    """Merge what stands in the logs beside files."""
+    """Merge the write-ahead logs into their files, so that each database is a single file."""
     for db in side._databases.values():
         db.execute("PRAGMA journal_mode = DELETE").fetchall()
 
@@ -255,7 +269,10 @@ def copy(
     tables: Mapping[str, Sequence[Table]],
     report: Callable[[str, int], object] = lambda table, rows: None,
 ) -> int:
-    """Make the target's rows those of the source; return how many were written."""
+    """Copy all rows that differ to the target; return how many were written.
+
+    `report` is called after each table with its name and the number of rows written.
+    """
     written = 0
     for schema, schema_tables in tables.items():
         for table in schema_tables:
@@ -266,7 +283,9 @@ def copy(
 
 
 def compared(source: Side, target: Side, tables: Mapping[str, Sequence[Table]]) -> list[CopiedTable]:
-    """Compare all rows, while nobody writes.
+    """Compare all rows of both stores; return the number of rows and a digest for each table.
+
+    Nobody may write to the stores meanwhile.
 
     Raises:
         CopyFault: A table differs.
@@ -275,14 +294,14 @@ def compared(source: Side, target: Side, tables: Mapping[str, Sequence[Table]]) 
     for schema, schema_tables in tables.items():
         for table in schema_tables:
             rows, digest = 0, hashlib.sha256()
-            for after, upto, there in _slices(source.of(schema), table):
-                here = _range(target.of(schema), table, after, upto)
-                if here != there:
+            for after, upto, source_rows in _slices(source.of(schema), table):
+                target_rows = _range(target.of(schema), table, after, upto)
+                if target_rows != source_rows:
                     raise CopyFault(
                         f"The copy of {table.name} differs behind row {rows}.", "Begin the copy again."
                     )
-                rows += len(there)
-                digest.update(repr(there).encode("utf-8", "replace"))
+                rows += len(source_rows)
+                digest.update(repr(source_rows).encode("utf-8", "replace"))
             found.append(CopiedTable(table.name, rows, 0, digest.hexdigest()[:16]))
     return found
 
@@ -300,7 +319,8 @@ def _copy_table(source: Database, target: Database, table: Table) -> int:
         except Exception as error:
             if not _is_taken(error):
                 raise
-            # A row that has another number since is still there behind this slice.
+            # A unique value of a copied row: the target still has it in a later row, because the source has
+            # moved it to another key since. Replace all rows from here on; the next slices fill them again.
             _write(target, table, after, None, rows)
         written += len(rows)
     _number_on(source, target, table)
@@ -312,7 +332,7 @@ def _is_taken(error: Exception) -> bool:
 
 
 def _slices(db: Database, table: Table) -> Iterator[tuple[Row | None, Row | None, list[Row]]]:
-    """Yield all rows in slices: the key before each, the last key in it or None at the end, its rows."""
+    """Yield all rows in slices: the key before the slice, its last key (None for the last one), its rows."""
     after: Row | None = None
     while True:
         rows = _range(db, table, after, None, ROWS)
@@ -334,25 +354,25 @@ def _range(
 
 
 def _between(table: Table, after: Row | None, upto: Row | None) -> tuple[str, list[Any]]:
-    key, marks = ", ".join(map(_quoted, table.key)), ", ".join("?" * len(table.key))
+    key, placeholders = ", ".join(map(_quoted, table.key)), ", ".join("?" * len(table.key))
     parts, values = ["1 = 1"], list[Any]()
     for sign, limit in ((">", after), ("<=", upto)):
         if limit is not None:
-            parts.append(f"({key}) {sign} ({marks})")
+            parts.append(f"({key}) {sign} ({placeholders})")
             values += limit
     return " AND ".join(parts), values
 
 
 def _write(target: Database, table: Table, after: Row | None, upto: Row | None, rows: list[Row]) -> None:
     where, values = _between(table, after, upto)
-    names, marks = ", ".join(map(_quoted, table.columns)), ", ".join("?" * len(table.columns))
+    names, placeholders = ", ".join(map(_quoted, table.columns)), ", ".join("?" * len(table.columns))
     server = not isinstance(target, sqlite3.Connection)
     override = " OVERRIDING SYSTEM VALUE" if server and table.key == ("rowid",) else ""
     flags = [server and name in table.flags for name in table.columns]
     with transaction(target):
         target.execute(f"DELETE FROM {table.name} WHERE {where}", values)
         target.executemany(
-            f"INSERT INTO {table.name} ({names}){override} VALUES ({marks})",
+            f"INSERT INTO {table.name} ({names}){override} VALUES ({placeholders})",
             [
                 tuple(bool(value) if flag else value for flag, value in zip(flags, row, strict=True))
                 for row in rows
@@ -361,7 +381,8 @@ def _write(target: Database, table: Table, after: Row | None, upto: Row | None, 
 
 
 def _number_on(source: Database, target: Database, table: Table) -> None:
-    """Have the target number new rows as the source would."""
+    """Set the target's counter, so that it numbers new rows as the source would."""
+    # The counter can be above the highest row: numbers of deleted rows are not given again.
     if not table.numbered:
         return
     (key,) = table.key
@@ -372,8 +393,10 @@ def _number_on(source: Database, target: Database, table: Table) -> None:
             f"SELECT setval(pg_get_serial_sequence('{table.name}', '{key}'), ?, ?)", (max(last, 1), last > 0)
         )
     elif _has_numbers(target) and last:
-        (there,) = target.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table.name,)).fetchone()
-        if "AUTOINCREMENT" in there:
+        (table_sql,) = target.execute(
+            "SELECT sql FROM sqlite_master WHERE name = ?", (table.name,)
+        ).fetchone()
+        if "AUTOINCREMENT" in table_sql:
             with transaction(target):
                 target.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
                 target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table.name, last))
@@ -396,7 +419,7 @@ def _has_numbers(db: Database) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as both kinds of store have it."""
+    """Return a value in the form that is equal for both databases: flags as integers, texts without NUL."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str):

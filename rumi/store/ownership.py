@@ -1,7 +1,7 @@
-"""Which chats a worker serves, where several share one database.
+"""Ownership of partitions: the chats that a worker serves if several workers share one database.
 
 Chats belong to partitions, and a partition belongs to one worker at a time. Each change of owner gives the
-partition a higher fence number, and every write of an owner is refused if its fence is not the present one.
+partition a higher fence number, and every write of an owner is refused if its fence is not the current one.
 """
 
 import hashlib
@@ -12,29 +12,33 @@ from dataclasses import dataclass, field
 from typing import Final
 
 PARTITIONS: Final = 256
+"""Number of partitions: one for each value of the first byte of an MD5 hash."""
 
 SHARED: Final = 256
-"""The row that guards what all chats share, such as budgets. It belongs to no worker."""
+"""Number of the row that transactions lock for data of all chats, such as budgets. No worker owns it."""
 
 
 def partition_of(partition_key: str) -> int:
-    """Return the partition of a chat. Databases compute the same number (`partition_of` in SQL)."""
+    """Return the number of the partition of a chat.
+
+    The SQL function `partition_of` of both databases computes the same number.
+    """
     return hashlib.md5(partition_key.encode("utf-8", "replace"), usedforsecurity=False).digest()[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a worker serves at one moment: the fence of each of its partitions."""
+    """The partitions of a worker at one moment, each with its fence. Immutable."""
 
     worker: str = ""
     fences: Mapping[int, int] = field(default_factory=dict)
 
 
 class Ownership:
-    """The partitions that this worker serves, with their fences. Threads may read it.
+    """The partitions that this worker serves, with their fences. Threads may read them.
 
-    The worker serves nothing from `valid_until` on, by the clock `now`, whatever the database says. That is
-    `boottime_until` by the clock that all processes of a machine share.
+    The worker serves nothing from `valid_until` on (clock `now`) or from `boottime_until` on (clock
+    `boottime`, which all processes of a machine share), whatever the database says.
     """
 
     def __init__(
@@ -43,7 +47,7 @@ class Ownership:
         now: Callable[[], float] = lambda: 0.0,
         boottime: Callable[[], float] = lambda: -math.inf,
     ) -> None:
-        """`boottime` is the clock that goes on while the machine sleeps."""
+        """`boottime` is a clock that continues while the machine is suspended."""
         self.valid_until = math.inf
         self.boottime_until = 0.0
         self._now = now
@@ -52,9 +56,9 @@ class Ownership:
         self._lost: Callable[[frozenset[int]], object] = lambda numbers: None
 
     def begin(self, worker: str, lost: Callable[[frozenset[int]], object]) -> None:
-        """Be another worker, which serves nothing yet.
+        """Start as a new worker, which serves nothing yet.
 
-        `lost` gets the partitions of which a write was refused.
+        `lost` is called with the partitions in which a write was refused.
         """
         self._served = Served(worker)
         self._lost = lost
@@ -66,48 +70,53 @@ class Ownership:
 
     @property
     def served(self) -> Served:
-        """Return what is served now; what changes later does not change it."""
+        """Return an immutable snapshot of the served partitions."""
         return self._served
 
     @property
     def fences(self) -> Mapping[int, int]:
-        """Return the fence of each partition that is served."""
+        """Return the fences of the served partitions, by partition number."""
         return self._served.fences
 
     def set(self, fences: Mapping[int, int]) -> None:
         """Serve these partitions and no others."""
+        # One assignment replaces the whole value: a thread reads the old or the new set, never a mixture.
         self._served = Served(self.worker, dict(fences))
 
     def numbers(self) -> frozenset[int]:
-        """Return the partitions that are served."""
+        """Return the numbers of the served partitions."""
         return frozenset(self.fences)
 
     def serves(self, chat: str) -> bool:
-        """Return True if the chat's partition is one of them, and the lease lasts."""
+        """Return True if this worker serves the chat's partition and its lease has not ended."""
         return partition_of(chat) in self.fences and not self.over
 
     @property
     def over(self) -> bool:
         """Return True if the lease has ended, as far as this process knows."""
+        # `now` may stand still while the machine is suspended, and the other workers' clocks do not.
         return self._now() >= self.valid_until or self._boottime() >= self.boottime_until
 
     def part(self) -> float:
-        """Return the share of all partitions that is served; a worker without any has the smallest one."""
+        """Return the served share of all partitions; at least that of one partition, even without any."""
         return max(1, len(self.fences)) / PARTITIONS
 
     def lost(self, worker: str, numbers: frozenset[int]) -> None:
-        """Another worker serves these partitions, which `worker` served; nothing if this is a later one."""
+        """Report that another worker serves partitions which `worker` served.
+
+        Do nothing if this process has started as a new worker since.
+        """
         if worker == self.worker:
             self._lost(numbers)
 
 
 def channel_of(worker: str) -> str:
-    """Return the name of the notifications for a worker: a name in SQL, of at most 63 bytes."""
+    """Return the notification channel of a worker: a valid SQL name of at most 63 bytes."""
     return f"rumi_{hashlib.sha256(worker.encode()).hexdigest()[:32]}"
 
 
 def woken(payload: str) -> tuple[str, ...]:
-    """Return the chats that a notification is about; none of a damaged one."""
+    """Return the chat ids in the payload of a notification; none if the payload is damaged."""
     try:
         return tuple(map(str, json.loads(payload)))
     except (ValueError, TypeError):

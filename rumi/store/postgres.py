@@ -1,7 +1,8 @@
 """A connection to PostgreSQL that takes SQLite's parameters and the schemas of `state.db` and `memory.db`.
 
-Blocking; used by one thread at a time. Every wait has a bound: for a connection, for a lock, for a statement,
-and for a client that was paused in the middle of a transaction, whose locks others wait for.
+Blocking; used by one thread at a time. Timeouts bound every wait: for a connection, a lock and a statement.
+The server also ends the transaction of a client that was paused in the middle of it, because other workers
+wait for its locks.
 """
 
 import contextlib
@@ -22,25 +23,27 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper
+from typing_extensions import override
 
 from rumi.errors import UsageError
 from rumi.store.protocol import Rows, Trouble
 from rumi.store.sqlite import DatabaseFault, NewerSchema, Schema, statements
 
 PASSWORD: Final = "STORE_PASSWORD"  # noqa: S105  # its name
-"""The environment variable with the database's password."""
+"""Environment variable with the password of the database."""
 
 CONNECT_S: Final = 5
 LOCK_MS: Final = 5_000
 STATEMENT_MS: Final = 30_000
 IDLE_MS: Final = 5_000
-"""How long a transaction may wait for its client: a paused one must not hold its locks."""
+"""Maximum time that a transaction may be idle, in milliseconds: a paused client must not hold its locks."""
 
 _MIGRATING: Final = 7_240_117
-"""The number of the advisory lock under which one worker upgrades the schema."""
+"""Key of the advisory lock under which one worker upgrades the schema."""
 
 _AWAY: Final = ("08", "57P", "53300", "25006", "57014", "25P03")
-"""SQLSTATEs of a server that does not serve now: no connection, shutting down, full of clients, read-only."""
+"""SQLSTATEs of a server that is unavailable now: connection lost, shutting down, too many connections,
+read-only, statement cancelled, idle transaction ended."""
 
 _BUSY: Final = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
 
@@ -48,7 +51,7 @@ FLAGS: Final = frozenset(
     {"fresh", "asked", "forget", "tainted", "undone", "unattended", "admin", "apart", "notice", "attached"}
     | {"priced", "done", "leaving"}
 )
-"""Columns that are true or false. SQLite keeps them as integers."""
+"""Boolean columns. SQLite stores them as integers."""
 
 
 class StoreUnusable(DatabaseFault):
@@ -57,7 +60,7 @@ class StoreUnusable(DatabaseFault):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUrl:
-    """Where a PostgreSQL database is: a URL without its password. `str()` shows it to users."""
+    """The URL of a PostgreSQL database, without its password. `str()` returns the form for users."""
 
     url: str
     password: str = field(default="", repr=False)
@@ -69,9 +72,11 @@ class DatabaseUrl:
     def parameters(self) -> str:
         """Return libpq's connection string.
 
-        A server that is not on this machine has to prove by a certificate who it is.
+        A server on another machine must have a valid certificate for its name, unless the URL says otherwise.
         """
         url_parameters = conninfo_to_dict(self.url)
+        # A connection to a vanished server must fail within seconds. With the kernel's defaults it would
+        # block for minutes, far beyond the end of a lease.
         more: dict[str, Any] = {
             "connect_timeout": url_parameters.get("connect_timeout", CONNECT_S),
             "keepalives_idle": 5,
@@ -92,7 +97,7 @@ class DatabaseUrl:
 
 
 def server_of(url: str, password: str = "") -> DatabaseUrl:
-    """Return where a URL leads.
+    """Parse the URL of a PostgreSQL database.
 
     Raises:
         UsageError: The text is not such a URL, or the URL contains a password.
@@ -116,40 +121,40 @@ def server_of(url: str, password: str = "") -> DatabaseUrl:
 
 
 def redacted(url: str) -> str:
-    """Return a URL without what stands between its user's name and its host."""
+    """Return a URL without its password."""
     return re.sub(r"(//[^/@:]*):[^/]*@", r"\1:…@", url)
 
 
 class _Int(Int8Dumper):
-    """Every integer has the same type, so that a statement is prepared once."""
+    """Sends every integer as a bigint, so that the server prepares a statement for one type only."""
 
 
 class _Text(StrDumper):
-    """Texts without what PostgreSQL does not store: NUL, and lone halves of surrogate pairs."""
+    """Sends texts without the characters that PostgreSQL refuses: NUL, and lone halves of surrogate pairs."""
 
+    @override
     def dump(self, obj: str) -> Buffer | None:
-        """Return a text as UTF-8."""
         return obj.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")
 
 
 class _Sum(Loader):
-    """Sums of integers, which PostgreSQL makes exact decimals, are integers here."""
+    """Loads decimals as numbers: PostgreSQL returns the sum of bigints as a decimal, SQLite as an integer."""
 
+    @override
     def load(self, data: Buffer) -> int | float:
-        """Return a number."""
         text = bytes(data).decode()
         return float(text) if "." in text or "N" in text else int(text)
 
 
 class _Cursor(RawCursor[tuple[Any, ...]]):
-    """Its parameters are PostgreSQL's own: `$1`."""
+    """A cursor whose parameters are PostgreSQL's own: `$1`."""
 
 
 class Postgres:
     """An open connection.
 
     Raises:
-        psycopg.Error: The server does not answer, or refuses.
+        psycopg.Error: The server does not answer, or refuses the connection.
     """
 
     error: Final = psycopg.Error
@@ -167,18 +172,18 @@ class Postgres:
 
     @property
     def in_transaction(self) -> bool:
-        """Return True between BEGIN and COMMIT, on a connection that is open."""
+        """Return True between BEGIN and COMMIT; False on a broken connection."""
         status = self._connection.pgconn.transaction_status
         return status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
 
     @property
     def broken(self) -> bool:
-        """Return True if the connection is gone."""
+        """Return True if the connection is closed or lost."""
         return self._connection.closed
 
     @property
     def descriptor(self) -> int:
-        """Return the file descriptor, which is readable when notifications arrive."""
+        """Return the connection's file descriptor; it becomes readable when notifications arrive."""
         return self._connection.fileno()
 
     def execute(self, sql: str, parameters: Any = (), /) -> Rows:
@@ -200,8 +205,9 @@ class Postgres:
         return [notification.payload for notification in self._connection.notifies(timeout=0)]
 
     def cut(self) -> None:
-        """Shut the socket, so that a thread which waits for the server fails at once."""
+        """Shut down the socket to wake a thread that is blocked on the server. Callable from any thread."""
         with contextlib.suppress(OSError, psycopg.Error):
+            # A duplicate: the socket object closes its descriptor, and the original one belongs to libpq.
             connected = socket.socket(fileno=os.dup(self._connection.fileno()))
             with connected:
                 connected.shutdown(socket.SHUT_RDWR)
@@ -224,12 +230,16 @@ def trouble_of(error: Exception) -> Trouble | None:
 
 
 def was_in_the_way(error: Exception) -> bool:
-    """Return True if another transaction ended this one, which may be tried again at once."""
+    """Return True if a conflict with another transaction aborted this one; it may be retried at once.
+
+    A unique violation is such a conflict: although a step has looked for the key before it inserts, a
+    concurrent transaction may have inserted the same key meanwhile.
+    """
     return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.UniqueViolation)
 
 
 def why_unwritten(server: DatabaseUrl, trouble: Trouble, error: object = "") -> tuple[str, str]:
-    """Return a sentence on why the database cannot be written, and what to do."""
+    """Return the reason why the database cannot be written, as a sentence, and the advice."""
     match trouble:
         case "full":
             return f"{server} cannot be written: its disk is full.", "Make room on the disk of the database."
@@ -248,9 +258,9 @@ def why_unwritten(server: DatabaseUrl, trouble: Trouble, error: object = "") -> 
 
 @lru_cache(maxsize=2_000)
 def translated(sql: str) -> tuple[str, tuple[str, ...]]:
-    """Return a statement with PostgreSQL's parameters, and the names of its named ones in their order.
+    """Return a statement with PostgreSQL's parameters, and the names of the named parameters in order.
 
-    Texts in quotes stay as they are.
+    String literals are not changed.
     """
     names: list[str] = []
     number = 0
@@ -271,7 +281,8 @@ def translated(sql: str) -> tuple[str, tuple[str, ...]]:
             return f"${number}"
 
         part = re.sub(r"\s+INDEXED BY \w+", "", part)
-        part = re.sub(r'(?<!")\buser\b(?!")', '"user"', part)  # which means the database's user there
+        # Unquoted, `user` is a reserved word of PostgreSQL: the name of the database user.
+        part = re.sub(r'(?<!")\buser\b(?!")', '"user"', part)
         parts.append(re.sub(r"\?\d*|(?<![:\w]):[a-z_]+", parameter, part))
     text = "".join(parts)
     return ("BEGIN" if text.startswith("BEGIN") else text), tuple(names)
@@ -284,10 +295,14 @@ def _values(names: tuple[str, ...], parameters: Any) -> list[Any]:
 
 
 def tables_of(script: str) -> Iterator[str]:
-    """Yield the statements of a schema of SQLite as those of PostgreSQL."""
+    """Translate a SQLite schema: yield its statements for PostgreSQL.
+
+    Texts get the collation C, so that both databases sort them by their bytes.
+    """
     for statement in statements(re.sub(r"--[^\n]*", "", script)):
         text = re.sub(r"\) WITHOUT ROWID", ")", statement)
-        text = re.sub(r" REFERENCES \w+ \(\w+\)", "", text)  # tables are made in any order
+        # A table may refer to one that the script makes later; SQLite does not check that, PostgreSQL does.
+        text = re.sub(r" REFERENCES \w+ \(\w+\)", "", text)
         text = re.sub(
             r"(?<![\w\"])(\w+)(\s+)INTEGER\b( PRIMARY KEY)?( AUTOINCREMENT)?"
             r"((?: NOT NULL)?)(?: DEFAULT (\d+))?",
@@ -320,27 +335,29 @@ CREATE OR REPLACE FUNCTION partition_of(text) RETURNS integer LANGUAGE sql IMMUT
 
 
 def has_unfinished_copy(db: Postgres) -> bool:
-    """Return True if `rumi store copy` has not completed what is in the database."""
-    (there,) = db.execute("SELECT to_regclass('store_copies') IS NOT NULL").fetchone()
-    return there and db.execute("SELECT 1 FROM store_copies WHERE NOT finished").fetchone() is not None
+    """Return True if `rumi store copy` began to fill the database and has not completed the copy."""
+    (exists,) = db.execute("SELECT to_regclass('store_copies') IS NOT NULL").fetchone()
+    return exists and db.execute("SELECT 1 FROM store_copies WHERE NOT finished").fetchone() is not None
 
 
 def live_workers(db: Postgres) -> int:
-    """Return how many workers have a lease that lasts."""
+    """Return the number of workers whose lease has not ended."""
     sql = "SELECT count(*) FROM workers WHERE until > extract(epoch FROM clock_timestamp())"
     return int(db.execute(sql).fetchone()[0])
 
 
 def seen(server: DatabaseUrl) -> dict[str, Any]:
-    """Return the size of a database, the versions of its schemas, and its live workers; change nothing.
+    """Return the size of a database in bytes, its schema versions and its live workers; change nothing.
 
     Raises:
-        psycopg.Error: The server does not answer, or refuses.
+        psycopg.Error: The server does not answer, or refuses the connection.
     """
     db = Postgres(server)
     try:
-        (there,) = db.execute("SELECT to_regclass('schema_versions') IS NOT NULL").fetchone()
-        schemas = dict(db.execute("SELECT name, version FROM schema_versions ORDER BY name")) if there else {}
+        (exists,) = db.execute("SELECT to_regclass('schema_versions') IS NOT NULL").fetchone()
+        schemas = (
+            dict(db.execute("SELECT name, version FROM schema_versions ORDER BY name")) if exists else {}
+        )
         workers = []
         if "state" in schemas:
             workers = [
@@ -358,7 +375,8 @@ def seen(server: DatabaseUrl) -> dict[str, Any]:
 
 @contextmanager
 def alone(db: Postgres) -> Iterator[None]:
-    """Let no worker open the database during the block."""
+    """Prevent workers from opening the database during the block."""
+    # Every worker takes this lock while it opens the database: see `bring_up_to_date`.
     db.execute("SELECT pg_advisory_lock(?)", (_MIGRATING,)).close()
     try:
         yield
@@ -370,18 +388,19 @@ def alone(db: Postgres) -> Iterator[None]:
 def bring_up_to_date(
     db: Postgres, name: str, schema: Schema, more: str = "", *, copying: bool = False
 ) -> None:
-    """Make or upgrade the tables of a schema, in one transaction and under a lock: workers start together.
+    """Create or upgrade the tables of a schema, in one transaction.
 
-    `more` are statements in PostgreSQL's own words for a new database. Only `copying` takes a database whose
-    copy is not complete.
+    `more` are statements for a new database, in PostgreSQL's dialect. With `copying`, a database with an
+    unfinished copy is accepted.
 
     Raises:
-        StoreUnusable: It has such a copy.
-        NewerSchema: A newer program made the tables.
-        psycopg.Error: Nothing has changed.
+        StoreUnusable: The database has an unfinished copy.
+        NewerSchema: A newer program created the tables.
+        psycopg.Error: The upgrade failed. Nothing has changed.
     """
     db.execute("BEGIN")
     try:
+        # Several workers may start at the same time: the first one upgrades, the others wait for its commit.
         db.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATING,))
         db.execute(
             "CREATE TABLE IF NOT EXISTS schema_versions (name text PRIMARY KEY, version bigint NOT NULL)"

@@ -1,6 +1,6 @@
-"""What a store offers to the steps of requests: one connection to a database, whatever keeps it.
+"""The database connection that steps of requests use, the same for SQLite and PostgreSQL.
 
-Steps are written in the SQL that SQLite and PostgreSQL share, with SQLite's parameters: `?`, `?1`, `:name`.
+Steps are written in the SQL that both databases share, with SQLite's parameters: `?`, `?1`, `:name`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,37 +17,37 @@ Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 
 
 class Rows(Protocol):
-    """The result of a statement: rows as tuples, and how many rows it has changed."""
+    """The result of a statement: rows as tuples, and the number of changed rows."""
 
     @property
     def rowcount(self) -> int:
-        """Return how many rows the statement has changed."""
+        """Return the number of rows that the statement has changed."""
         ...
 
     @property
     def description(self) -> Any:
-        """Return a sequence with an item for each column; the name is its first value."""
+        """Return a sequence with an item for each column; the first value of an item is the name."""
         ...
 
     def fetchone(self) -> Any:
-        """Return the next row, None behind the last one."""
+        """Return the next row, or None after the last one."""
         ...
 
     def fetchall(self) -> list[Any]:
-        """Return the rows that are left."""
+        """Return the remaining rows."""
         ...
 
     def __iter__(self) -> Iterator[Any]:
-        """Return the rows one by one."""
+        """Iterate over the remaining rows."""
         ...
 
     def close(self) -> None:
-        """Read no more rows."""
+        """Discard the remaining rows."""
         ...
 
 
 class Database(Protocol):
-    """One connection. Blocking; used by one thread at a time."""
+    """One database connection. Blocking; used by one thread at a time."""
 
     @property
     def in_transaction(self) -> bool:
@@ -63,5 +63,5 @@ class Database(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the connection; a transaction that is open is rolled back."""
+        """Close the connection; roll back an open transaction."""
         ...

@@ -1,7 +1,7 @@
-"""SQLite files: upgraded in one step, and copied while others use them. Blocking.
+"""SQLite files: upgrades in one transaction, and copies while other processes use a file. Blocking.
 
-A file carries its schema's version (`PRAGMA user_version`). An older file is copied beside itself and then
-changed in one transaction, so a killed program leaves it either old or new. A newer file is refused.
+A file carries the version of its schema (`PRAGMA user_version`). An older file is copied into the same folder
+and then changed in one transaction, so a killed program leaves it either old or new. A newer file is refused.
 """
 
 import contextlib
@@ -22,18 +22,20 @@ from rumi.platform.disk_reserve import LEAST_BYTES, free_bytes
 from rumi.store.protocol import Database, Trouble
 
 SPARE_BYTES = 10_000_000
-"""Free space that must remain beside a copy and the log of the changes."""
+"""Free space in bytes that must remain after a copy and the write-ahead log of an upgrade."""
 
 PAGES_A_STEP = 2_000
+"""Pages that a copy copies between two checks of its deadline."""
 
 LOCKED_S = 0.25
-"""How long one attempt to write waits for another program's lock. Longer waits are loops of attempts."""
+"""How long one attempt to write waits for another program's lock, in seconds. Longer waits are retry loops of
+the callers, which can do other work between the attempts."""
 
 OPEN_S = 5.0
-"""The same while a file is opened and upgraded."""
+"""How long opening and upgrading a file wait for another program's lock, in seconds."""
 
 LOG_BYTES = 4_000_000
-"""The size to which the write-ahead log is truncated after its content was merged."""
+"""Size in bytes to which SQLite truncates the write-ahead log after a checkpoint."""
 
 _REFUSED: Final = frozenset(
     {
@@ -41,18 +43,21 @@ _REFUSED: Final = frozenset(
         *("SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMMAP", "SQLITE_IOERR_MMAP"),
     }
 )
-"""A failed write. Read errors are not included: they occur again, and only for that request."""
+"""SQLite's error names for a failed write.
+
+Read errors are not included: waiting does not cure them, and they concern only the request that reads.
+"""
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""The error numbers of a full disk and of a used-up quota."""
+"""Error numbers of a full disk and of an exceeded quota."""
 
 
 class DatabaseFault(RumiError):
-    """The file cannot be used in its present state; the error says what to do."""
+    """The database cannot be used in its present state; the error says what to do."""
 
 
 class NewerSchema(DatabaseFault):
-    """A newer program made the file. `found` is its schema's version."""
+    """A newer version of the program wrote the database. `found` is the version of its schema."""
 
     def __init__(self, path: Path | str, found: int, known: int) -> None:
         super().__init__(
@@ -64,7 +69,10 @@ class NewerSchema(DatabaseFault):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The schema of a file: its version, the statements for a new file, and the migrations."""
+    """The schema of a database: its version, the statements for a new database, and the migrations.
+
+    `migrations` maps a version to the statements that lead from it to the next version.
+    """
 
     version: int
     tables: str
@@ -80,7 +88,7 @@ class Schema:
 def trouble_of(path: Path, error: sqlite3.Error | OSError) -> Trouble | None:
     """Return why the file cannot be written, or None for another, permanent error."""
     trouble = _trouble_of(error)
-    if trouble == "failing":  # SQLite reports this if the shared memory beside the log finds no space
+    if trouble == "failing":  # SQLite reports an I/O error, not a full disk, if the `-shm` file cannot grow
         with contextlib.suppress(OSError):
             if free_bytes(path.parent) < LEAST_BYTES:
                 return "full"
@@ -99,7 +107,7 @@ def _trouble_of(error: sqlite3.Error | OSError) -> Trouble | None:
 
 
 def why_unwritten(path: Path, trouble: Trouble, error: object = "") -> tuple[str, str]:
-    """Return a sentence on why the file cannot be written, and what to do."""
+    """Return the reason why the file cannot be written, as a sentence, and the advice."""
     match trouble:
         case "full":
             return f"{path} cannot be written: its disk is full.", "Make room on the disk."
@@ -118,7 +126,7 @@ def why_unwritten(path: Path, trouble: Trouble, error: object = "") -> tuple[str
 
 
 def checked_version(db: sqlite3.Connection, path: Path, schema: Schema) -> int:
-    """Return the file's version, 0 for an empty file.
+    """Return the schema version of the file, 0 for an empty file.
 
     Raises:
         NewerSchema: This program is too old for the file.
@@ -131,19 +139,20 @@ def checked_version(db: sqlite3.Connection, path: Path, schema: Schema) -> int:
 
 
 def make_durable(db: sqlite3.Connection, path: Path) -> None:
-    """Make commits survive a power cut, and make the file readable only by its owner."""
+    """Make commits survive a power cut, and restrict the file's permissions to its owner."""
     db.execute("PRAGMA journal_mode = WAL")
+    # With NORMAL, a commit in WAL mode is not synced, and a power cut could undo it.
     db.execute("PRAGMA synchronous = FULL")
     db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
     path.chmod(0o600)
 
 
 def bring_up_to_date(db: sqlite3.Connection, path: Path, schema: Schema, version: int) -> None:
-    """Upgrade a file of `version` to this schema; a file with content is copied beside itself first.
+    """Upgrade a file of `version` to this schema; copy a file with content into the same folder first.
 
     Raises:
         DatabaseFault: The disk has too little space. Nothing has changed.
-        sqlite3.Error, OSError: Nothing has changed.
+        sqlite3.Error, OSError: The upgrade failed. Nothing has changed.
     """
     if version == schema.version:
         return
@@ -153,32 +162,33 @@ def bring_up_to_date(db: sqlite3.Connection, path: Path, schema: Schema, version
     with upgrade(db, schema):
         for statement in statements(schema.script(version)):
             db.execute(statement)
-    for older in copies_of(path):  # one copy suffices, and it should not keep facts that were forgotten since
+    # One copy is enough to go back. Older copies would retain facts that users have deleted since.
+    for older in copies_of(path):
         if version and older != copy:
             older.unlink(missing_ok=True)
 
 
 def copies_of(path: Path) -> list[Path]:
-    """Return the copies from before upgrades of the file."""
+    """Return the copies of the file that were made before upgrades."""
     return sorted(path.parent.glob(f"{path.name}.before-*"))
 
 
 @contextmanager
 def transaction(db: Database, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-    """One transaction: the block's changes are committed, or, when it raises, rolled back."""
+    """Run the block in one transaction: commit its changes, or roll them back if it raises."""
     db.execute(begin)
     try:
         yield
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
-            with contextlib.suppress(Exception):  # the first error is the one to tell
+            with contextlib.suppress(Exception):  # the caller needs the first error, not this one
                 db.execute("ROLLBACK")
         raise
 
 
 def leave_no_trace(db: sqlite3.Connection) -> bool:
-    """Remove deleted rows from the write-ahead log too. Return False if this must wait for a reader."""
+    """Remove deleted rows from the write-ahead log too. Return False if a reader prevents this now."""
     with contextlib.suppress(sqlite3.Error):
         (busy, _, _) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not busy
@@ -186,20 +196,21 @@ def leave_no_trace(db: sqlite3.Connection) -> bool:
 
 
 def decoded(raw: bytes) -> str:
-    """Decode a text; one letter that is spoilt, or not UTF-8, must not make a file unreadable."""
+    """Decode UTF-8; replace invalid bytes, because one damaged byte must not make a file unreadable."""
     return raw.decode("utf-8", "replace")
 
 
 @contextmanager
 def upgrade(db: sqlite3.Connection, schema: Schema) -> Iterator[None]:
-    """One transaction, after which the file has this schema's version, or is unchanged."""
+    """Run the block in one transaction that also sets the schema version; on an error nothing changes."""
     with transaction(db):
         yield
         db.execute(f"PRAGMA user_version = {schema.version}")
 
 
 def statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script one by one; executing all at once would end the transaction."""
+    """Yield the statements of a script one by one."""
+    # `executescript` would commit the open transaction, and the upgrade would not be atomic any more.
     pending = ""
     for part in script.split(";"):
         pending += f"{part};"
@@ -209,13 +220,13 @@ def statements(script: str) -> Iterator[str]:
 
 
 def copy_beside(db: sqlite3.Connection, path: Path, target: Path) -> None:
-    """Make a complete copy before it gets its name. It replaces the copy of an earlier attempt.
+    """Copy the file to `target`, which appears only when the copy is complete; replace an earlier copy.
 
     Raises:
         DatabaseFault: The disk has too little space for the copy and the upgrade.
     """
     size = size_of(db)
-    require_free_space(path, 2 * size)
+    require_free_space(path, 2 * size)  # the copy, and at most as much for the log of the upgrade
     draft = target.with_name(f".{target.name}")
     draft.unlink(missing_ok=True)
     copy_to(db, draft)
@@ -224,12 +235,13 @@ def copy_beside(db: sqlite3.Connection, path: Path, target: Path) -> None:
 
 
 def copy_to(db: sqlite3.Connection, target: Path, *, deadline: float | None = None) -> None:
-    """Copy the file's present content into a new file, readable only by its owner, and sync it to the disk.
+    """Copy the file's current content into a new file, readable only by its owner, and sync it to the disk.
 
-    Others may write meanwhile; the copy does not include these writes. `deadline` is by the monotonic clock.
+    Other processes may write meanwhile; the copy does not include these writes. `deadline` is a time on the
+    monotonic clock. If the copy fails, the target is removed.
 
     Raises:
-        FileExistsError: The target exists already. After any other exception, the target is removed.
+        FileExistsError: The target exists already; it is not changed.
         TimeoutError: The deadline has passed.
     """
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
@@ -247,7 +259,7 @@ def copy_to(db: sqlite3.Connection, target: Path, *, deadline: float | None = No
                 db.backup(copy, pages=PAGES_A_STEP, progress=in_time)
             finally:
                 db.execute("ROLLBACK")
-            copy.execute("PRAGMA journal_mode = DELETE")  # so that it is one file
+            copy.execute("PRAGMA journal_mode = DELETE")  # without WAL the copy is a single file
         fsync_path(target)
     except BaseException:
         target.unlink(missing_ok=True)

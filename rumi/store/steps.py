@@ -1,4 +1,4 @@
-"""Requests to a database: one function for each type of request executes it within a transaction."""
+"""Steps of a transaction: one function for each type of request executes it in the open transaction."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ T = TypeVar("T", bound="Transaction")
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """The open transaction of a database, and the time in seconds since 1970.
+    """The open transaction of a database, as steps use it.
 
-    `size` returns how many bytes the database takes. `owned` returns the partitions of this worker; None
-    where one process serves all chats. Steps add the chats to `touched` in which they have stored something
-    that the chat's owner has to see. `lock_rows` ends a SELECT that locks
-    what it finds until the transaction ends.
+    `now` returns the time in seconds since 1970, `size` the size of the database in bytes. `owned` returns
+    the partitions of this worker; it is None if one process serves all chats. Steps add to `touched` the
+    chats in which they have stored something for the worker that serves the chat. `lock_rows` is the SQL
+    suffix with which a SELECT locks its rows until the transaction ends.
     """
 
     db: Database
@@ -32,29 +32,29 @@ class Transaction:
 
 
 class Steps(Generic[T]):
-    """The functions that execute requests in transactions of one kind, by the type of the request."""
+    """Registry of the functions that execute requests in transactions of one kind, by request type."""
 
     def __init__(self) -> None:
         self._steps: dict[type, Callable[[Any, T], object]] = {}
 
     @property
     def kinds(self) -> Collection[type]:
-        """The types of the requests that have a function."""
+        """The request types that have a function."""
         return self._steps.keys()
 
     def of(self, kind: type[Q]) -> "_Step[Q, T]":
-        """Make a function execute the requests of a type: `@steps.of(Get) def get(request, transaction)`.
+        """Register a function for a request type: `@steps.of(Get) def get(request, transaction)`.
 
-        A type checker refuses a function that takes another request, or that returns something other than the
-        `R` of `Request[R]`.
+        A type checker rejects a function that takes another request, or whose return type is not the `R` of
+        the request's base class `Request[R]`.
         """
         return _Step(kind, self._steps)
 
     def do(self, request: Request[R], transaction: T) -> R:
-        """Execute a request in the transaction that is open; return its reply.
+        """Execute a request in the open transaction; return its reply.
 
         Raises:
-            TypeError: No function executes such requests.
+            TypeError: No function is registered for this request type.
         """
         step = self._steps.get(type(request))
         if step is None:

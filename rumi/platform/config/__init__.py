@@ -1,5 +1,5 @@
-"""The configuration: config.toml, the environment and flags; the keys and tokens; and the path of the home.
+"""The configuration: config.toml, environment variables and flags; keys and tokens; the path of the home.
 
-`load_settings` and its result import pydantic, which takes longer than some commands run: those names are
-imported at their first use.
+`load_settings` and its result import pydantic, which takes longer than some whole commands. Import those
+names at their first use.
 """

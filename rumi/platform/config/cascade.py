@@ -1,4 +1,7 @@
-"""Defaults, file, environment, flags: later ones override earlier ones. The origin of a value is kept."""
+"""The loaded configuration: defaults, file, environment and flags, where later ones override earlier ones.
+
+The origin of each value is retained.
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -23,14 +26,14 @@ from rumi.platform.redact import Redactor
 FILE_NAME = "config.toml"
 
 OWN = ("language", "skills.disabled", "telegram.")
-"""Keys that need not be the same in a window and in the process that it is on."""
+"""Keys, or prefixes of keys, that may differ between an attached client and the daemon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of `rumi config show`: the value as in config.toml (empty: not set), and its origin.
+    """A line of `rumi config show`: the value as in config.toml (empty if not set), and its origin.
 
-    Of a secret only `set` or `not set`.
+    For a secret, the value is only `set` or `not set`.
     """
 
     key: str
@@ -40,10 +43,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The configuration in force.
+    """The effective configuration.
 
-    `origins` has every dotted key: `default`, `config.toml`, the name of a variable (`RUMI_…`) or `flag`.
-    `notes` are sentences for the person who runs this.
+    `origins` has the origin of every dotted key: `default`, `config.toml`, the name of a variable (`RUMI_…`)
+    or `flag`. `notes` are warnings for the person who runs the command.
     """
 
     settings: Settings
@@ -52,33 +55,33 @@ class Loaded:
     notes: tuple[str, ...]
 
     def key(self, name: str) -> Secret | None:
-        """Return the key of a provider, by its scheme, or of `custom:NAME`; None if it has none.
+        """Return the key of a provider by its scheme, or of `custom:NAME`; None if there is none.
 
         Raises:
-            ConfigError: It refers to a variable that is not set, or its command has failed.
+            ConfigError: The key's reference names a variable that is not set, or its command has failed.
         """
         if (fault := self.secrets.faults.get(name)) is not None:
             raise ConfigError(fault.message, fault.advice)
         return self.secrets.keys.get(name)
 
     def bots(self) -> dict[str, Secret | None]:
-        """Return the tokens of the Telegram bots by their names, None for one without a token.
+        """Return the tokens of the Telegram bots by their names, None for a bot without a token.
 
-        The first bot's name is empty. Without a token it is there only if there is no other bot.
+        The name of the first bot is empty. If it has no token, it is included only if there is no other bot.
         """
         first, found = self.secrets.telegram_token, self.secrets.referenced
         named = {name: found.get(TelegramBotSection.variable(name)) for name in self.settings.telegram.bots}
         return named if first is None and named else {"": first, **named}
 
     def is_of_this_run(self, key: str) -> bool:
-        """Return True if a flag or a variable gave the value; the other values hold for every run."""
+        """Return True if a flag or a variable set the value; other values apply to every run."""
         return self.origins[key] not in ("default", FILE_NAME)
 
     def marks(self) -> dict[str, str]:
-        """Return a mark of each value that a process keeps as long as it runs, so that two can be compared.
+        """Return a hash of each value that a process uses as long as it runs, to compare two processes.
 
-        Secrets are among them, as marks only. Of the language, and of skills that are off, each window or
-        turn has its own; the bot's are only for `rumi telegram`.
+        Secrets are included, as hashes only. The keys in `OWN` are not: each attached client or turn has its
+        own language and disabled skills, and Telegram's settings are only used by `rumi telegram`.
         """
         values = [(key, repr(value)) for key, value in _leaves(self.settings)]
         secrets = self.secrets
@@ -99,7 +102,7 @@ class Loaded:
 
     def rows(self) -> list[Row]:
         """Return every key with its value and origin, then the secrets."""
-        hide = Redactor(()).text  # a key may be written into a command by mistake
+        hide = Redactor(()).text  # a user may have written a key into a command by mistake
         rows = [Row(key, hide(as_toml(value)), self.origins[key]) for key, value in _leaves(self.settings)]
         for name in (*NAMES, *map(TelegramBotSection.variable, self.settings.telegram.bots)):
             origin = self.secrets.origins.get(name, "")
@@ -108,8 +111,7 @@ class Loaded:
 
 
 def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str, object]) -> Loaded:
-    """Read the whole configuration. `flags` has dotted keys (`model.default`); None means that the flag was
-    not given.
+    """Read the whole configuration. `flags` are values by dotted keys (`model.default`), None if not set.
 
     Raises:
         ConfigError: A key is unknown, a value is not allowed, or a file cannot be read.
@@ -125,12 +127,12 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
 
 
 def _key_name(name: str) -> str:
-    """Return the name of a server's key for people."""
+    """Return the name of a model server's key that users see."""
     return PROVIDERS[name].key_variable if name in PROVIDERS else key_setting(name)
 
 
 def variables_of(settings: Settings) -> frozenset[str]:
-    """Return the variables that servers of tools refer to, and those with the tokens of further bots."""
+    """Return the variables that MCP servers refer to, and those with the tokens of additional bots."""
     servers = settings.mcp.values()
     texts = (text for server in servers for text in (*server.env.values(), *server.headers.values()))
     tokens = map(TelegramBotSection.variable, settings.telegram.bots)
@@ -147,7 +149,7 @@ def _notes(home: Path) -> tuple[str, ...]:
 
 
 def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield each dotted key with its value; servers and prices come after the other keys of their section."""
+    """Yield each dotted key with its value. Servers and prices come after the other keys of their section."""
     named = section.bots if isinstance(section, TelegramSection) else {}
     for name in (*type(section).model_fields, *named):
         value = getattr(section, name)

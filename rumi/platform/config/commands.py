@@ -1,6 +1,6 @@
-"""Run the commands that print keys, such as a password manager's: once, when a process starts.
+"""Runs the commands that print keys, such as a password manager's, once at the start of a process.
 
-Neither the output nor the command's own words reach a log or an error.
+Neither the output nor the text of a command gets into a log or an error.
 """
 
 import os
@@ -20,17 +20,19 @@ if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded
 
 COMMAND_S: Final = 30.0
-"""How long a command may take: a person may have to unlock the password manager."""
+"""Maximum run time of a command, in seconds: a person may have to unlock the password manager."""
 
 MOST_BYTES: Final = 16_384
 END_S: Final = 2.0
+"""Maximum wait for the end of a killed command, in seconds."""
+
 _ADVICE: Final = "Run it in a shell: it prints the key, and nothing else."
 
 
 async def read_keys(loaded: "Loaded") -> "Loaded":
-    """Return the configuration with the keys that commands print; one that fails is a fault of its key.
+    """Return the configuration with the keys that the commands print. A failed command is a fault of its key.
 
-    Cancelled, it leaves no process behind.
+    A cancellation kills the commands that run.
     """
     left = {name: text for name, text in loaded.secrets.commands.items() if name not in loaded.secrets.keys}
     if not left:
@@ -50,7 +52,7 @@ async def read_keys(loaded: "Loaded") -> "Loaded":
 
 
 def unread(loaded: "Loaded") -> Mapping[str, str]:
-    """Return the commands that have not run."""
+    """Return the commands that have not run, by the name of the key."""
     secrets = loaded.secrets
     return {
         name: text
@@ -60,11 +62,12 @@ def unread(loaded: "Loaded") -> Mapping[str, str]:
 
 
 async def _printed(command: str, setting: str) -> str:
-    """Return what a command prints.
+    """Run a command and return its output.
 
     Raises:
-        ConfigError: It fails, prints nothing or too much, or takes too long.
+        ConfigError: The command fails, prints nothing or too much, or takes too long.
     """
+    # A session of its own, so that `killpg` also ends the processes that the shell has started.
     process = await trio.lowlevel.open_process(
         ["/bin/sh", "-c", command],
         stdin=subprocess.DEVNULL,
@@ -82,7 +85,8 @@ async def _printed(command: str, setting: str) -> str:
                 await process.wait()
     finally:
         with trio.move_on_after(END_S, shield=True):
-            if process.poll() is None:  # its number is still its own
+            # Until it is waited for, its process id cannot belong to another process.
+            if process.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()

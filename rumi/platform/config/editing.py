@@ -1,4 +1,4 @@
-"""Changes config.toml and .env: comments, order and modes stay; a crash leaves the old or the new file."""
+"""Changes config.toml and .env atomically, preserving comments, order and file modes."""
 
 import json
 import os
@@ -18,22 +18,23 @@ if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
-"""Values that .env needs no quotes for."""
+"""Values that need no quotes in .env."""
 
 _ASSIGNMENT = re.compile(
     r"(\s*(?:export\s+)?)[^=\s]+[^\S\n]*=[^\S\n]*"
     r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^\n]*?)([^\S\n]+#[^\n]*)?\n?$"""
 )
-"""A line of .env: what stands before the name, and its comment."""
+"""A line of .env, with groups for the text before the name and for the comment."""
 
 
 def edit_text(path: Path, change: Callable[[str], str]) -> bool:
-    """Replace a small text file's content by what `change` makes of it; return False if that is the same.
+    """Replace a small text file's content by the result of `change`; return False if nothing changes.
 
     Raises:
         ConfigError: The file cannot be read or written.
     """
     try:
+        # Reading under the lock: otherwise a change of another process in between would be lost.
         with folder_lock(path.parent):
             text = read_text(path)
             changed = change(text)
@@ -48,7 +49,7 @@ def edit_text(path: Path, change: Callable[[str], str]) -> bool:
 
 
 def edit_toml(path: Path, change: Callable[["TOMLDocument"], None]) -> bool:
-    """Let `change` change a TOML file; return False if it changes nothing.
+    """Apply `change` to a TOML file; return False if nothing changes.
 
     Raises:
         ConfigError: The file cannot be read or written, or is not valid TOML.
@@ -70,7 +71,7 @@ def edit_toml(path: Path, change: Callable[["TOMLDocument"], None]) -> bool:
 
 
 def _spaced(before: str, text: str) -> str:
-    """Return the text with one empty line before each header that was not there before."""
+    """Return the text with one empty line before each new section header."""
     known, lines = before.splitlines(), list[str]()
     for line in text.splitlines(keepends=True):
         if line.startswith("[") and line.rstrip() not in known:
@@ -82,10 +83,10 @@ def _spaced(before: str, text: str) -> str:
 
 
 def section_in(document: "TOMLDocument", names: Key) -> Any:
-    """Return a section of the document; add it if it is missing.
+    """Return a section of the document; add a missing one.
 
     Raises:
-        ValueError: Another value is in its place.
+        ValueError: The name belongs to a value that is not a section.
     """
     import tomlkit
 
@@ -100,9 +101,10 @@ def section_in(document: "TOMLDocument", names: Key) -> Any:
 
 
 def set_keys(path: Path, values: Mapping[str, object]) -> dict[str, object]:
-    """Set dotted keys of config.toml; texts as in the environment: lists as JSON, an empty text for none.
+    """Set dotted keys of config.toml; return the values as stored.
 
-    Return the values as stored. Nothing is stored unless the whole file is valid afterwards.
+    Texts are converted as in environment variables: lists are JSON, an empty text removes the key. Nothing is
+    stored unless the whole file is valid afterwards.
 
     Raises:
         ConfigError: A key is unknown, a value is not allowed, or the file cannot be read or written.
@@ -110,7 +112,7 @@ def set_keys(path: Path, values: Mapping[str, object]) -> dict[str, object]:
     layers = ConfigLayers()
     layers.add_file(path)
     layers.add_flags(values, path.name)
-    # Before anything is written: a word may be a key by mistake.
+    # Check references before anything is written: a user may have entered the key itself.
     load_secrets(path.parent, os.environ, key_references(layers.settings().model))
     found = {key: layers.value(key) for key in values}
 
@@ -127,7 +129,7 @@ def set_keys(path: Path, values: Mapping[str, object]) -> dict[str, object]:
 
 
 def set_variables(path: Path, values: Mapping[str, str]) -> bool:
-    """Set variables of .env, which gets mode 600 if it is new. Return False if nothing had to change.
+    """Set variables of .env; create the file with mode 600. Return False if nothing changes.
 
     Raises:
         ConfigError: The file cannot be read or written, or has a line that is not NAME=value.
@@ -171,7 +173,7 @@ def _stored(value: object) -> object:
 
 
 def as_toml(value: object) -> str:
-    """Return a value as it stands in config.toml; empty for none."""
+    """Return a value as TOML text; an empty text for None."""
     if value is None:
         return ""
     value = _stored(value)

@@ -1,4 +1,4 @@
-"""Find the home, and read its small text files with errors that say what to do."""
+"""Finding the home, and reading its small text files."""
 
 import contextlib
 import errno
@@ -17,12 +17,12 @@ _MOST_BYTES = 1_000_000
 
 
 def home_from(environment: Mapping[str, str]) -> Path:
-    """Return the home that a command may use: `find_home`, if only its owner can use it.
+    """Return the home, after a check that only its owner can use it.
 
-    A home that others can only read is closed, and a sentence on standard error says so.
+    A home that others can only read gets mode 700, and a sentence on standard error reports this.
 
     Raises:
-        ConfigError: The path is not a folder, or the folder cannot be made.
+        ConfigError: The path is not a folder, or the folder cannot be created.
         UnsafeHome: Others may have changed the home. The message says what to do.
     """
     home = find_home(environment)
@@ -35,12 +35,12 @@ def home_from(environment: Mapping[str, str]) -> Path:
 
 
 def find_home(environment: Mapping[str, str]) -> Path:
-    """Return `RUMI_HOME`, otherwise `~/.rumi`, as an absolute path. A missing folder is made with mode 0700.
+    """Return `RUMI_HOME`, by default `~/.rumi`, as an absolute path; create a missing folder with mode 0700.
 
     This function does not check that the home is safe: see `home_from`.
 
     Raises:
-        ConfigError: The path is not a folder, or the folder cannot be made.
+        ConfigError: The path is not a folder, or the folder cannot be created.
     """
     home = home_path(environment)
     try:
@@ -54,7 +54,7 @@ def find_home(environment: Mapping[str, str]) -> Path:
 
 
 def home_path(environment: Mapping[str, str]) -> Path:
-    """Return the path that `find_home` returns; make nothing."""
+    """Return the path of the home, without creating the folder."""
     path = environment.get("RUMI_HOME", "")
     user = environment.get("HOME") or os.path.expanduser("~")
     if path == "~" or path.startswith("~/"):
@@ -69,7 +69,7 @@ def read_text(path: Path) -> str:
         ConfigError: It is not a regular file, is too large, is not UTF-8, or cannot be read.
     """
     try:
-        # Not blocking: opening a FIFO would wait for a writer.
+        # O_NONBLOCK, because opening a FIFO would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return ""

@@ -1,4 +1,4 @@
-"""The values from each source before validation, and errors that say what is wrong with them."""
+"""The layers of the configuration: values from each source before validation, and errors about them."""
 
 import difflib
 import json
@@ -40,9 +40,9 @@ _MCP: Key = ("mcp",)
 _TELEGRAM: Key = ("telegram",)
 _PEOPLE: Mapping[Key, type[Section]] = {("people",): PersonSection, ("roles",): RoleSection}
 _TABLES = (_CUSTOM, _PRICES, _MCP, *_PEOPLE)
-"""Sections of sections whose names people choose."""
+"""Sections whose subsections have names that users choose."""
 MAPS: tuple[Key, ...] = (("model", "aliases"), ("model", "keys"))
-"""Sections of values whose names people choose."""
+"""Sections whose keys have names that users choose."""
 _SECRET_NAME = re.compile(r"key|token$|secret|passw", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN_CHARS = 120
@@ -60,22 +60,22 @@ _EXPECTED = {
 
 
 class ConfigLayers:
-    """Values by their keys, each with its origin. A value that is added later replaces an earlier one."""
+    """Values by their keys, each with its origin. Values that are added later replace earlier ones."""
 
     def __init__(self) -> None:
         self._values: dict[Key, tuple[object, str]] = {}
-        self._bots: set[str] = set()  # a bot's section may be empty
+        self._bots: set[str] = set()  # names of bots, because a bot's section may have no values
 
     def add_file(self, path: Path) -> None:
-        """Add a TOML file, if it exists.
+        """Add the values of a TOML file, if it exists.
 
         Raises:
-            ConfigError: It cannot be read, is not valid TOML, or has an unknown key.
+            ConfigError: The file cannot be read, is not valid TOML, or has an unknown key.
         """
         text = read_text(path)
         try:
             table = tomllib.loads(text)
-        except ValueError as error:  # Python raises this for a number with thousands of digits
+        except ValueError as error:  # not only TOMLDecodeError: also for a number with thousands of digits
             lines = text.rstrip("\n").count("\n") + 1
             why = str(error).replace("at end of document", f"at line {lines}, the end")
             raise ConfigError(
@@ -86,10 +86,12 @@ class ConfigLayers:
         self._add_table(table, (), path.name)
 
     def add_environment(self, environment: Mapping[str, str]) -> None:
-        """Add `RUMI_SECTION__KEY`, and `RUMI_KEY` for keys outside of sections.
+        """Add the values of variables: `RUMI_SECTION__KEY`, or `RUMI_KEY` for keys outside of sections.
+
+        Other variables with the prefix, such as `RUMI_HOME`, are ignored.
 
         Raises:
-            ConfigError: A name with `__` is not a key, or a value cannot be read.
+            ConfigError: A name with two underscores is not a key, or a value cannot be converted.
         """
         for name in sorted(environment):
             if not name.startswith(_PREFIX):
@@ -107,10 +109,10 @@ class ConfigLayers:
             self._values[key] = (_converted(key, environment[name], name), name)
 
     def add_flags(self, flags: Mapping[str, object], origin: str = "flag") -> None:
-        """Add flags by their dotted keys; None means that a flag was not given.
+        """Add the values of flags by dotted keys; None stands for a flag that was not used.
 
         Raises:
-            ConfigError: A key is unknown, or a text cannot be read.
+            ConfigError: A key is unknown, or a value cannot be converted.
         """
         for dotted, value in flags.items():
             if value is None:
@@ -119,21 +121,21 @@ class ConfigLayers:
             self._values[key] = (_converted(key, value, origin), origin)
 
     def origin(self, dotted: str) -> str:
-        """Return the origin of a key's value, which may be that of its more general key."""
+        """Return the origin of a key's value, or that of its more general key if it has no own value."""
         key = _split(dotted)
         found = self._values.get(key) or self._values.get(GENERAL.get(key, ()))
         return found[1] if found else "default"
 
     def spelled(self, dotted: str) -> Key:
-        """Return a key with a custom server's name as it was added."""
+        """Return the key of a dotted name, with a custom server's name in the spelling of the file."""
         return self._known(_split(dotted), None, "")
 
     def value(self, dotted: str) -> object:
-        """Return the value that was added for a key."""
+        """Return the value that was added for a key, before validation."""
         return self._values[self.spelled(dotted)][0]
 
     def settings(self) -> Settings:
-        """Return the settings: these values, and the defaults for the other keys.
+        """Validate the values, and return the settings with defaults for the other keys.
 
         Raises:
             ConfigError: A value is not allowed.
@@ -141,7 +143,7 @@ class ConfigLayers:
         tree: dict[str, Any] = {_TELEGRAM[0]: {name: {} for name in sorted(self._bots)}}
         general = {key: self._values[of] for key, of in GENERAL.items() if of in self._values}
         for key, (value, _) in (general | self._values).items():
-            if value is None and key[:-1] in MAPS:
+            if value is None and key[:-1] in MAPS:  # an empty variable removes the entry of the file
                 continue
             table = tree
             for name in key[:-1]:
@@ -179,7 +181,13 @@ class ConfigLayers:
                 self._add_table(value, key, origin)
 
     def _known(self, key: Key, value: object, origin: str) -> Key:
-        """Return the key, with a custom server's name in the spelling of the other sources."""
+        """Check that the key exists; return it with a custom server's name as other layers spell it.
+
+        Names of variables are converted to lower case, so they do not have the original spelling.
+
+        Raises:
+            ConfigError: The key is unknown, or is a section.
+        """
         if key[:2] == _CUSTOM and len(key) == 4:
             names = {known[2] for known in self._values if known[:2] == _CUSTOM}
             written = next((name for name in sorted(names) if name.lower() == key[2].lower()), key[2])
@@ -249,7 +257,7 @@ class ConfigLayers:
 
 
 def _split(dotted: str) -> Key:
-    """Return the parts of a dotted key. A model's name may have dots itself: `prices.custom:a.b.input`."""
+    """Return the parts of a dotted key. The name of a model may contain dots: `prices.custom:a.b.input`."""
     parts = tuple(dotted.split("."))
     if parts[:1] == _PRICES and len(parts) > 3:
         return ("prices", ".".join(parts[1:-1]), parts[-1])
@@ -275,14 +283,14 @@ def _section_at(key: Key) -> type[Section] | None:
 
 
 def _is_bot(key: Key) -> bool:
-    """Return True if a section with this key is that of a further bot of Telegram."""
+    """Return True if this is the section of an additional Telegram bot."""
     return len(key) == 2 and key[:1] == _TELEGRAM and key[1] not in TelegramSection.model_fields
 
 
 def _unknown(
     key: Key, value: object, origin: str, known: Iterable[str], wrong: int | None = None
 ) -> ConfigError:
-    """Return the error for an unknown key. `wrong` is its unknown part; the last part by default."""
+    """Return the error for an unknown key. `wrong` is the index of its unknown part, by default the last."""
     at = len(key) - 1 if wrong is None else wrong
     name, names, section = key[at], list(known), key[:at]
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
@@ -297,7 +305,7 @@ def _unknown(
 
 
 def _refuse_single_underscore(name: str, rest: str) -> None:
-    """Refuse `RUMI_SANDBOX_MEMORY`, which would otherwise be ignored silently."""
+    """Refuse a key with one underscore, such as `RUMI_SANDBOX_MEMORY`, instead of ignoring it silently."""
     for section in Settings.model_fields:
         fields = getattr(_section_at((section,)), "model_fields", {})
         key = rest.removeprefix(f"{section}_")
@@ -307,7 +315,7 @@ def _refuse_single_underscore(name: str, rest: str) -> None:
 
 
 def _converted(key: Key, value: object, origin: str) -> object:
-    """Convert a text of the environment or of a flag to the key's type; return other values unchanged."""
+    """Convert a text from a variable or a flag to the key's type; return other values unchanged."""
     if not isinstance(value, str):
         return _frozen(value)
     if key[:-1] in MAPS:
@@ -339,7 +347,7 @@ def _converted(key: Key, value: object, origin: str) -> object:
 
 
 def _types_in(annotation: Any) -> set[Any]:
-    """Return the plain types of an annotation, including its alternatives."""
+    """Return the plain types of an annotation and of its alternatives."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _types_in(get_args(annotation)[0])
@@ -357,7 +365,7 @@ def _dotted(key: Key) -> str:
 
 
 def _shown(key: Key, value: object) -> str:
-    """Return the value for an error message: short, on one line, without secrets."""
+    """Return a value for an error message: short, on one line, without secrets."""
     if isinstance(value, str) and key and any(_SECRET_NAME.search(name) for name in key[-2:]):
         return HIDDEN
     try:

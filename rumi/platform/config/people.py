@@ -1,4 +1,4 @@
-"""The rules of `[people.NAME]` and `[roles.NAME]` that one key alone cannot show."""
+"""Checks of `[people.NAME]` and `[roles.NAME]` that involve several keys, and the list of a bot's users."""
 
 from typing import Final
 
@@ -6,17 +6,17 @@ from rumi.errors import ConfigError
 from rumi.platform.config.schema import Settings
 
 BUILT_IN: Final = ("admin", "member", "guest")
-"""The roles that are there without a section."""
+"""Roles that exist without a section."""
 
 RESERVED: Final = "local"
-"""The name of the person who owns the home: nobody else has it."""
+"""The name of the home's owner, which no other person may have."""
 
 
 def check_people(settings: Settings) -> None:
-    """Check that each role exists, and that each id belongs to one person.
+    """Check that each role exists, and that each Telegram id belongs to only one person.
 
     Raises:
-        ConfigError: It names the key that is wrong.
+        ConfigError: A section is not allowed; the error names it.
     """
     if "admin" in settings.roles:
         raise ConfigError("[roles.admin] is not allowed.", "An admin may do everything; choose another name.")
@@ -39,10 +39,10 @@ def check_people(settings: Settings) -> None:
 
 
 def listed(settings: Settings, bot: str | None = None) -> dict[int, tuple[str, str]]:
-    """Return who may talk to a bot: the name and the role of each Telegram id, an empty name without one.
+    """Return the users of a bot: the person's name, or "", and the role, by Telegram id.
 
-    A section of `[people]` wins over `telegram.admins`, and that over `allowed_users`. `bot` is the name of
-    the bot, empty for the first one; without it, everybody is listed who may talk to one of them.
+    A section of `[people]` wins over `telegram.admins`, and that wins over `allowed_users`. `bot` is the name
+    of the bot, empty for the first one; None stands for the users of all bots.
     """
     telegram = settings.telegram
     asked = ("", *telegram.bots) if bot is None else (bot,)

@@ -1,7 +1,7 @@
-"""The providers of models as a table: addresses, keys, protocols, and what is known of their models.
+"""The table of model providers: URLs, key variables, protocols, and facts about their models.
 
-Facts come from the providers' public pages. A price that is not certain is left out: without one, a money
-budget refuses the call. `Provider.model` finds the facts of a model by its name.
+The facts come from the providers' public pages. Uncertain prices are left out: a money budget refuses the
+call of a model without a price. `Provider.model` finds the facts of a model by its name.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 Dialect: TypeAlias = Literal["groq", "openai", "anthropic", "ollama"]
-"""A protocol: Groq's own API, OpenAI's chat completions as others implement it, Anthropic's messages API, or
-Ollama's own API, because its chat completions cannot set the context."""
+"""The protocol of a provider: Groq's own API, OpenAI's chat completions as many providers implement it,
+Anthropic's messages API, or Ollama's own API, because its chat completions cannot set the context length."""
 
 OFFLINE: Final = "offline"
 CUSTOM: Final = "custom"
@@ -18,11 +18,12 @@ CUSTOM: Final = "custom"
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """What is known of a model. A name that ends with `*` is the beginning of names; it has no price.
+    """Facts about a model. A name that ends with `*` is a prefix of names; it has no price.
 
-    `price` is in USD per million tokens: of prompts, of replies, and of the cached part of prompts (None: the
-    same as prompts). `written` is the price of prompt tokens that are written into the cache. `temperature`:
-    the model takes one; `effort`: it takes a reasoning effort; `schema`: its server enforces a JSON schema.
+    `context` is the context length in tokens. `price` is in USD per million tokens: of prompts, of replies,
+    and of the cached part of prompts (None: the same as prompts). `written` is the price of prompt tokens
+    that are written into the cache. `pictures`: the model accepts pictures; `temperature`: it accepts a
+    temperature; `effort`: it accepts a reasoning effort; `schema`: its server enforces a JSON schema.
     """
 
     name: str
@@ -35,19 +36,21 @@ class KnownModel:
     temperature: bool = True
 
     def fits(self, model: str) -> bool:
-        """Return True if these are the facts of the model."""
+        """Return True if these facts apply to the model."""
         return model.startswith(self.name[:-1]) if self.name.endswith("*") else model == self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A row of the table. `key` is the variable of the key; None for a server that usually needs none.
+    """A row of the table of providers.
 
-    `optional_key` is a variable whose key is sent if it is set. `strict` servers refuse fields that they do
-    not know. `max_tokens` is the name of the bound of a reply. `call_ids` is the length of the ids of tool
-    calls, where only letters and digits of one length are allowed. `signs`: the server signs tool calls, and
-    refuses them later without their signature. `local`: it runs on a machine of the user and costs nothing.
-    `context` is the context that Rumi asks for; such a server has another one otherwise.
+    `key` is the name of the variable with the key; None for a server that usually needs no key.
+    `optional_key` is a variable whose key is sent if it is set. `strict`: the server refuses unknown fields.
+    `max_tokens` is the name of the field that limits a reply. `call_ids` is the length of the ids of tool
+    calls, for a server that only allows letters and digits of one length. `signs`: the server signs tool
+    calls, and later refuses them without their signature. `local`: the server runs on the user's machine and
+    costs nothing. `context` is the context length that Rumi requests; without the request, such a server uses
+    another one.
     """
 
     scheme: str
@@ -64,20 +67,20 @@ class Provider:
     local: bool = False
     context: int | None = None
     unknown: KnownModel = field(default=KnownModel("*"))
-    """The facts of a model that is not listed."""
+    """The facts to assume for a model that is not listed."""
 
     @property
     def base_url_variable(self) -> str:
-        """The variable that replaces the address."""
+        """The name of the variable that replaces the URL."""
         return f"{self.scheme.upper()}_BASE_URL"
 
     @property
     def key_variable(self) -> str:
-        """The variable that holds the key, needed or not."""
+        """The name of the variable with the key, required or optional."""
         return self.key or self.optional_key
 
     def model(self, name: str) -> KnownModel:
-        """Return what is known of a model: the facts of its exact name, else of the beginning of its name."""
+        """Return the facts of a model: those of its exact name, else those of the longest fitting prefix."""
         for model in self.models:
             if model.name == name:
                 return model
@@ -88,7 +91,7 @@ class Provider:
 def _claude(
     name: str, context: int, price: tuple[float, float, float | None] | None = None, *, effort: bool = True
 ) -> KnownModel:
-    # A cache write costs a quarter more than a prompt. Newer models refuse a temperature.
+    # Anthropic charges a quarter more for tokens written into the cache. Newer models refuse a temperature.
     written = None if price is None else price[0] * 1.25
     return KnownModel(
         name, context, price, written, pictures=True, schema=False, effort=effort, temperature=not effort
@@ -267,25 +270,25 @@ _ROWS: Final = (
 PROVIDERS: Final[Mapping[str, Provider]] = {row.scheme: row for row in _ROWS}
 
 SCHEMES: Final = (*PROVIDERS, CUSTOM)
-"""What may stand before the colon of a model's name."""
+"""The allowed schemes, the part before the colon of a model's name."""
 
 CHOICES: Final = f"{', '.join(f'{scheme}:NAME' for scheme in SCHEMES)} and {OFFLINE}"
-"""The forms of models' names, for people."""
+"""The allowed forms of models' names, for error messages."""
 
 
 def known(name: str) -> KnownModel | None:
-    """Return what is known of `PROVIDER:NAME`; None for `custom:`, `offline` and unknown providers."""
+    """Return the facts of the model `PROVIDER:NAME`; None for `custom:`, `offline` and unknown providers."""
     scheme, _, model = name.partition(":")
     return PROVIDERS[scheme].model(model) if scheme in PROVIDERS else None
 
 
 def is_local(name: str) -> bool:
-    """Return True if a model's server is the user's own machine, so that its tokens cost nothing."""
+    """Return True if the model's server runs on the user's machine, so that tokens cost nothing."""
     scheme = name.partition(":")[0]
     return scheme in PROVIDERS and PROVIDERS[scheme].local
 
 
 def key_owner(name: str) -> str:
-    """Return the name under which a model's key is known: the scheme, or `custom:NAME`."""
+    """Return the name under which a model's key is stored: the scheme, or `custom:NAME`."""
     scheme = name.partition(":")[0]
     return name if scheme == CUSTOM else scheme

@@ -1,4 +1,4 @@
-"""Every section and key of config.toml, with its default and its allowed values."""
+"""The schema of config.toml: every section and key, with its default and its allowed values."""
 
 import ipaddress
 import re
@@ -12,7 +12,7 @@ from rumi.platform.chat_ids import BOT_NAME
 from rumi.platform.config.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
 from rumi.platform.config.sources import key_source
 
-# The upper limits are far beyond use (30 years, a petabyte in MB) and keep arithmetic within 64 bits.
+# The upper limits are far beyond any use (30 years, a petabyte in MB), and keep arithmetic within 64 bits.
 Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Money: TypeAlias = Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
@@ -35,7 +35,7 @@ def memory_bytes(size: str) -> int:
     """Convert a size such as `512m`, `1g`, `300000k` or `536870912` to bytes; units are powers of 1024.
 
     Raises:
-        ValueError: It is not a size, or is less than 6m (Docker's minimum).
+        ValueError: The text is not a size, or the size is less than 6m (Docker's minimum).
     """
     matched = _MEMORY.fullmatch(size)
     if matched is None:
@@ -47,12 +47,12 @@ def memory_bytes(size: str) -> int:
 
 
 def references(text: str) -> tuple[str, ...]:
-    """Return the names of the variables that a text refers to, as `$NAME` or `${NAME}`."""
+    """Return the names of the variables that a text refers to as `$NAME` or `${NAME}`."""
     return tuple(matched[1] or matched[2] for matched in _VARIABLE.finditer(text))
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Return a text with values in place of its references.
+    """Replace the references in a text by the values of their variables.
 
     Raises:
         KeyError: A variable has no value.
@@ -97,7 +97,7 @@ def _check_model(name: str) -> None:
 
 
 def _check_model_or_alias(name: str) -> None:
-    """A word may be an alias; `Given` checks that it is one, because it knows them."""
+    """Check the form of a model's name. A word may be an alias: `ConfigLayers` checks that it is defined."""
     if not _SERVER_NAME.fullmatch(name):
         _check_model(name)
 
@@ -174,7 +174,7 @@ def _check_server_name(name: str) -> None:
 
 
 def _check_mcp_name(name: str) -> None:
-    # Models see SERVER__tool. With such names the first `__` ends the server, so no two servers share a name.
+    # Models see tools as SERVER__tool. Without `__` in the server's name, the first `__` always ends it.
     if not _MCP_NAME.fullmatch(name) or "__" in name or name.endswith("_"):
         raise ValueError("a name of at most 24 letters, digits, `-` and single `_`, not at its end")
 
@@ -213,19 +213,19 @@ ModelName: TypeAlias = Annotated[str, _checked(_check_model_or_alias)]
 """`PROVIDER:NAME`, `offline`, or one of `[model] aliases`."""
 TrueModelName: TypeAlias = Annotated[str, _checked(_check_model)]
 KeyReference: TypeAlias = Annotated[str, _checked(key_source)]
-UserId: TypeAlias = Annotated[int, Field(gt=0, lt=2**52)]  # Telegram guarantees this
+UserId: TypeAlias = Annotated[int, Field(gt=0, lt=2**52)]  # Telegram guarantees at most 52 bits
 
 
 class Section(BaseModel):
-    """The rules of all sections: no unknown keys, no conversion of values, no later changes."""
+    """The base of all sections: no unknown keys, no conversion of values, immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
 class CustomServerSection(Section):
-    """`[model.custom.NAME]`: a server that speaks OpenAI chat completions.
+    """`[model.custom.NAME]`: a server with the protocol of OpenAI's chat completions.
 
-    `api_key` says where its key is (`$VAR`, `!command`), or is None. `pictures`: its model takes pictures.
+    `api_key` is a reference to its key (`$VAR`, `!command`), or None. `pictures`: its model accepts pictures.
     """
 
     base_url: Annotated[str, _checked(_check_url)]
@@ -235,11 +235,12 @@ class CustomServerSection(Section):
 
 
 class ModelSection(Section):
-    """`[model]`: the models and the parameters of their calls. None uses the server's default.
+    """`[model]`: the models and the parameters of their calls. None stands for the server's default.
 
-    Without `first_token_timeout_s` the limit for the first word is `timeout_s` at Groq, and 300 s (or
-    `timeout_s`, if that is longer) elsewhere. `aliases` are other names of models. `keys` say where the key
-    of a provider is, if not in its own variable: `$VAR`, `${VAR}`, the name of a set variable, `!command`.
+    Without `first_token_timeout_s`, the time limit for the first word is `timeout_s` for Groq, and 300 s (or
+    `timeout_s`, if that is longer) for other servers. `aliases` are other names of models. `keys` are
+    references to the keys of providers that are not in the provider's own variable: `$VAR`, `${VAR}`, the
+    name of a set variable, or `!command`.
     """
 
     default: ModelName = "groq:openai/gpt-oss-120b"
@@ -259,8 +260,8 @@ class ModelSection(Section):
 class AgentSection(Section):
     """`[agent]`: the limits of one turn.
 
-    A key with the name of a channel holds for the turns of messages that came through it, the key without one
-    for all others; see `GENERAL`.
+    A key with the name of a channel applies to turns of messages from that channel, the key without a channel
+    to all others; see `GENERAL`.
     """
 
     max_turns: Count = 30
@@ -281,11 +282,11 @@ GENERAL: Mapping[tuple[str, ...], tuple[str, ...]] = {
     for name in ("max_turns", "turn_timeout_s")
     for channel in ("telegram", "terminal", "page")
 }
-"""Keys that take the value of a more general key, where that is set and they are not."""
+"""Keys that are not set take the value of their more general key, if that is set."""
 
 
 class SandboxSection(Section):
-    """`[sandbox]`: the engine, and the limits of one chat."""
+    """`[sandbox]`: the engine, and the limits of one chat's sandbox."""
 
     backend: Literal["auto", "docker", "bubblewrap"] = "auto"
     image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
@@ -310,14 +311,15 @@ class SandboxSection(Section):
 
 
 class SessionSection(Section):
-    """`[session]`: the time after which a silent session ends, and the number of its messages in a prompt.
+    """`[session]`: the time after which a silent session ends, and the limits of its messages and files.
 
     Without `history_messages`, a prompt has as many messages as the model's token budget allows.
-    `handed_chars` bounds the words of others in a message: forwards, quotes, piped data; `file_mb` bounds a
-    file that the page or a terminal hands over. A model gets a picture with at most `picture_px` pixels on
-    its longer side and at most `picture_kb` kilobytes, and at most `pictures` of them in one prompt.
-    Messages, replies and history of ended sessions are deleted after `keep_days`; 0 keeps them. A process
-    that windows have started ends `linger_s` after the last one; with 0 a command also waits for that.
+    `handed_chars` limits the words of others in a message: forwards, quotes, piped data. `file_mb` limits an
+    upload from the page or a terminal. A model gets a picture with at most `picture_px` pixels on its longer
+    side and at most `picture_kb` kilobytes, and at most `pictures` of them in one prompt. Messages, replies
+    and history of ended sessions are deleted after `keep_days` days; 0 retains them. A daemon that was
+    started by attached clients ends `linger_s` seconds after the last client; with 0, a command also waits
+    for its end.
     """
 
     ttl_s: Positive = 3600
@@ -332,10 +334,10 @@ class SessionSection(Section):
 
 
 class ChatSection(Section):
-    """`[chat]`: what becomes of a message that comes while a turn of its chat runs.
+    """`[chat]`: the handling of a message that arrives while a turn of its chat runs.
 
-    `reject` answers that the chat is busy. With `queue`, `max_queued` messages wait, each for a turn of its
-    own; the next one is rejected.
+    `reject` answers that the chat is busy. With `queue`, up to `max_queued` messages wait, each for a turn of
+    its own; further messages are rejected.
     """
 
     when_busy: Literal["reject", "queue"] = "reject"
@@ -343,11 +345,10 @@ class ChatSection(Section):
 
 
 class TasksSection(Section):
-    """`[tasks]`: the budget of one task, and how many run.
+    """`[tasks]`: the budget of one task, and the number of running tasks.
 
-    `max_running` run at once, `per_owner` of them for one owner. Without `max_usd` only tokens
-    bound one. One that has ended is deleted after
-    `keep_days`; 0 keeps it.
+    At most `max_running` tasks run at once, at most `per_owner` of them for one owner. Without `max_usd`,
+    only tokens limit a task's model calls. An ended task is deleted after `keep_days` days; 0 retains it.
     """
 
     max_running: Count = 10
@@ -361,9 +362,9 @@ class TasksSection(Section):
 
 
 class PriceSection(Section):
-    """`[prices."PROVIDER:NAME"]`: what a model's tokens cost, in USD per million.
+    """`[prices."PROVIDER:NAME"]`: the prices of a model's tokens, in USD per million.
 
-    `cached` is the price of prompt tokens that the server had in its cache; without it they cost the same.
+    `cached` is the price of prompt tokens that the server had in its cache, by default the same as `input`.
     """
 
     input: Price
@@ -372,10 +373,10 @@ class PriceSection(Section):
 
 
 class BudgetSection(Section):
-    """`[budget]`: what model calls may cost in a day and in a month, in USD and in tokens; None is no limit.
+    """`[budget]`: limits of model calls in a day and in a month, in USD and in tokens; None is no limit.
 
-    `total` is all of this home; the others hold for each owner, chat, task, bot and person.
-    `reply_tokens` are reserved for the reply of a call that a limit bounds, which may not be longer.
+    `total` applies to the whole home, the others to each owner, chat, task, bot and person. `reply_tokens` is
+    the number of tokens reserved for the reply of a limited call, and the maximum length of that reply.
     """
 
     total_usd_per_day: Money | None = None
@@ -406,15 +407,15 @@ class BudgetSection(Section):
 
 
 class ResearchSection(Section):
-    """`[research]`: the model of research, where none is chosen for it; None is the model of chats."""
+    """`[research]`: the model for research, unless a task has chosen another one; None is that of chats."""
 
     model: ModelName | None = None
 
 
 class SchedulesSection(Section):
-    """`[schedules]`: how many an owner may have, and the hours of a day in which nothing fires.
+    """`[schedules]`: the maximum number for an owner, and the hours of a day in which no schedule fires.
 
-    A fire in the `quiet` hours, such as `23:00-08:00` in the local time of its owner, waits for their end.
+    A fire in the `quiet` hours, such as `23:00-08:00` in the owner's local time, is postponed to their end.
     """
 
     max_per_owner: Annotated[int, Field(ge=1, le=10_000)] = 100
@@ -422,9 +423,10 @@ class SchedulesSection(Section):
 
 
 class BotsSection(Section):
-    """`[bots]`: the owners who may run bots, such as local and tg11111111; none named is everybody.
+    """`[bots]`: the owners who may run bots, such as local and tg11111111; an empty list allows everyone.
 
-    A bot makes at most `max_calls_per_day` model calls, and waits `question_days` for an answer of a person.
+    A bot makes at most `max_calls_per_day` model calls a day, and waits `question_days` days for a person's
+    answer.
     """
 
     allowed: tuple[str, ...] = ()
@@ -433,9 +435,9 @@ class BotsSection(Section):
 
 
 class FetchSection(Section):
-    """`[fetch]`: limits of fetched pages; `allow` lists exact `ip:port` exceptions from the guard.
+    """`[fetch]`: limits of fetched pages. `allow` lists exact `ip:port` exceptions from the address guard.
 
-    With the `reader` `tabstack` the addresses of pages go to Tabstack, which reads them.
+    With the `reader` `tabstack`, the URLs of pages are sent to Tabstack, which fetches them.
     """
 
     reader: Literal["own", "tabstack"] = "own"
@@ -447,7 +449,7 @@ class FetchSection(Section):
 
 
 class SearchSection(Section):
-    """`[search]`: the provider that searches the web; auto takes the first one that has a key."""
+    """`[search]`: the provider of web searches; `auto` uses the first one that has a key."""
 
     provider: Literal["auto", "tavily", "kagi", "ddgs"] = "auto"
 
@@ -460,14 +462,14 @@ class MemorySection(Section):
 
 
 class RecordSection(Section):
-    """`[record]`: how many turns of each chat the flight recorder keeps, and how large each may be."""
+    """`[record]`: the number of recorded turns to retain for each chat, and the maximum size of each."""
 
     turns: Annotated[int, Field(ge=0, le=1000)] = 0
     max_mb: Count = 16
 
 
 class UndoSection(Section):
-    """`[undo]`: how many turns can be taken back, and how much of a chat's files is kept for that."""
+    """`[undo]`: the number of turns that can be undone, and the limits of the snapshots of a chat's files."""
 
     turns: Annotated[int, Field(ge=0, le=100)] = 5
     max_mb: Count = 256
@@ -475,12 +477,13 @@ class UndoSection(Section):
 
 
 class StoreSection(Section):
-    """`[store]`: the PostgreSQL database that several workers share; without a `url` it is the home's files.
-    The password is in STORE_PASSWORD.
+    """`[store]`: the PostgreSQL database that several workers share.
 
-    `workspaces` is the folder of the chats' files, which exists; None: in the home. A worker that hears
-    nothing from the database for `lease_s` serves no chats any more. One that ends lets turns go on for
-    `drain_s`. Other workers reach it at `address`.
+    Without a `url`, Rumi uses the home's files. The password is in STORE_PASSWORD. `workspaces` is an
+    existing folder for the chats' files; None stands for the folder in the home. `lease_s` is the length of a
+    worker's lease: without an answer of the database within that time, the worker serves no chats any more. A
+    worker that ends lets turns continue for `drain_s` seconds. Other workers connect to this one at
+    `address`.
     """
 
     url: Annotated[str, _checked(_check_store)] = ""
@@ -491,7 +494,7 @@ class StoreSection(Section):
 
 
 class SkillsSection(Section):
-    """`[skills]`: further folders, disabled names, and how many skills the prompt lists."""
+    """`[skills]`: additional folders, disabled skills, and the maximum number of skills in a prompt."""
 
     dirs: tuple[Annotated[str, _checked(_check_path)], ...] = ()
     disabled: tuple[Annotated[str, _checked(_check_word)], ...] = ()
@@ -499,32 +502,31 @@ class SkillsSection(Section):
 
 
 class TelegramBotSection(Section):
-    """`[telegram.NAME]`: one more bot of the same Rumi, with chats of its own. Its token is the variable
-    `TELEGRAM_TOKEN_NAME`.
+    """`[telegram.NAME]`: an additional bot with chats of its own.
 
-    `allowed_users` are those who may talk to it beside the admins and the people of `[people]`; without them
-    they are those of `[telegram]`.
+    Its token is in the variable `TELEGRAM_TOKEN_NAME`. `allowed_users` are the users who may talk to it, in
+    addition to the admins and the people of `[people]`; by default those of `[telegram]`.
     """
 
     allowed_users: tuple[UserId, ...] | None = None
 
     @staticmethod
     def variable(name: str) -> str:
-        """Return the variable that has the token of the bot with that name; the first one has none."""
+        """Return the variable with the token of a bot; the name of the first bot is empty."""
         return f"TELEGRAM_TOKEN_{name.upper()}" if name else "TELEGRAM_TOKEN"
 
     @staticmethod
     def section(name: str) -> str:
-        """Return the section of the bot with that name; the first one has none."""
+        """Return the section of a bot; the name of the first bot is empty."""
         return f"telegram.{name}" if name else "telegram"
 
 
 class TelegramSection(Section):
-    """`[telegram]`: numeric ids of users; an empty `allowed_users` denies everyone. Further bots are sections
-    in it: `[telegram.work]`.
+    """`[telegram]`: the numeric ids of users; an empty `allowed_users` denies everyone.
 
-    `webhook` is the address at which Telegram delivers updates; without one it is polled. `listen` is where
-    this machine takes them, and answers for health and metrics.
+    Additional bots are subsections: `[telegram.work]`. `webhook` is the URL to which Telegram delivers
+    updates; without it, Rumi polls for them. `listen` is the local address that receives them, and that
+    serves health and metrics.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -537,7 +539,7 @@ class TelegramSection(Section):
 
     @property
     def bots(self) -> Mapping[str, TelegramBotSection]:
-        """The bots beside the first one, by their names."""
+        """The additional bots, by their names."""
         return self.__pydantic_extra__
 
     @model_validator(mode="after")
@@ -549,12 +551,13 @@ class TelegramSection(Section):
 
 
 class McpSection(Section):
-    """`[mcp.NAME]`: a program or a server whose tools the assistant gets, by the Model Context Protocol.
+    """`[mcp.NAME]`: an MCP server, a program or a URL, whose tools the assistant can use.
 
-    `command` starts a process, in a sandbox unless `sandbox` is false; `url` names a server. Secrets in `env`
-    and `headers` are `$VAR` or `${VAR}`. `tools` are the ones to take; none named is all. The results of a
-    `trusted` server do not count as read from outside. `open_world = false` says that its tools reach nothing
-    but its own data. `max_kb` bounds one message from it, `max_folder_mb` the files in its own folder.
+    `command` starts a process, in a sandbox unless `sandbox` is false; `url` is that of a remote server.
+    Secrets in `env` and `headers` must be references: `$VAR` or `${VAR}`. `tools` are the tools to use; an
+    empty list means all. The results of a `trusted` server do not taint a chat. `open_world = false` declares
+    that its tools access only its own data. `max_kb` limits one message from the server, `max_folder_mb` the
+    files in its own folder.
     """
 
     command: Annotated[str, _checked(_check_command)] = ""
@@ -585,17 +588,17 @@ class McpSection(Section):
 
 
 class PersonSection(Section):
-    """`[people.NAME]`: a person's numeric Telegram ids, and the role that says what they may do."""
+    """`[people.NAME]`: the numeric Telegram ids of a person, and the role that defines their rights."""
 
     telegram: tuple[UserId, ...] = ()
     role: Annotated[str, _checked(_check_server_name)] = "member"
 
 
 class RoleSection(Section):
-    """`[roles.NAME]`: what people with this role may do. A key that is left out is as for a guest.
+    """`[roles.NAME]`: the rights of people with this role. A missing key has the value of the role guest.
 
-    `tools` are names or patterns such as `time__*`; `models` are the ones that may work for them, `schedules`
-    and `bots` how many of them they may have at once. `bots = true` is any number.
+    `tools` are names or patterns such as `time__*`. `models` are the models that people with this role may
+    use; `schedules` and `bots` are the maximum numbers at the same time. `bots = true` is no limit.
     """
 
     tools: tuple[Annotated[str, _checked(_check_word)], ...] | None = None
@@ -607,14 +610,14 @@ class RoleSection(Section):
 
 
 class LogSection(Section):
-    """`[log]`: the size at which a log is rotated, and the number of old logs to keep."""
+    """`[log]`: the size at which a log is rotated, and the number of rotated logs to retain."""
 
     max_mb: Positive = 10
     keep: Annotated[int, Field(ge=0, le=1000)] = 5
 
 
 class Settings(Section):
-    """The whole configuration. Immutable."""
+    """The whole configuration: all sections. Immutable."""
 
     language: Literal["auto", "es", "en"] = "auto"
     model: ModelSection = ModelSection()

@@ -1,7 +1,7 @@
-"""Keys and tokens, only from the environment and from `.env` in the home.
+"""Keys and tokens from the environment and from `.env` in the home.
 
-A `.env` in the working folder is never read (someone else's could send the key elsewhere), and `os.environ`
-is never changed, so that no child process inherits what was read here.
+A `.env` in the working folder is never read, because another person's file could send the key elsewhere.
+`os.environ` is never changed, so that child processes do not inherit the secrets that were read here.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A value that `repr`, f-strings and logs do not show."""
+    """A secret value that `repr`, f-strings and logs do not show."""
 
     _value: str = field(repr=False)
 
     def reveal(self) -> str:
-        """Return the value itself, for the one place that sends it."""
+        """Return the plain value, for the code that sends it."""
         return self._value
 
     def __repr__(self) -> str:
@@ -37,13 +37,13 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The secrets, and the origin of each (`environment` or `.env`); None means not set.
+    """The secrets and the origin of each (`environment` or `.env`); None means not set.
 
-    `keys` are those of model servers, by the provider's scheme or by `custom:NAME`. `commands` are the
-    commands that print a key, by the same names; `rumi.platform.config.commands` runs them. `faults` say
-    why a key cannot be had. `referenced` are the variables that servers of tools refer to, and the tokens of
-    further bots. The base URLs are addresses of test servers and proxies. They are not secret, but they
-    decide where secrets are sent.
+    `keys` are the keys of model servers, by the provider's scheme or by `custom:NAME`. `commands` are the
+    commands that print a key, by the same names; `rumi.platform.config.commands` runs them. `faults` are the
+    errors of keys that are not available. `referenced` are the variables that MCP servers refer to, and the
+    tokens of additional bots. `base_urls` are the URLs of test servers and proxies. They are not secret, but
+    they decide where secrets are sent.
     """
 
     telegram_token: Secret | None
@@ -64,12 +64,12 @@ class Secrets:
 
     @property
     def groq_api_key(self) -> Secret | None:
-        """Groq's key, which transcriptions use as well."""
+        """Groq's key; transcriptions use it as well."""
         return self.keys.get("groq")
 
     @property
     def groq_base_url(self) -> str | None:
-        """The address in place of Groq's own."""
+        """The URL that replaces Groq's own, None by default."""
         return self.base_urls.get("groq")
 
     def values(self) -> Iterator[str]:
@@ -100,13 +100,13 @@ NAMES = (
 
 
 def key_setting(name: str) -> str:
-    """Return the key of the configuration that says where a server's key is."""
+    """Return the configuration setting with the reference to a model server's key."""
     custom = name.removeprefix("custom:")
     return f"model.keys.{name}" if custom == name else f"model.custom.{custom}.api_key"
 
 
 def key_references(model: "ModelSection") -> dict[str, str]:
-    """Return where keys are, by the scheme of a provider or `custom:NAME`."""
+    """Return the references to keys, by the scheme of a provider or `custom:NAME`."""
     custom = {
         f"custom:{name}": server.api_key
         for name, server in model.custom.items()
@@ -121,15 +121,14 @@ def load_secrets(
     references: Mapping[str, str],
     variables: Collection[str] = (),
 ) -> Secrets:
-    """Return the secrets by their names. `references` say where a server's key is, by the server's name.
+    """Read the secrets from the environment and from `.env`; the environment wins.
 
-    The `variables` are those that the configuration names.
-
-    An empty variable counts as not set.
+    `references` are the references to keys of model servers, by the server's name. `variables` are further
+    variables that the configuration names. An empty variable counts as not set.
 
     Raises:
         ConfigError: `.env` cannot be read, or a reference is a word that is not the name of a set variable.
-            The message never shows a line of the file, nor that word.
+            The message shows neither a line of the file nor that word.
     """
     file = _read_env_file(home / ".env")
     sources = {name: key_source(text) for name, text in references.items()}
@@ -154,7 +153,7 @@ def load_secrets(
         if reference.variable in found:
             keys[name] = Secret(found[reference.variable])
         elif reference.bare:
-            # It may be the key itself, so it is not shown.
+            # The word may be the key itself, so the error does not show it.
             raise ConfigError(f"{key_setting(name)} is not the name of a set variable.", KEY_FORMS)
         elif reference.variable:
             faults[name] = ConfigError(
@@ -178,7 +177,7 @@ def load_secrets(
             for row in PROVIDERS.values()
             if row.base_url_variable in found
         },
-        commands={name: given.command for name, given in sources.items() if given.command},
+        commands={name: reference.command for name, reference in sources.items() if reference.command},
         faults=faults,
         origins=origins,
     )

@@ -1,4 +1,4 @@
-"""Where a key is: in a variable, or in what a command prints. It is never in the configuration itself."""
+"""References to keys in the configuration: a variable or a command. The key itself is never in it."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ KEY_FORMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class KeySource:
-    """A variable or a command. `bare`: a word without `$`, which may be anything, also a key."""
+    """The variable or the command that provides a key. `bare`: a word without `$`, which may be a key."""
 
     variable: str = ""
     command: str = ""
@@ -24,10 +24,10 @@ class KeySource:
 
 
 def key_source(text: str) -> KeySource:
-    """Return where a key is, from `$NAME`, `${NAME}`, `NAME` or `!COMMAND`.
+    """Parse a reference to a key: `$NAME`, `${NAME}`, `NAME` or `!COMMAND`.
 
     Raises:
-        ValueError: It is none of these. The text is not in the error.
+        ValueError: The text is none of these. The error does not show it, because it may be a key.
     """
     if text.startswith("!") and text[1:].strip():
         return KeySource(command=text[1:].strip())

@@ -1,1 +1,1 @@
-"""Reads the audit log for a person: selects entries, formats them, and sums them up."""
+"""The audit log and the program's own log: writing, selecting, formatting and summing up entries."""

@@ -1,8 +1,8 @@
-"""The audit log: one JSON line for each action: what was done, for which chat, and how it ended.
+"""The audit log: one JSON line for each action, with its chat and its result.
 
-Writing is synchronous, on the caller's thread. A line of some 300 bytes goes into the page cache, which takes
-less time than another thread would, and the line exists before the next action. Nothing is fsynced; the
-journal stores the data that must survive a power cut.
+Writing is synchronous, in the caller's thread. A line of about 300 bytes goes into the page cache, which
+takes less time than a worker thread would, and the line exists before the next action. Nothing is fsynced:
+data that must survive a power cut is in the journal.
 """
 
 import json
@@ -21,19 +21,19 @@ FIELDS: Final = (
     *("time", "event", "chat_id", "turn", "container_id", "argv", "command", "exit_code", "duration_ms"),
     *("truncated", "stopped_reason"),
 )
-"""The fields of every line, in this order; null if one does not apply."""
+"""The fields of every line, in this order; null if a field does not apply."""
 
 _log = logging.getLogger(__name__)
-# Some readers take these characters as newlines, but JSON does not.
+# JSON allows these characters in strings, but some readers take them as newlines.
 _LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 class AuditLog:
-    """Writes audit lines without secrets. Safe from any thread.
+    """Writes audit lines without secrets. Callable from any thread.
 
-    Writing never fails for the caller, because a full disk must not end a turn. The first lost line is
-    reported in the program's log, `lost` counts the lost lines, and the next line that can be written says
-    how many there were.
+    Writing never fails for the caller, because a full disk must not end a turn. `lost` counts the lost lines.
+    The program's log reports the first lost line and, when lines can be written again, the number of lost
+    ones.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class AuditLog:
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`now` gives seconds since 1970."""
+        """`now` returns the time in seconds since 1970."""
         self._file = LineFile(path, max_mb=max_mb, backup_count=backup_count)
         self._redact = redact
         self._now = now
@@ -67,7 +67,7 @@ class AuditLog:
         stopped_reason: str | None = None,
         **more: object,
     ) -> None:
-        """Append one line. `more` are further fields after the fields of every line."""
+        """Append one line. `more` are additional fields after `FIELDS`."""
         line = {
             "time": utc(self._now()),
             "event": event,
@@ -102,9 +102,9 @@ class AuditLog:
 def read_audit(
     path: Path, *, old: bool = False, until: LogPosition | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the lines of an audit log, oldest first; with `old` also those of the rotated files.
+    """Yield the entries of an audit log, oldest first; with `old`, also those of the rotated files.
 
-    Lines after `until` are not read. Torn lines are skipped. A missing file has no lines.
+    Lines after `until` are not read. Torn lines are skipped. A missing file has no entries.
     """
     for line in read_lines(path, old=old, until=until):
         try:
@@ -116,7 +116,7 @@ def read_audit(
 
 
 def as_line(fields: Mapping[str, object], redact: Redactor) -> bytes:
-    """Return one line of JSON, without its newline and without secrets."""
+    """Return the fields as one line of JSON without secrets and without a newline at its end."""
     texts: list[str] = []
     line = _plain(fields, texts)
     # Almost no line has a secret: one search over all of its texts is much faster than one search each.
@@ -124,7 +124,7 @@ def as_line(fields: Mapping[str, object], redact: Redactor) -> bytes:
     if redact.text(together) != together:
         line = _hidden(line, redact)
     text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-    # Half a surrogate pair becomes its JSON escape.
+    # UTF-8 cannot encode half a surrogate pair; `backslashreplace` writes the JSON escape of it.
     return text.translate(_LINE_BREAKS).encode("utf-8", "backslashreplace")
 
 

@@ -1,4 +1,4 @@
-"""Selects and reads entries of the log, including those of rotated files and those still to come."""
+"""Reads selected entries of the log, also from rotated files, and follows new ones."""
 
 import json
 import os
@@ -16,20 +16,20 @@ from rumi.platform.logs.line_file import LogPosition
 Entry: TypeAlias = dict[str, Any]
 
 NUMBERS: Final = ("duration_ms", "prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
-"""Fields that are used as numbers."""
+"""Fields that must be numbers."""
 
 MOST: Final = 10**15
-"""A larger number is not a valid duration or token count."""
+"""Exclusive upper limit of a valid duration or token count."""
 
 LOOK_S = 0.25
-"""How often to look for new lines, because a file cannot announce them."""
+"""Interval of the look for new lines, in seconds."""
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The wanted entries: of these chats and kinds, from `since` on. An empty set selects all."""
+    """A filter for entries: those of these chats and events, from `since` on. An empty set selects all."""
 
     chats: frozenset[str] = frozenset()
     events: frozenset[str] = frozenset()
@@ -52,11 +52,12 @@ def time_of(entry: Entry) -> datetime:
     except ValueError:
         return EPOCH
     found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-    return found if EPOCH.year < found.year < datetime.max.year else EPOCH  # other times have no local time
+    # Times at both ends of the range cannot be converted to local time.
+    return found if EPOCH.year < found.year < datetime.max.year else EPOCH
 
 
 def _entry(found: object) -> Entry | None:
-    """Return the entry in a line of the log, or None if the line is not an entry of Rumi's.
+    """Return the entry of a line of the log, or None if the line is not one of Rumi's entries.
 
     Fields with a wrong type become null, because readers rely on the types.
     """
@@ -75,16 +76,17 @@ def _is_number(value: object) -> bool:
 
 
 def read(path: Path, wanted: Wanted, until: LogPosition | None = None) -> Iterator[Entry]:
-    """Yield the wanted entries, oldest first. Torn lines are skipped; a missing log has no entries."""
+    """Yield the entries that fit the filter, oldest first. Torn lines are skipped; a missing log has none."""
     entries = (_entry(found) for found in read_audit(path, old=True, until=until))
     return (entry for entry in entries if entry is not None and entry in wanted)
 
 
 def follow(path: Path, wanted: Wanted) -> tuple[Iterator[Entry], AsyncGenerator[Entry, None]]:
-    """Return the wanted entries that exist, and an endless generator of those that come.
+    """Return the existing entries that fit the filter, and an endless generator of new ones.
 
     No entry is in both, also if the file is rotated meanwhile.
     """
+    # The tail is opened first: its position is where the existing entries end.
     tail = _Tail(path)
     return read(path, wanted, tail.position()), _follow(tail, wanted)
 
@@ -105,7 +107,7 @@ async def _follow(tail: "_Tail", wanted: Wanted) -> AsyncGenerator[Entry, None]:
 
 
 class _Tail:
-    """Reads lines that are appended to a file from now on, and to its successors. Blocking, briefly."""
+    """Reads lines that are appended to a file from now on, also after rotations. Blocking, briefly."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -115,11 +117,11 @@ class _Tail:
             self._file.seek(0, os.SEEK_END)
 
     def position(self) -> LogPosition | None:
-        """Return the position from which it reads; None while there is no file."""
+        """Return the position of the next line; None while there is no file."""
         return None if self._file is None else LogPosition(os.fstat(self._file.fileno()), self._file.tell())
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the complete new lines. An incomplete line waits for its end."""
+        """Yield the complete new lines. An incomplete line is retained until its end arrives."""
         if self._file is None:
             self._file = self._opened(self._path)
         while self._file is not None:
@@ -145,7 +147,7 @@ class _Tail:
             return None
 
     def _following(self, file: BinaryIO) -> BinaryIO | None:
-        """Return the file that was started after this one; None while this file is the current one."""
+        """Return the file that was created directly after this one; None if this file is the current one."""
         ours = os.fstat(file.fileno())
         newer: BinaryIO | None = None
         number = 0

@@ -1,4 +1,4 @@
-"""A file for appended lines: rotated at a size, with a number of old files, and lines never mix.
+"""An append-only file of lines with rotation by size, which several processes can write.
 
 Each line is one `write` with O_APPEND, so lines of several threads and processes never mix. A process that
 dies in the middle of a line leaves a torn line; the next writer begins a new line.
@@ -16,8 +16,8 @@ from pathlib import Path
 class LineFile:
     """Appends lines to `path` (mode 0600), and rotates it to `path.1` … before it exceeds `max_mb`.
 
-    `keep` is the number of old files. A line that is larger than `max_mb` gets a file for itself. The file is
-    opened at the first line, without following a link.
+    `backup_count` is the number of rotated files to retain. A line that is larger than `max_mb` gets a file
+    of its own. The file is opened at the first line, without following a link.
     """
 
     def __init__(self, path: Path, *, max_mb: float, backup_count: int) -> None:
@@ -30,16 +30,16 @@ class LineFile:
         self._lock = threading.Lock()
 
     def append(self, line: bytes) -> None:
-        """Append one line; its newline is added here.
+        """Append one line and a newline.
 
         Raises:
-            OSError: The line could not be written, or only in part. Calling again later is safe.
+            OSError: The line could not be written, or only in part. Later calls are safe.
         """
         with self._lock:
             descriptor = self._open()
             if os.fstat(descriptor).st_size + len(line) + 1 > self._max_bytes and self._put_aside(descriptor):
                 descriptor = self._open()
-            whole = b"\n" * self._torn + line + b"\n"
+            whole = b"\n" * self._torn + line + b"\n"  # ends a torn line first, so that this one can be read
             written = os.write(descriptor, whole)
             self._torn = written < len(whole)
             if self._torn:
@@ -51,12 +51,12 @@ class LineFile:
             self._close()
 
     def _open(self) -> int:
-        """Return the descriptor of the current file at `path`, which another process may have rotated."""
+        """Return a descriptor of the current file at the path; reopen it if another process rotated it."""
         if self._descriptor is not None:
             if self._is_current(self._descriptor):
                 return self._descriptor
             self._close()
-        # Its parents only the first time: a home that was deleted since is not made again.
+        # Create parents only the first time: a home that was deleted since must not be created again.
         self._path.parent.mkdir(mode=0o700, parents=not self._made, exist_ok=True)
         self._made = True
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -83,18 +83,21 @@ class LineFile:
             self._descriptor = None
 
     def _put_aside(self, descriptor: int) -> bool:
-        """Return True if `path` has become `path.1`. Each step is one rename, so a crash loses nothing."""
+        """Rotate the file; return False if that is not possible now.
+
+        Each step is one rename, so a crash loses nothing.
+        """
         if os.fstat(descriptor).st_size == 0:
             return False
         try:
-            # Not waiting: a suspended process that holds the lock must not block the others.
+            # Without waiting: a suspended process that holds the lock must not block the others.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         try:
             if not self._is_current(descriptor):
-                return True  # another process was quicker
-            # Up to the first gap, which a crash may have left: the files after it need not move.
+                return True  # another process has rotated it
+            # Move files up to the first gap, which a crash may have left; the files after it can stay.
             numbers = range(1, self._backup_count + 1)
             free_number = next((n for n in numbers if not self._numbered(n).exists()), self._backup_count)
             for number in range(free_number, 1, -1):
@@ -113,14 +116,14 @@ class LineFile:
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """A position in a file, independent of the file's current name."""
+    """A position in a file, which stays valid when a rotation renames the file."""
 
     file: os.stat_result
     offset: int
 
 
 def read_lines(path: Path, *, old: bool = False, until: LogPosition | None = None) -> Iterator[bytes]:
-    """Yield the lines of such a file, including torn ones; with `old`, first those of the rotated files.
+    """Yield the lines of a `LineFile`, including torn ones; with `old`, first those of the rotated files.
 
     Lines after `until` are not read. If a file is rotated meanwhile, lines may be missed or come twice.
     """

@@ -1,4 +1,4 @@
-"""One entry of the log on one line, for a person."""
+"""Formatting of log entries for people: one entry on one line."""
 
 from rich.cells import cell_len, set_cell_size
 
@@ -37,12 +37,12 @@ MARKS = {
 
 
 def line_of(entry: Entry, language: Language, *, width: int | None = None) -> str:
-    """Format the entry as one line: time, chat, content; of at most `width` cells, whole without one."""
+    """Format the entry as one line with time, chat and content, cut to `width` terminal cells if given."""
     return " ".join(parts_of(entry, language, width=width)).rstrip()
 
 
 def parts_of(entry: Entry, language: Language, *, width: int | None = None) -> tuple[str, str, str]:
-    """Return time, chat and content of the entry's line."""
+    """Return the time, the chat and the content of the entry's line."""
     words = flat(f"{_mark(entry)} {_words(entry, language)}")
     when = time_of(entry).astimezone().strftime("%m-%d %H:%M:%S")
     chat = flat(entry.get("chat_id") or "–")
@@ -53,12 +53,12 @@ def parts_of(entry: Entry, language: Language, *, width: int | None = None) -> t
 
 
 def colour_of(entry: Entry) -> str:
-    """Return the colour of the entry's content."""
+    """Return the name of the colour for the entry's content."""
     return "red" if troubled(entry) else COLOURS.get(str(entry.get("event")), "white")
 
 
 def troubled(entry: Entry) -> bool:
-    """Return True if the entry reports a failed tool, a turn without a proper end, or a crash."""
+    """Return True if the entry reports a failed tool, an unfinished turn, or a crash."""
     event = entry.get("event")
     if event in ("command", "tool"):
         return entry.get("ok") is False
@@ -119,7 +119,10 @@ def _words(entry: Entry, language: Language) -> str:
 
 
 def _tool(what: str, entry: Entry) -> str:
-    """Put the outcome before the command, because the beginning of a long command suffices."""
+    """Return the line of a tool call with its outcome, which comes before a long command.
+
+    So the outcome is visible even if the end of the line is cut.
+    """
     parts = []
     if entry.get("exit_code") is not None:
         parts.append(f"exit {entry['exit_code']}")

@@ -1,4 +1,4 @@
-"""The program's own log, `logs/rumi.jsonl`: records of `logging` as JSON lines without secrets."""
+"""The program's own log, `logs/rumi.jsonl`: JSON lines of `logging` records, without secrets."""
 
 import logging
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from rumi.platform.redact import Redactor
 from rumi.platform.timestamps import utc
 
 _NOISY = ("httpx", "httpcore", "telegram", "groq", "openai", "docker", "urllib3", "markdown_it", "asyncio")
-"""These libraries log the addresses of requests, and Telegram's addresses contain the token."""
+"""Loggers of libraries that log the URLs of requests; Telegram's URLs contain the token."""
 
 
 @contextmanager
 def program_log(
     path: Path, *, max_mb: float, backup_count: int, redact: Redactor, level: int = logging.INFO
 ) -> Iterator[logging.Handler]:
-    """Send all log records to `path`, and none to the terminal, until the block ends."""
+    """Write all log records to `path`, and none to the terminal, until the block ends."""
     root = logging.getLogger()
     handler = _JsonLines(LineFile(path, max_mb=max_mb, backup_count=backup_count), redact)
     former = {name: logging.getLogger(name).level for name in (*_NOISY, "")}
@@ -36,7 +36,7 @@ def program_log(
 
 
 class _JsonLines(logging.Handler):
-    """Writes one JSON line for each record. It removes secrets here, for all loggers."""
+    """Writes one JSON line for each record, and removes secrets from the records of all loggers."""
 
     def __init__(self, file: LineFile, redact: Redactor) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class _JsonLines(logging.Handler):
         self._tracebacks = logging.Formatter()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record, or drop it: a full disk must not raise errors here."""
+        """Write the record, or drop it if the disk is full: a log call must not fail."""
         try:
             self._file.append(as_line(self._fields(record), self._redact))
         except OSError:

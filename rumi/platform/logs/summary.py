@@ -1,4 +1,4 @@
-"""Sums up the log: one row for each chat and day."""
+"""Summary of the log: one row for each chat and day."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from rumi.platform.texts.language import Language
 
 @dataclass(slots=True)
 class Day:
-    """A chat's day, in local time. `turns_s` and `tools_s` are sums, `longest_s` is the longest turn in
-    seconds.
+    """The figures of a chat on one day, in local time.
 
-    `failures` are failed tools, turns that ended without an answer, and crashes of actors that are not chats;
-    a chat's crash already counts as its turn's end.
+    `turns_s` and `tools_s` are total durations, `longest_s` is that of the longest turn, all in seconds.
+    `failures` counts failed tools, turns that ended without an answer, and crashes of actors that are not
+    chats; the crash of a chat already counts as the end of its turn.
     """
 
     day: str
@@ -32,7 +32,7 @@ class Day:
     longest_s: float = 0.0
 
     def fields(self) -> dict[str, object]:
-        """Return the fields for JSON."""
+        """Return the day as a JSON object."""
         return {
             "day": self.day,
             "chat": self.chat,
@@ -48,7 +48,7 @@ class Day:
 
 
 def summed_up(entries: Iterable[Entry]) -> list[Day]:
-    """Return the days, oldest first, then by chat. A turn counts on the day on which it ended."""
+    """Sum up entries; return the days, oldest first, then by chat. A turn counts on the day of its end."""
     days: dict[tuple[str, str], Day] = {}
     begun: dict[tuple[str, str], datetime] = {}
     for entry in entries:
@@ -80,7 +80,10 @@ def summed_up(entries: Iterable[Entry]) -> list[Day]:
 
 
 def table(days: Iterable[Day], language: Language, *, whole: bool = False) -> Iterator[str]:
-    """Yield the days as lines below a header: of at most 80 columns, or with `whole` names of chats."""
+    """Yield the days as lines of a table with a header, at most 80 columns wide.
+
+    With `whole`, the names of chats are not cut, and lines may be longer.
+    """
     heads = operation_texts.log_columns(language)
     yield _row(heads).rstrip()
     for day in days:

@@ -1,1 +1,1 @@
-"""What people read, in Spanish and English: the one place that says it."""
+"""All texts that people read, in Spanish and English."""

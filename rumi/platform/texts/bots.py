@@ -1,4 +1,4 @@
-"""What people read about bots."""
+"""Texts for people about bots."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -26,7 +26,7 @@ def bot_forgot(language: Language, name: str, count: int) -> str:
 
 
 def bot_imported(language: Language, name: str, facts: int, iterations: int) -> str:
-    """Say what came of a bot of another program."""
+    """Say what was imported from a bot of another program."""
     return pick(
         language,
         f"🤖 {name}: {facts} datos, {iterations} iteraciones",
@@ -35,7 +35,7 @@ def bot_imported(language: Language, name: str, facts: int, iterations: int) -> 
 
 
 def bot_skill_there(language: Language, name: str) -> str:
-    """Say that a skill for all bots stays as it was."""
+    """Say that a skill for all bots exists already and was not changed."""
     return pick(
         language,
         f"La habilidad {name} ya estaba y queda como era.",
@@ -67,9 +67,10 @@ def bot_asks(
     here: bool = False,
     waits: bool = False,
 ) -> str:
-    """Return the message that brings a bot's question, and what needs a yes, by number; empty without any.
+    """Return the message with a bot's question and its parked calls by number; empty if there are none.
 
-    `here`: its reader types the answer, and needs no command. `waits`: the bot does nothing meanwhile.
+    `here`: the reader answers in this terminal and needs no command. `waits`: the bot pauses until the
+    answer.
     """
     parts, command = [], "" if here else f"/bot {name} "
     if question:
@@ -101,21 +102,21 @@ def bot_asks(
 
 
 def this_terminal(language: Language) -> str:
-    """Return what the terminal is called in which a bot runs."""
+    """Return the name of the terminal in which a bot runs, for use in sentences."""
     return pick(language, "esta terminal", "this terminal")
 
 
 def bot_buttons(
     language: Language, name: str, options: Sequence[str], parked: Sequence[tuple[int, str]]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the buttons below a bot's message: the label of each, and the command that it says."""
+    """Return the buttons below a bot's message: the label of each, and the command that a press sends."""
     yes = pick(language, "sí", "yes")
     said = tuple((option, f"/bot {name} {option}") for option in options)
     return said + parked_buttons(parked, f"/bot {name} {yes}", f"/bot {name} no")
 
 
 def bot_plan_lapsed(language: Language, why: Literal["expired", "calls", "money"], question: str) -> str:
-    """Return the question whether a plan that allows nothing any more may go on, with the plan."""
+    """Return the question whether to continue a plan that has lapsed, with the plan."""
     reason = {
         "expired": pick(language, "El plan venció.", "The plan has expired."),
         "calls": pick(
@@ -128,13 +129,13 @@ def bot_plan_lapsed(language: Language, why: Literal["expired", "calls", "money"
 
 
 def bot_sleeps(language: Language, seconds: float) -> str:
-    """Say how long a bot sleeps, to one who watches it."""
+    """Say how long a bot sleeps, for a person who watches it."""
     for_ = short_duration(seconds)
     return pick(language, f"duerme {for_}; Enter lo despierta", f"sleeps {for_}; Enter wakes it")
 
 
 def bot_unanswered(language: Language, text: str, parked: Sequence[tuple[int, str]]) -> str:
-    """Return a report with what was not done because nobody has said yes."""
+    """Return a report followed by the calls that were not done, because nobody has approved them."""
     if not parked:
         return text
     head = pick(
@@ -146,9 +147,9 @@ def bot_unanswered(language: Language, text: str, parked: Sequence[tuple[int, st
 
 
 def bot_report(language: Language, summary: str, rows: Sequence[tuple[bool, str, str, str]]) -> str:
-    """Return a session's report: the summary, and each claim with its proof.
+    """Return the report of a bot's session: the summary, and each claim with its check.
 
-    Each row says whether a claim is true, its kind, what it claims, and what the program found.
+    Each row has whether the claim is true, its kind, the claim, and the result of the program's check.
     """
     if not rows:
         nothing = pick(
@@ -185,7 +186,7 @@ def _found(language: Language, found: str) -> str:
 
 
 def bot_claimed(language: Language, answer: str) -> str:
-    """Return the report of a session that ended by the stop phrase."""
+    """Return the report of a session that ended with the stop phrase."""
     note = pick(
         language,
         "⚠️ Declarado, no comprobado: el bot dijo que terminó, sin pruebas.",
@@ -273,12 +274,12 @@ def bot_list(language: Language, rows: Sequence[tuple[str, str, str, str]]) -> s
 
 
 def bot_state(language: Language, state: str) -> str:
-    """Return what a bot is at; empty: it has never run."""
+    """Return the name of a bot's state; empty if it has never run."""
     return task_state(language, state) if state else pick(language, "nunca corrió", "never ran")
 
 
 def bot_resume(language: Language, name: str, id: int) -> str:
-    """Say how to go on with a session."""
+    """Say how to resume a session."""
     return pick(
         language,
         f"Seguí con: rumi bot run {name} --resume {id}",
@@ -287,7 +288,7 @@ def bot_resume(language: Language, name: str, id: int) -> str:
 
 
 def bot_clones(language: Language, folder: str) -> str:
-    """Say that a bot gets its project."""
+    """Say that a bot's project is being copied."""
     return pick(language, f"copio {shown(folder)} para el bot", f"copying {shown(folder)} for the bot")
 
 
@@ -301,7 +302,7 @@ def bot_without_history(language: Language, why: str) -> str:
 
 
 def bot_left_out(language: Language, path: str, reason: str) -> str:
-    """Say that an entry of a project does not come along, and why."""
+    """Say that an entry of a project is not copied, and why."""
     why = {
         "special": pick(language, "no es archivo, carpeta ni enlace", "it is not a file, a folder or a link"),
         "git": pick(language, "es de git", "it belongs to git"),

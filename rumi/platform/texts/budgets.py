@@ -1,4 +1,4 @@
-"""What people read about budgets and what model calls have used."""
+"""Texts for people about budgets and the usage of model calls."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ _MONTHS_EN = (
 
 
 def budget_name(language: Language, scope: str, period: str) -> str:
-    """Return what a budget is called in a sentence."""
+    """Return the name of a budget, for use in sentences."""
     whose = {
         "total": pick(language, "el presupuesto total", "the budget for everything"),
         "owner": pick(language, "el presupuesto de este usuario", "this user's budget"),
@@ -71,7 +71,7 @@ def budget_notice(
 
 
 def no_price(language: Language, model: str) -> str:
-    """Say that a budget in money bounds a model whose price is not known."""
+    """Say that a money budget does not allow a model without a known price."""
     return pick(
         language,
         f"⛔ Hay un presupuesto en dinero y no se conoce el precio de {model}. Poné en config.toml, en USD "
@@ -91,12 +91,12 @@ def budget_allowed(language: Language, amount: str, chat: str) -> str:
 
 
 def budget_admins_only(language: Language) -> str:
-    """Say who may allow more."""
+    """Say that only admins may grant more."""
     return pick(language, "⛔ Solo un administrador puede permitir más.", "⛔ Only an admin can allow more.")
 
 
 def allow_usage(language: Language) -> str:
-    """Say how `/allow` is written."""
+    """Say how to use `/allow`."""
     return pick(
         language,
         "Se escribe así: `/allow 2 USD today`, o `/allow 50000 tokens today`; detrás puede ir el id de otro "
@@ -114,9 +114,9 @@ def usage_text(
     *,
     everybody: bool,
 ) -> str:
-    """Return what was used: calls, tokens and money of today and of this month, and how far budgets are used.
+    """Return the usage of today and of this month in calls, tokens and money, and the state of budgets.
 
-    A budget is its scope, whose it is, its period, what is used, and the limit.
+    The row of a budget has its scope, its name, its period, the used amount, and the limit.
     """
     whose = pick(language, "de todos", "of everybody") if everybody else pick(language, "tuyo", "yours")
     lines = [pick(language, f"📊 Uso ({whose})", f"📊 Usage ({whose})")]
@@ -167,17 +167,17 @@ def usage_columns(language: Language, by: str) -> tuple[str, ...]:
 
 
 def usage_in_words(language: Language) -> str:
-    """Return the name of what called no tool."""
+    """Return the name of the row for replies that called no tool."""
     return pick(language, "(respuesta)", "(answer)")
 
 
 def usage_total(language: Language) -> str:
-    """Return the name of the sum."""
+    """Return the name of the row with the total."""
     return pick(language, "en total", "total")
 
 
 def usage_unpriced(language: Language, tokens: str) -> str:
-    """Say how much of it has no known price."""
+    """Say how many tokens have no known price."""
     return pick(
         language,
         f"{tokens} son de modelos sin precio conocido: [prices] en config.toml.",

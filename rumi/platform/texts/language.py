@@ -1,4 +1,4 @@
-"""Which language people read."""
+"""The language of texts for people: detection and selection."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -9,9 +9,9 @@ LanguageSetting: TypeAlias = Literal["auto", "es", "en"]
 
 
 def detect_language(setting: LanguageSetting, environment: Mapping[str, str]) -> Language:
-    """Return the configuration's language; with `auto` that of the environment's locale, otherwise English.
+    """Return the configured language; with `auto`, that of the environment's locale, by default English.
 
-    The C locale says nothing about a person: servers set it so that programs agree.
+    The C locale is ignored: servers set it for programs, so it says nothing about a person.
     """
     if setting != "auto":
         return setting
@@ -26,7 +26,7 @@ _TAGS: dict[str, Language] = {"es": "es", "en": "en"}
 
 
 def language_of_browser(accepted: str, default: Language) -> Language:
-    """Return which of our languages an `Accept-Language` header prefers: `es-AR,es;q=0.9,en;q=0.8`."""
+    """Return the language that an `Accept-Language` header prefers, such as `es-AR,es;q=0.9,en;q=0.8`."""
     preferences: list[tuple[float, int, Language]] = []
     for index, preference in enumerate(accepted.lower().split(",")[:32]):
         name, _, rest = preference.strip().partition(";")
@@ -38,10 +38,10 @@ def language_of_browser(accepted: str, default: Language) -> Language:
 
 
 def pick(language: Language, es: str, en: str) -> str:
-    """Return the one of two texts that is in that language."""
+    """Return the text in this language."""
     return es if language == "es" else en
 
 
 def in_language(language: Language, table: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Return a table's texts in that language, by their names; each is written as Spanish, English."""
+    """Return the texts of a table in this language, by name. The table has pairs of Spanish and English."""
     return {name: pick(language, *texts) for name, texts in table.items()}

@@ -1,4 +1,4 @@
-"""What is said about the memory."""
+"""Texts about the memory, for people and for prompts."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ def memory_title(language: Language) -> str:
 
 
 def memory_changed(language: Language) -> str:
-    """Return the line above what has changed since the facts were told."""
+    """Return the line above the changes of facts since the last prompt note."""
     return pick(
         language,
         "Lo que cambió en lo que sabés del usuario (+ vale ahora, × ya no vale):",
@@ -20,7 +20,7 @@ def memory_changed(language: Language) -> str:
 
 
 def facts_left_out(language: Language, count: int) -> str:
-    """Return the line below facts of which some had no room. It does not look like a fact."""
+    """Return the line below facts that did not all fit. It does not look like a fact."""
     if count == 1:
         return pick(language, "(1 hecho más: recall lo encuentra)", "(1 more fact: recall finds it)")
     return pick(
@@ -31,7 +31,7 @@ def facts_left_out(language: Language, count: int) -> str:
 def remembered(
     language: Language, key: str, value: str, others: Sequence[str], *, replaced: bool = False
 ) -> str:
-    """Say that a fact was stored; `others` are the other values of its key, or those that it replaced."""
+    """Say that a fact was stored; `others` are the other values of its key, or the replaced ones."""
     done = pick(language, f"📝 Guardado: {key}: {value}.", f"📝 Saved: {key}: {value}.")
     if not others:
         return done
@@ -60,12 +60,12 @@ def facts_known(language: Language, count: int) -> str:
 
 
 def facts_more(language: Language, count: int) -> str:
-    """Return the line below a list that was cut."""
+    """Return the line below a list of facts that was cut."""
     return pick(language, f"… y {count} más.", f"… and {count} more.")
 
 
 def how_to_forget(language: Language) -> str:
-    """Return what can be done with such a list."""
+    """Say how to delete facts of the list."""
     return pick(
         language,
         "`/memory forget CLAVE` olvida lo que hay en una clave; "
@@ -106,11 +106,11 @@ def still_extracting(language: Language) -> str:
 
 
 def fact_columns(language: Language) -> tuple[str, str, str, str]:
-    """Return the headings of the facts' table: key, value, how it is known, since when."""
+    """Return the headings of the table of facts: key, value, origin, time."""
     return ("clave", "valor", "cómo", "cuándo") if language == "es" else ("key", "value", "how", "when")
 
 
 def fact_origin(language: Language, explicit: bool, tainted: bool) -> str:
-    """Return how a fact is known: it was said to be remembered, or drawn from a conversation."""
+    """Return the origin of a fact: the user asked to remember it, or it was extracted from a conversation."""
     how = pick(language, "pedido", "asked") if explicit else pick(language, "deducido", "inferred")
     return f"{how}, web" if tainted else how

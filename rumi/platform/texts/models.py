@@ -1,6 +1,7 @@
-"""What people read of a model's troubles.
+"""Texts for people about errors and delays of models.
 
-The adapters' errors are English, for logs; the chain, which knows whom it serves, says them again with this.
+The errors of the adapters are English, for logs. The model chain, which knows the language of its user, shows
+them with these texts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +33,9 @@ _ADVICE_ES: Final[Mapping[str, str]] = {
 
 
 def model_reason(language: Language, kind: str, model: str, message: str, detail: str) -> str:
-    """Return why a model did not answer: a sentence without its full stop.
+    """Return the reason why a model did not answer: a sentence without its full stop.
 
-    `message` is the error's own sentence, `detail` what the server said, in its own words.
+    `message` is the sentence of the error, `detail` the message of the server.
     """
     said = translate(language, message)
     if language == "en" or said != message:
@@ -44,7 +45,7 @@ def model_reason(language: Language, kind: str, model: str, message: str, detail
 
 
 def model_advice(language: Language, kind: str, advice: str) -> str:
-    """Return what to do about it, or nothing. `advice` is the error's own."""
+    """Return the advice for an error of this kind, or an empty text. `advice` is that of the error itself."""
     said = translate(language, advice)
     return said if said != advice else pick(language, _ADVICE_ES.get(kind, ""), advice)
 
@@ -84,7 +85,7 @@ def model_queues(language: Language, cause: Literal["busy", "cool_down", "budget
 
 
 def models_failed(language: Language, reasons: Sequence[str]) -> str:
-    """Return what was tried, and why each did not answer."""
+    """Return the models that were tried, each with the reason of its failure."""
     tried = "; ".join(reasons)
     if len(reasons) == 1:
         return f"{tried}."
@@ -92,7 +93,7 @@ def models_failed(language: Language, reasons: Sequence[str]) -> str:
 
 
 def cut_off(language: Language) -> str:
-    """Say that the answer was longer than the model may write, also in several pieces."""
+    """Say that the answer exceeds the model's limit, even in several pieces."""
     return pick(
         language,
         "⚠️ La respuesta quedó cortada: es más larga de lo que el modelo puede escribir. Pedime que siga.",
@@ -101,7 +102,7 @@ def cut_off(language: Language) -> str:
 
 
 def takes_no_pictures(language: Language, model: str, others: Sequence[str]) -> str:
-    """Say that a model does not see the pictures of a message, and which one would."""
+    """Say that a model cannot see the pictures of a message, and which models can."""
     advice = pick(
         language,
         "Configurá uno que sí, con pictures = true en su [model.custom.NAME].",

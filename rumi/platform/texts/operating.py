@@ -1,4 +1,4 @@
-"""What people read about a Rumi that runs: a chat that gave up, windows on it, its log."""
+"""Texts for people about a running Rumi: failed chats, attached clients, the log."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from rumi.platform.texts.replies import shortened
 
 
 def gave_up(language: Language) -> str:
-    """Return the reply to the message on which a chat worked when it reached its restart limit."""
+    """Return the reply to a message whose chat crashed too often and reached its restart limit."""
     return pick(
         language,
         "❌ Este chat falló varias veces seguidas y lo detuve. Tu próximo mensaje lo empieza de nuevo;"
@@ -18,12 +18,12 @@ def gave_up(language: Language) -> str:
 
 
 def attached(language: Language, daemon: str, model: str) -> str:
-    """Return the first line of a window on another process."""
+    """Return the first line of a client that is attached to the daemon."""
     return pick(language, f"Ventana de {daemon} · modelo {model}", f"A window on {daemon} · model {model}")
 
 
 def daemon_gone(language: Language) -> str:
-    """Say that the process of a window has ended."""
+    """Say that the daemon of an attached client has ended."""
     return pick(
         language,
         "El proceso que atendía este chat terminó. Empiezo otro…",
@@ -32,7 +32,7 @@ def daemon_gone(language: Language) -> str:
 
 
 def chat_moves(language: Language) -> str:
-    """Say that another worker takes over the chat of a window."""
+    """Say that another worker takes over the chat of an attached client."""
     return pick(
         language,
         "Otro proceso se hace cargo de este chat…",
@@ -41,7 +41,7 @@ def chat_moves(language: Language) -> str:
 
 
 def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
-    """Say that the process ended while it was sent a message, and what to do."""
+    """Say that the daemon ended while the client sent a message, and what to do."""
     quoted = shortened(text)
     return pick(
         language, f"No se sabe si llegó: «{quoted}».", f"It is not known whether this arrived: “{quoted}”."
@@ -49,12 +49,12 @@ def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
 
 
 def moved(language: Language, model: str) -> str:
-    """Say that another process serves the chat from now on: this one, or that of another window."""
+    """Say that another process serves the chat from now on: this one, or that of another client."""
     return pick(language, f"El chat sigue · modelo {model}", f"The chat goes on · model {model}")
 
 
 def other_settings(language: Language, daemon: str, keys: Sequence[str]) -> str:
-    """Say which settings and keys of a window do not apply, because its process began with others."""
+    """Say which settings and keys of an attached client do not apply, because the daemon has other ones."""
     named = ", ".join(keys)
     return pick(
         language,
@@ -64,17 +64,17 @@ def other_settings(language: Language, daemon: str, keys: Sequence[str]) -> str:
 
 
 def waiting_for(language: Language, lock_holder: str) -> str:
-    """Say which process holds the home and accepts no windows, or none yet."""
+    """Say which process has locked the home and does not accept clients, or not yet."""
     return pick(language, f"Esperando a {lock_holder}…", f"Waiting for {lock_holder}…")
 
 
 def log_waiting(language: Language, seconds: float, why: str) -> str:
-    """Return a line of the log: a turn waits for the model."""
+    """Return the log's line for a turn that waits for the model."""
     return pick(language, f"espera {seconds:.0f} s: {why}", f"waits {seconds:.0f} s: {why}")
 
 
 def log_queued(language: Language, position: int) -> str:
-    """Return a line of the log: a message waits for the turn that runs."""
+    """Return the log's line for a message that waits for the running turn."""
     return pick(language, f"un mensaje espera, lugar {position}", f"a message waits, place {position}")
 
 
@@ -84,7 +84,7 @@ def log_turn_started(language: Language, turn: str) -> str:
 
 
 def log_turn_finished(language: Language, turn: str, reason: str, tokens: int, cached: int) -> str:
-    """Return the log's line for the end of a turn. `reason` is the log's own word: people filter by it."""
+    """Return the log's line for the end of a turn. People filter by `reason`, so it is not translated."""
     text = pick(
         language,
         f"termina el turno {turn}: {reason}, {tokens} tokens",
@@ -115,7 +115,7 @@ def log_confirmed(language: Language, verdict: str) -> str:
 
 
 def log_refused(language: Language) -> str:
-    """Return the beginning of the log's line for a call that was withheld or refused."""
+    """Return the beginning of the log's line for a refused tool call."""
     return pick(language, "no se hizo", "not done")
 
 
@@ -161,7 +161,7 @@ def short_duration(seconds: float) -> str:
 
 
 def short_size(count: float) -> str:
-    """Return bytes in the unit that fits: `812 B`, `4.1 MB`."""
+    """Return a number of bytes in a suitable unit: `812 B`, `4.1 MB`."""
     for unit in ("B", "KB", "MB"):
         if count < 1000:
             return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"

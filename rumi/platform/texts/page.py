@@ -1,4 +1,4 @@
-"""What the page says, and what is said of it where the program was started."""
+"""Texts of the page, and texts about it for the terminal of the program."""
 
 from rumi.platform.texts.language import Language, in_language, pick
 
@@ -24,7 +24,7 @@ def page_is_open(language: Language, url: str) -> str:
 
 
 def listens(language: Language, url: str) -> str:
-    """Say where the listener for machines is."""
+    """Say at which URL the listener for machines is."""
     return pick(
         language,
         f"Salud y métricas: {url}/healthz, {url}/readyz, {url}/metrics",
@@ -208,5 +208,5 @@ _WORDS: dict[str, tuple[str, str]] = {
 
 
 def page_words(language: Language) -> dict[str, str]:
-    """Return the page's words by their names. The page's script fills in what stands in braces."""
+    """Return the texts of the page by their names. The page's script replaces the placeholders in braces."""
     return in_language(language, _WORDS)

@@ -1,4 +1,4 @@
-"""How people are asked for calls that were parked, and how they answer."""
+"""Texts that ask people about parked calls, and texts about their answers."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,9 +8,10 @@ from rumi.platform.texts.language import Language, pick
 def parked_question(
     language: Language, head: str, parked: Sequence[tuple[int, str]], yes: str, no: str, one_by_one: str = ""
 ) -> str:
-    """Return what asks for parked calls by number; `yes` and `no` are the commands that answer.
+    """Return a question about parked calls by number; `yes` and `no` are the commands that answer it.
 
-    With `each` the answers may differ, as in this example.
+    `one_by_one` is an example of an answer with different decisions for each call, if such answers are
+    possible.
     """
     numbers = in_numbers(number for number, _ in parked)
     example = (
@@ -25,17 +26,15 @@ def parked_question(
 
 
 def numbered(number: int, question: str) -> str:
-    """Return a question with its number, in Markdown: its values are code, so nothing in them is formatted.
-
-    Otherwise a link's words would hide its address. Each line begins with the name of its value, so no value
-    can end the block.
-    """
+    """Return a question with its number, in Markdown, with its values as a code block."""
+    # In code nothing is formatted: the text of a link could hide its URL. Each line begins with the name of
+    # its value, so no value can end the block.
     first, _, values = question.partition("\n")
     return f"{number}. {first}\n```\n{values}\n```" if values else f"{number}. {first}"
 
 
 def parked_buttons(parked: Sequence[tuple[int, str]], yes: str, no: str) -> tuple[tuple[str, str], ...]:
-    """Return the buttons for parked calls: the label of each, and the command that it says."""
+    """Return the buttons for parked calls: the label of each, and the command that a press sends."""
     return tuple(
         button
         for number, _ in parked
@@ -44,12 +43,12 @@ def parked_buttons(parked: Sequence[tuple[int, str]], yes: str, no: str) -> tupl
 
 
 def in_numbers(numbers: Iterable[int]) -> str:
-    """Return numbers as a command takes them."""
+    """Return numbers in the form in which a command accepts them."""
     return " ".join(map(str, numbers))
 
 
 def chat_needs_yes(language: Language, parked: Sequence[tuple[int, str]]) -> str:
-    """Return what a chat's reply asks, for the calls of turns that had no person; empty without any."""
+    """Return the question of a chat's reply about parked calls of unattended turns; empty if none."""
     if not parked:
         return ""
     head = pick(
@@ -63,7 +62,7 @@ def chat_needs_yes(language: Language, parked: Sequence[tuple[int, str]]) -> str
 
 
 def calls_refused(language: Language, numbers: Sequence[int]) -> str:
-    """Say that calls stay undone; empty without any."""
+    """Say that calls were rejected; empty if none."""
     if not numbers:
         return ""
     which = in_numbers(numbers)
@@ -71,7 +70,7 @@ def calls_refused(language: Language, numbers: Sequence[int]) -> str:
 
 
 def calls_not_open(language: Language, unknown: Sequence[int], answered: Sequence[int]) -> str:
-    """Say which numbers of an answer count for nothing, and why; empty without any."""
+    """Say which numbers of an answer have no effect, and why; empty if none."""
     parts = []
     if unknown:
         which = in_numbers(unknown)
@@ -95,7 +94,7 @@ def calls_not_open(language: Language, unknown: Sequence[int], answered: Sequenc
 
 
 def answer_usage(language: Language, waiting: Sequence[int]) -> str:
-    """Say how to answer, and which numbers wait."""
+    """Say how to answer, and which numbers wait for an answer."""
     if not waiting:
         return pick(language, "Nada espera tu sí.", "Nothing waits for your yes.")
     which = in_numbers(waiting)

@@ -1,4 +1,4 @@
-"""What people read about themselves: their role, what it allows, and facts that they share with a group."""
+"""Texts for people about themselves: their role, its rights, and facts that they share with a group."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ def not_allowed(language: Language, what: str, role: str) -> str:
 
 
 def not_on_the_list(language: Language) -> str:
-    """Say that somebody is on no list any more."""
+    """Say that a person is no longer on a list of users."""
     return pick(
         language,
         "🔒 Ya no estás en la lista, así que no hago lo que pediste. Hablá con el dueño.",
@@ -24,12 +24,12 @@ def not_on_the_list(language: Language) -> str:
 
 
 def scheduled_work(language: Language) -> str:
-    """Return what a schedule begins, in a sentence."""
+    """Return the name of work that a schedule starts, for use in sentences."""
     return pick(language, "trabajos programados", "scheduled work")
 
 
 def retry_refused(language: Language) -> str:
-    """Say that somebody else, with another role, may not repeat a request."""
+    """Say that a person with another role may not repeat somebody else's request."""
     return pick(
         language,
         "🔒 Eso lo pidió otra persona con otro rol: solo ella puede reintentarlo. Pedilo con tus palabras.",
@@ -49,9 +49,9 @@ def who_you_are(
     bots: int | None,
     left: Sequence[tuple[str, str, str]],
 ) -> str:
-    """Return who somebody is, what their role allows, and what is left of their budgets.
+    """Return a person's name, the rights of their role, and the rest of their budgets.
 
-    None is no bound. Of a budget: its period, what is left, and the limit.
+    None stands for no limit. The row of a budget has its period, the rest, and the limit.
     """
     every = pick(language, "sin límite", "any number")
 
@@ -93,7 +93,7 @@ def person_line(
     tokens: int,
     usd: float,
 ) -> str:
-    """Return a person on one line: name, ids, role, what it allows, and what they used today."""
+    """Return a person on one line: name, ids, role, its rights, and their usage of today."""
     every = pick(language, "sin límite", "any number")
     which = pick(language, "todas", "all") if tools is None else ", ".join(tools)
     which = which or pick(language, "ninguna", "none")
@@ -109,7 +109,7 @@ def person_line(
 
 
 def share_in_groups(language: Language) -> str:
-    """Say where facts are shared."""
+    """Say that facts can only be shared in groups."""
     return pick(
         language,
         "Se comparte en un grupo: mandá `/share CLAVE` ahí, y `/unshare CLAVE` para dejar de hacerlo.",
@@ -118,7 +118,7 @@ def share_in_groups(language: Language) -> str:
 
 
 def shared_facts(language: Language, keys: Sequence[str]) -> str:
-    """Return the keys of the facts that somebody shares with the group."""
+    """Return the keys of the facts that a person shares with the group."""
     named = ", ".join(_code(key) for key in keys)
     if not named:
         return pick(
@@ -130,7 +130,7 @@ def shared_facts(language: Language, keys: Sequence[str]) -> str:
 
 
 def shared_now(language: Language, key: str, facts: int) -> str:
-    """Say that the group sees somebody's facts with a key, or that there are none."""
+    """Say that the group now sees a person's facts with a key, or that there are none."""
     if not facts:
         return pick(
             language,
@@ -145,7 +145,7 @@ def shared_now(language: Language, key: str, facts: int) -> str:
 
 
 def unshared(language: Language, key: str, done: int) -> str:
-    """Say that the group sees them no more. What was said with them stays in the history."""
+    """Say that the group no longer sees these facts, and that earlier messages about them stay."""
     if not done:
         return pick(
             language, f"No compartías {_code(key)} con este grupo.", f"You did not share {_code(key)} here."

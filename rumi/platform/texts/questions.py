@@ -1,8 +1,8 @@
-"""What a turn asks before it does something that it may have been talked into, and what an answer is.
+"""Confirmation questions before an action that untrusted content may have caused, and their answers.
 
-People judge the real arguments of a call, so a question has a line for each value and each host. Addresses,
-recipients, paths and other values that say where something goes are always whole. Only content that is long
-is shortened, in the middle, and then a second text has every value whole: each channel shows that too.
+People decide about the real arguments of a call, so a question has a line for each value and each host. URLs,
+recipients, paths and other values that name a destination are always shown whole. Only long content is
+shortened, in the middle; then a second text has every value whole, and each channel shows that as well.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ ActionKind: TypeAlias = Literal[
 
 
 Verdict: TypeAlias = Literal["yes", "no", "expired", "nobody"]
-"""What became of such a question: only yes is a yes. `nobody`: nobody is there who could answer."""
+"""The result of a question; only `yes` approves. `nobody`: no person was there to answer."""
 
 
 _ACTIONS: dict[ActionKind, tuple[str, str]] = {
@@ -82,24 +82,24 @@ _DETAILS = {
 
 
 WHOLE_CHARS: Final = 800
-"""Content of at most this length is shown whole; of longer content the head and the tail are shown."""
+"""Maximum length of content that is shown whole; of longer content, the head and the tail are shown."""
 
 HEAD_CHARS: Final = 300
 
 MOST_QUESTION_CHARS: Final = 50_000
-"""A question with more text than this is not asked: no person could judge it."""
+"""Maximum length of a question. A longer one is not asked, because no person could check it."""
 
 _CONTENT: Final = frozenset({"value", "text", "prompt", "question"})
-"""Arguments of Rumi's own tools that may be shortened."""
+"""Names of arguments of Rumi's own tools that are content, so they may be shortened."""
 
 _INVISIBLE: Final = frozenset("\u034f\u0333\u033f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value of a call at its path in the arguments, such as `to[2]`; `text` is how people read it.
+    """One value of a call with its path in the arguments, such as `to[2]`, and its text for people.
 
-    `content`: it may be shortened where it is long. All other values are shown whole.
+    `content`: the value may be shortened if it is long. All other values are shown whole.
     """
 
     path: str
@@ -108,12 +108,12 @@ class Value:
 
 
 Detail: TypeAlias = str | Sequence[Value]
-"""One argument: a text, or several values, each with a line of its own."""
+"""The text of one argument, or several values with a line for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionText:
-    """A question as people read it. `whole` has every value whole; empty where `text` has that already."""
+    """A question for people. `whole` has every value unshortened; it is empty if `text` has them already."""
 
     text: str
     whole: str = ""
@@ -122,7 +122,7 @@ class QuestionText:
 def question(
     language: Language, action: ActionKind, details: Mapping[str, Detail], *, tainted: bool = True
 ) -> QuestionText:
-    """Return what the user is asked, from the real arguments: one line each, however they were written."""
+    """Return the question about a call, with one line for each of its real arguments."""
     es, en = _ACTIONS[action]
     first = pick(language, f"¿Puedo {es}?", f"May I {en}?")
     if tainted:
@@ -148,7 +148,7 @@ def _lines(language: Language, details: Mapping[str, Detail], *, whole: bool) ->
 
 
 def _shown(language: Language, value: str, *, whole: bool) -> str:
-    """Return a value on one line; of long content the head and the tail, with the length between them."""
+    """Return a value on one line. Long content is shortened to its head and tail, unless `whole`."""
     if whole or len(value) <= WHOLE_CHARS:
         return visible(value)
     between = pick(
@@ -160,9 +160,7 @@ def _shown(language: Language, value: str, *, whole: bool) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text on one line, with an escape for what moves a cursor, hides, or turns the direction of
-    reading.
-    """
+    """Escape characters of a text that break lines, move a cursor, hide text or change the direction."""
     return "".join(
         c if _is_visible(c) else f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}" for c in text
     )
@@ -183,13 +181,13 @@ _NO = frozenset({"no", "n"})
 
 def yes_or_no(text: str) -> bool | None:
     """Return True for a yes, False for a no; None for anything else."""
-    # Some systems write í as an i and an accent.
+    # Some systems send í as an i and a combining accent.
     word = normalize("NFC", text).strip().strip(".!¡ ").casefold()
     return True if word in _YES else False if word in _NO else None
 
 
 def verdict(language: Language, how: Verdict) -> str:
-    """Return what became of a question, in a word or two."""
+    """Return the result of a question, in a word or two."""
     return {
         "yes": pick(language, "✅ Sí.", "✅ Yes."),
         "no": pick(language, "❌ No.", "❌ No."),

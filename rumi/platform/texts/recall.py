@@ -1,4 +1,4 @@
-"""What is said about earlier conversations, and about forgetting everything."""
+"""Texts about searching earlier conversations, and about deleting all data of an owner."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from rumi.platform.texts.language import Language, pick
 
 
 def nothing_recalled(language: Language) -> str:
-    """Say that no earlier conversation has it."""
+    """Say that a search found no earlier conversation."""
     return pick(
         language,
         "No encontré nada de eso en charlas anteriores.",
@@ -35,7 +35,7 @@ _DELETED = {
 
 
 def may_forget_everything(language: Language, owner: str) -> str:
-    """Return what `/forget_everything` would delete, and how to confirm it."""
+    """Say what `/forget_everything` would delete, and how to confirm it."""
     return pick(
         language,
         f"Esto borra para siempre todo lo que sé de {owner}: hechos, historial de todos sus chats, índice, "
@@ -47,7 +47,7 @@ def may_forget_everything(language: Language, owner: str) -> str:
 
 
 def everything_forgotten(language: Language, counts: Mapping[str, int | None]) -> str:
-    """Say what was deleted; None: this part failed and is still there."""
+    """Say what was deleted; None stands for a part whose deletion failed."""
     done = [f"{count} {_of(language, name)}" for name, count in counts.items() if count]
     failed = [_of(language, name) for name, count in counts.items() if count is None]
     text = pick(language, "🗑 Olvidé todo", "🗑 Everything is forgotten")
@@ -64,7 +64,7 @@ def everything_forgotten(language: Language, counts: Mapping[str, int | None]) -
 
 
 def still_kept(language: Language) -> str:
-    """Say what a deletion leaves, and how to delete that."""
+    """Say which data a deletion does not cover, and how to delete it."""
     return pick(
         language,
         "Quedan: los archivos; en el registro de auditoría, los comandos y los valores con que se llamó a "
@@ -78,7 +78,7 @@ def still_kept(language: Language) -> str:
 
 
 def forget_everything_refused(language: Language) -> str:
-    """Say who may delete what a group has."""
+    """Say who may delete the data of a group."""
     return pick(
         language,
         "❌ En un grupo solo un administrador puede borrar todo.",

@@ -1,4 +1,4 @@
-"""What a chat says, wherever it is read."""
+"""Replies of a chat, for all channels."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
@@ -10,17 +10,17 @@ Breaker: TypeAlias = Literal["max_turns", "repeated_call", "consecutive_errors",
 
 
 QUOTED_CHARS = 120
-"""How much of a message is quoted back to its sender."""
+"""Maximum number of characters of a message that a reply quotes."""
 
 
 def shortened(message: str) -> str:
-    """Return a message as a reply quotes it: on one line, a long one cut."""
+    """Return a message as a quotation in a reply: on one line, and cut if it is long."""
     quoted = " ".join(message.split())
     return quoted if len(quoted) <= QUOTED_CHARS else quoted[: QUOTED_CHARS - 1] + "…"
 
 
 def busy(language: Language) -> str:
-    """Say that a turn runs, so that the message is not taken."""
+    """Say that the message is rejected, because a turn runs."""
     return pick(
         language,
         "⏳ Ya estoy trabajando en algo. Esperá a que termine o mandá /stop.",
@@ -29,7 +29,7 @@ def busy(language: Language) -> str:
 
 
 def queued(language: Language, position: int, most: int) -> str:
-    """Say that the message waits for the turn that runs; at most `most` do."""
+    """Say that the message waits for the running turn; at most `most` messages do."""
     return pick(
         language,
         f"⏳ En cola ({position} de {most}). Va después de este turno; /stop lo descarta.",
@@ -38,7 +38,7 @@ def queued(language: Language, position: int, most: int) -> str:
 
 
 def dropped(language: Language, count: int) -> str:
-    """Say how many waiting messages will not be worked on."""
+    """Say how many queued messages were dropped."""
     if count == 1:
         return pick(language, "Descarté 1 mensaje en cola.", "1 queued message was dropped.")
     return pick(language, f"Descarté {count} mensajes en cola.", f"{count} queued messages were dropped.")
@@ -50,12 +50,12 @@ def stopped(language: Language) -> str:
 
 
 def nothing_running(language: Language) -> str:
-    """Say that there was nothing to stop."""
+    """Say that no turn runs, so there is nothing to stop."""
     return pick(language, "No hay ninguna operación en curso.", "Nothing is running.")
 
 
 def reset(language: Language, facts: int, *, files: bool = False) -> str:
-    """Say that the session was reset, its `files` too; `facts` were saved before."""
+    """Say that the session was reset; `facts` were saved before, and `files` were deleted too."""
     saved = pick(language, f"📝 Guardé {facts} hechos en memoria.", f"📝 Saved {facts} facts to memory.")
     done = pick(
         language,
@@ -72,7 +72,7 @@ def reset(language: Language, facts: int, *, files: bool = False) -> str:
 
 
 def may_delete_files(language: Language, files: int, size: str) -> str:
-    """Return the question before a reset that deletes the files too."""
+    """Ask for confirmation of a reset that also deletes the chat's files."""
     es, en = ("un archivo", "1 file") if files == 1 else (f"{files} archivos", f"{files} files")
     return pick(
         language,
@@ -82,7 +82,7 @@ def may_delete_files(language: Language, files: int, size: str) -> str:
 
 
 def reset_ends_work(language: Language, files: int, size: str, waits: int) -> str:
-    """Ask if a turn may be stopped, what waits dropped, and the chat's files deleted."""
+    """Ask for confirmation of a reset that stops a turn, drops the queue, and deletes the chat's files."""
     es, en = ("un archivo", "1 file") if files == 1 else (f"{files} archivos", f"{files} files")
     if waits:
         wait_es = "un mensaje espera" if waits == 1 else f"{waits} mensajes esperan"
@@ -104,14 +104,14 @@ def reset_ends_work(language: Language, files: int, size: str, waits: int) -> st
 
 
 def nothing_deleted(language: Language, *, answered: bool) -> str:
-    """Say that nothing was deleted, because there was no yes."""
+    """Say that nothing was deleted, because the user did not confirm it."""
     if answered:
         return pick(language, "No borré nada.", "Nothing was deleted.")
     return pick(language, "No borré nada: nadie contestó.", "Nothing was deleted: nobody answered.")
 
 
 def reset_needs_yes(language: Language) -> tuple[str, str]:
-    """Say that a single turn cannot ask if the files may be deleted, and what to do."""
+    """Say that a single turn cannot ask for confirmation to delete the files, and what to do."""
     return pick(
         language,
         "/reset files borra los archivos del chat, y acá nadie puede confirmarlo.",
@@ -120,7 +120,7 @@ def reset_needs_yes(language: Language) -> tuple[str, str]:
 
 
 def breaker(language: Language, reason: Breaker, max_turns: int) -> str:
-    """Say which circuit breaker or limit ended the turn."""
+    """Say which circuit breaker or which limit has ended the turn."""
     return {
         "max_turns": pick(
             language,
@@ -135,7 +135,7 @@ def breaker(language: Language, reason: Breaker, max_turns: int) -> str:
 
 
 def model_failed(language: Language, why: str) -> str:
-    """Say that the model could not be reached or refused."""
+    """Say that the model could not be reached, or refused the request."""
     why = why.strip().rstrip(".")
     return pick(
         language,
@@ -154,7 +154,7 @@ def crashed(language: Language) -> str:
 
 
 def restarted(language: Language, message: str) -> str:
-    """Say that the program was restarted while it worked on a message."""
+    """Say that the program was restarted during the turn of a message."""
     quoted = shortened(message)
     return pick(
         language,
@@ -182,12 +182,12 @@ def new_session(language: Language) -> str:
 
 
 def not_confirmed(text: str, why: str) -> str:
-    """Return a text followed by `why` a part of it is not known to be done."""
+    """Return a text followed by the reason `why` a part of it is not confirmed."""
     return f"{text}\n⚠️ {why}"
 
 
 def unknown_command(language: Language, name: str, meant: str = "") -> str:
-    """Say that Rumi does not know the command, and which one may be `meant`."""
+    """Say that the command is unknown, and suggest the one that is `meant`, if any."""
     perhaps = pick(language, f"¿Quisiste decir {meant}? ", f"Did you mean {meant}? ") if meant else ""
     return pick(
         language,
@@ -197,7 +197,7 @@ def unknown_command(language: Language, name: str, meant: str = "") -> str:
 
 
 def not_yet(language: Language, name: str) -> str:
-    """Say that this version does not serve a command."""
+    """Say that this version does not support a command."""
     return pick(
         language,
         f"{name} todavía no hace nada en esta versión.",
@@ -206,12 +206,12 @@ def not_yet(language: Language, name: str) -> str:
 
 
 def nothing_to_retry(language: Language) -> str:
-    """Say that every turn of the session has completed."""
+    """Say that no turn can be retried, because every turn of the session has completed."""
     return pick(language, "No hay nada para reintentar.", "There is nothing to retry.")
 
 
 def greeting(language: Language) -> str:
-    """Return the first words."""
+    """Return the greeting of a chat."""
     return pick(
         language,
         "Hola, soy Rumi. Pedime algo y lo hago en un entorno aislado: archivos, comandos, cuentas. "
@@ -261,12 +261,12 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
 
 
 def commands(language: Language) -> list[tuple[str, str]]:
-    """Return the chat commands, each with what it does."""
+    """Return the chat commands, each with its description."""
     return [(name, es if language == "es" else en) for name, es, en in _COMMANDS]
 
 
 def help_text(language: Language, may: Callable[[str], bool] = lambda name: True) -> str:
-    """Return the list of the chat commands that somebody `may` use."""
+    """Return the list of the chat commands that the person `may` use."""
     first = pick(
         language,
         "Escribí lo que necesitás con tus palabras. Comandos:",
@@ -286,7 +286,7 @@ def chat_status(
     messages: int,
     queued: int = 0,
 ) -> str:
-    """Describe one chat in two lines. `phase` is None when nothing runs; a tool's call stays as it is."""
+    """Describe one chat in two lines. `phase` is None if no turn runs; a tool's call is not translated."""
     phase = phase and translate(language, phase)
     activity = (
         pick(language, "libre", "idle")
@@ -306,7 +306,7 @@ def chat_status(
 
 
 def no_key(language: Language, variable: str = "GROQ_API_KEY") -> str:
-    """Say that there is no key for the model of the configuration."""
+    """Say that there is no key for the configured model."""
     return pick(
         language,
         f"Sin {variable}: uso el modelo offline (escribí «ayuda» para ver qué entiende).",
@@ -315,9 +315,9 @@ def no_key(language: Language, variable: str = "GROQ_API_KEY") -> str:
 
 
 def ways_on(language: Language, home: str, servers: Sequence[str], variable: str = "GROQ_API_KEY") -> str:
-    """Say what works without a key, and the three ways to a language model.
+    """Say what works without a key, and the three ways to get a language model.
 
-    `servers` are the local ones that answer now.
+    `servers` are the local model servers that answer now.
     """
     found = " · ".join(servers)
     local = pick(

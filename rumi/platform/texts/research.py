@@ -1,4 +1,4 @@
-"""What people read below and in the answer of a research: its sources, and what could not be confirmed."""
+"""Texts in and below the answer of a research: its sources, and statements that are not confirmed."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,7 +7,8 @@ from rumi.platform.texts.language import Language, pick
 
 MISSING_QUOTE: Final = {"es": "cita no encontrada", "en": "quote not found"}
 MISSING_REFERENCE: Final = {"es": "esa línea no existe", "en": "no such line"}
-"""Marks behind a part of an answer. None has brackets or quotation marks, which answers are searched for."""
+"""Notes after a part of an answer. They have no brackets and quotation marks, because the check of an answer
+searches for those."""
 
 
 def sources_title(language: Language) -> str:
@@ -39,7 +40,7 @@ def nothing_read(language: Language) -> str:
 
 
 def removed_citations(language: Language, numbers: Sequence[int]) -> str:
-    """Say which citations were removed, because nothing of that number was read."""
+    """Say which citations were removed, because no source with that number was read."""
     listed = ", ".join(map(str, numbers))
     return pick(
         language,
@@ -54,12 +55,12 @@ def unverified_title(language: Language) -> str:
 
 
 def and_more(language: Language, count: int) -> str:
-    """Say how many more there are."""
+    """Say how many further entries there are."""
     return pick(language, f"y {count} más", f"and {count} more")
 
 
 def cut_short(language: Language) -> str:
-    """Return the heading of the notes of a research that a limit ended."""
+    """Return the heading for the notes of a research that a limit has ended."""
     return pick(
         language, "Incompleto. Lo que se había anotado hasta ahí", "Incomplete. What was noted until then"
     )

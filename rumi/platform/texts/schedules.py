@@ -1,4 +1,4 @@
-"""What people read about reminders and schedules."""
+"""Texts for people about reminders and schedules."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def moment(language: Language, local: datetime, zone: str) -> str:
 
 
 def recurrence(language: Language, cron: str) -> str:
-    """Return a recurrence in words; one that has no short words as it is written."""
+    """Return a recurrence in words; the cron expression itself if there are no short words for it."""
     minute, hour, day, month, weekday = cron.split()
     at = f"{int(hour):02}:{int(minute):02}" if hour.isdigit() and minute.isdigit() else ""
     if at and (month, day) == ("*", "*") and (days := _weekdays(language, weekday)):
@@ -65,7 +65,7 @@ def _weekdays(language: Language, field: str) -> str:
 def schedule_set(
     language: Language, id: int, kind: str, when: str, text: str, *, stays: bool, quiet: str = ""
 ) -> str:
-    """Repeat what was understood, and say how to change it. `stays`: this process goes on without windows."""
+    """Repeat a schedule as understood, and say how to change it. `stays`: the daemon outlives its clients."""
     name = pick(
         language,
         {"text": "Recordatorio"}.get(kind, "Programa"),
@@ -99,7 +99,7 @@ def schedule_set(
 
 
 def schedule_state(language: Language, state: str) -> str:
-    """Return the name of what a schedule is at."""
+    """Return the name of a schedule's state."""
     return {
         "active": pick(language, "activo", "active"),
         "paused": pick(language, "en pausa", "paused"),
@@ -108,14 +108,14 @@ def schedule_state(language: Language, state: str) -> str:
 
 
 def schedule_fired(language: Language, when: str) -> str:
-    """Say when a schedule that is done last fired; `when` is empty if it never did."""
+    """Say when a finished schedule last fired; `when` is empty if it never did."""
     if not when:
         return pick(language, "no sonó", "did not fire")
     return pick(language, f"sonó el {when}", f"fired on {when}")
 
 
 def schedule_kind(language: Language, kind: str) -> str:
-    """Return the name of what a fire does."""
+    """Return the name of a schedule's kind, the action of its fires."""
     return {
         "text": pick(language, "recordatorio", "reminder"),
         "turn": pick(language, "pedido", "turn"),
@@ -137,7 +137,7 @@ def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, s
 
 
 def schedule_changed(language: Language, id: int, what: str, when: str = "") -> str:
-    """Say that a schedule was paused, goes on, fires now, or was deleted."""
+    """Say that a schedule was paused, resumed or deleted, or that it fires now."""
     return {
         "pause": pick(language, f"⏸ El programa {id} está en pausa.", f"⏸ Schedule {id} is paused."),
         "resume": pick(language, f"▶ El programa {id} sigue: {when}", f"▶ Schedule {id} goes on: {when}"),
@@ -185,7 +185,7 @@ def zone_is(language: Language, zone: str) -> str:
 
 
 def zone_unknown(language: Language, name: str, like: str) -> str:
-    """Say that there is no such time zone, and which ones may be meant."""
+    """Say that there is no such time zone, and suggest similar ones."""
     if like:
         return pick(
             language, f"❌ No hay zona {name}. ¿Será {like}?", f"❌ Unknown zone {name}. Perhaps: {like}?"
@@ -198,12 +198,12 @@ def zone_unknown(language: Language, name: str, like: str) -> str:
 
 
 def fire_text(language: Language, text: str, late: str = "") -> str:
-    """Return what a reminder says."""
+    """Return the message of a reminder."""
     return f"⏰ {text}\n\n{late}" if late else f"⏰ {text}"
 
 
 def fire_late(language: Language, when: str, missed: int = 0) -> str:
-    """Say for when a late fire was, and how many before it were missed."""
+    """Say for which time a late fire was, and how many fires before it were missed."""
     said = pick(language, f"(Llega tarde: era para el {when}.", f"(Late: it was for {when}.")
     if missed:
         said += pick(language, f" Antes se perdieron {missed}.", f" Missed before it: {missed}.")
@@ -211,21 +211,21 @@ def fire_late(language: Language, when: str, missed: int = 0) -> str:
 
 
 def fire_work_late(language: Language, id: int, late: str) -> str:
-    """Say that the work of a schedule begins late."""
+    """Say that the work of a schedule starts late."""
     return pick(
         language, f"⏰ El programa {id} empieza ahora. {late}", f"⏰ Schedule {id} begins now. {late}"
     )
 
 
 def fire_failed(language: Language, id: int, why: str) -> str:
-    """Say that the work of a schedule could not begin."""
+    """Say that the work of a schedule could not start, and why."""
     return pick(
         language, f"❌ El programa {id} no pudo empezar. {why}", f"❌ Schedule {id} could not begin. {why}"
     )
 
 
 def schedule_paused(language: Language, id: int, times: int, text: str) -> str:
-    """Say that a schedule is paused because it fails."""
+    """Say that a schedule is paused because it failed several times."""
     return pick(
         language,
         f"⏸ El programa {id} («{shortly(text)}») falló {times} veces seguidas y quedó en pausa. "
@@ -236,7 +236,10 @@ def schedule_paused(language: Language, id: int, times: int, text: str) -> str:
 
 
 def schedules_missed(language: Language, rows: Sequence[tuple[int, str, int, str]]) -> str:
-    """Say what was missed while nothing ran; each row is a number, a text, how often, and since when."""
+    """Say which fires were missed while Rumi did not run.
+
+    Each row has a schedule's number, its text, the count, and the time of the first missed fire.
+    """
     first = pick(
         language,
         "⏰ Se perdió, porque nada corría o el anterior no había terminado:",

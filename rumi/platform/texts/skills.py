@@ -1,10 +1,10 @@
-"""What is said about skills."""
+"""Texts about skills, for people and for prompts."""
 
 from rumi.platform.texts.language import Language, pick
 
 
 def skills_known(language: Language, count: int) -> str:
-    """Return the line above the skills that are on."""
+    """Return the line above the list of enabled skills."""
     if count == 0:
         return pick(language, "No hay ninguna habilidad activa.", "No skill is on.")
     if count == 1:
@@ -13,17 +13,17 @@ def skills_known(language: Language, count: int) -> str:
 
 
 def skills_more(language: Language, count: int) -> str:
-    """Say how many skills had no room in the list."""
+    """Say how many skills did not fit into the list."""
     return pick(language, f"(y {count} más)", f"(and {count} more)")
 
 
 def skills_off(language: Language, names: str) -> str:
-    """Return the line with the names of skills that are switched off."""
+    """Return the line with the names of disabled skills."""
     return pick(language, f"Desactivadas: {names}.", f"Switched off: {names}.")
 
 
 def skills_wrong(language: Language, count: int) -> str:
-    """Say that some skills cannot be loaded; `rumi skills` says which."""
+    """Say that some skills cannot be loaded, and that `rumi skills` lists them."""
     if count == 1:
         return pick(
             language,
@@ -38,7 +38,7 @@ def skills_wrong(language: Language, count: int) -> str:
 
 
 def how_to_use_skills(language: Language) -> str:
-    """Return what can be done with skills in a chat."""
+    """Say how to use skills in a chat."""
     return pick(
         language,
         "Pedime algo que encaje con una, o nombrala. `/skills NOMBRE` la muestra.",
@@ -56,7 +56,7 @@ def skill_unknown(language: Language, name: str) -> str:
 
 
 def skill_source(language: Language, kind: str) -> str:
-    """Return where a skill is from, in a word or two."""
+    """Return the origin of a skill, in a word or two."""
     es, en = {
         "bundled": ("viene con Rumi", "comes with Rumi"),
         "home": ("de esta instalación", "of this installation"),
@@ -67,7 +67,7 @@ def skill_source(language: Language, kind: str) -> str:
 
 
 def skill_state(language: Language, *, off: bool, has_code: bool) -> str:
-    """Return if a skill is on, and what it is."""
+    """Return the state of a skill: enabled or disabled, and whether it has code."""
     what = (
         pick(language, "con código", "with code")
         if has_code

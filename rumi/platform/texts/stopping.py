@@ -1,4 +1,4 @@
-"""What people read when everything is stopped."""
+"""Texts for people about stopping all work."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,9 +25,10 @@ def stopped_all(
     tasks_left: Sequence[int],
     sessions: Sequence[tuple[str, int]] = (),
 ) -> str:
-    """Say what was stopped and paused, and what is left: chats that still work, and numbers of tasks.
+    """Say what was stopped and paused, and what still runs: chats, and numbers of tasks.
 
-    What could not be paused has None. `sessions` are those of bots that were stopped: name and number.
+    In `paused`, None stands for a part that could not be paused. `sessions` are the stopped sessions of bots:
+    name and number.
     """
     if chats_left or tasks_left:
         names = ", ".join((*chats_left, *(f"#{id}" for id in tasks_left)))
@@ -49,7 +50,7 @@ def stopped_all(
 
 
 def stopped_at_rest(language: Language, tasks: int, paused: int) -> str:
-    """Say what was stopped and paused while no process runs."""
+    """Say what was stopped and paused in a home without a running process."""
     lines = [nothing_running(language)]
     if tasks:
         lines.append(
@@ -65,7 +66,7 @@ def stopped_at_rest(language: Language, tasks: int, paused: int) -> str:
 
 
 def stopped_everywhere(language: Language, here: str, others: Mapping[str, str]) -> str:
-    """Say what was stopped here and by each of the other workers."""
+    """Say what was stopped by this process and by each of the other workers."""
     return "\n".join([here, *(f"{name}: {said}" for name, said in sorted(others.items()))])
 
 

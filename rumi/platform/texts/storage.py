@@ -1,4 +1,4 @@
-"""What people read when the databases cannot be written, and how they make room."""
+"""Texts for people about databases that cannot be written, and about freeing disk space."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from rumi.platform.texts.language import Language, pick
 
 
 def not_stored(language: Language, trouble: str) -> str:
-    """Say that new messages cannot be taken, because nothing can be written."""
+    """Say that new messages are refused, because the database cannot be written."""
     match trouble:
         case "full":
             return pick(
@@ -43,7 +43,7 @@ def not_stored(language: Language, trouble: str) -> str:
 
 
 def kept_at_telegram(language: Language, trouble: str) -> str:
-    """Return what a Telegram user reads meanwhile: no message is lost; the disk is not mentioned."""
+    """Tell a Telegram user that no message is lost. The text does not mention the disk."""
     if trouble == "replaced":
         return pick(
             language,
@@ -60,7 +60,7 @@ def kept_at_telegram(language: Language, trouble: str) -> str:
 
 
 def waits_for_the_disk(language: Language, trouble: str) -> str:
-    """Return what a turn waits for, while nothing can be written."""
+    """Return the reason why a turn waits while the database cannot be written."""
     match trouble:
         case "full":
             return pick(language, "el disco está lleno", "the disk is full")
@@ -90,7 +90,7 @@ def worker_line(language: Language, worker: Mapping[str, object]) -> str:
 
 
 def how_to_free_space(language: Language, wanted_mb: float, large: Sequence[tuple[str, float, str]]) -> str:
-    """Return what to delete: names, their size in MB, and the command that does it."""
+    """Say how to free disk space: `large` has names, their size in MB, and the commands that delete them."""
     lines = [
         pick(
             language,
@@ -113,7 +113,7 @@ def how_to_free_space(language: Language, wanted_mb: float, large: Sequence[tupl
 
 
 def started_on_full_disk(language: Language) -> str:
-    """Say that the start has used the reserve."""
+    """Say that the disk is full, and that the start has used the reserve."""
     return pick(
         language,
         "⚠️ El disco está lleno. Arranqué con la reserva; no tomo mensajes hasta que haya lugar.",
@@ -122,12 +122,12 @@ def started_on_full_disk(language: Language) -> str:
 
 
 def cannot_start_on_full_disk(language: Language, home: object) -> str:
-    """Say that the disk is full and there is no reserve either."""
+    """Say that the disk is full, and that there is no reserve either."""
     return pick(language, f"El disco de {home} está lleno.", f"The disk of {home} is full.")
 
 
 def log_storage(language: Language, trouble: str | None) -> str:
-    """Return the log's line for a file that cannot be written, or can be again."""
+    """Return the log's line for a database that cannot be written, or can be written again."""
     if not trouble:
         return pick(language, "se guarda de nuevo", "stores again")
     why = waits_for_the_disk(language, trouble)

@@ -1,4 +1,4 @@
-"""What people read about tasks."""
+"""Texts for people about tasks."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ SHORT_CHARS = 80
 
 
 def task_state(language: Language, state: str) -> str:
-    """Return the name of what a task is at."""
+    """Return the name of a task's state."""
     return {
         "queued": pick(language, "en espera", "queued"),
         "running": pick(language, "en curso", "running"),
@@ -23,7 +23,7 @@ def task_state(language: Language, state: str) -> str:
 
 
 def task_result(language: Language, id: int, state: str, question: str, answer: str, bot: str = "") -> str:
-    """Return the message that brings a task's result to its chat."""
+    """Return the message with a task's result for its chat."""
     signs = {"succeeded": "🤖" if bot else "🔎", "stopped": "⏹", "out_of_budget": "⚠️"}
     name = pick(language, f"Tarea {id}", f"Task {id}")
     if bot:
@@ -33,7 +33,7 @@ def task_result(language: Language, id: int, state: str, question: str, answer: 
 
 
 def task_begins(language: Language, id: int) -> str:
-    """Say that a task was begun."""
+    """Say that a task has started."""
     return pick(
         language,
         f"🔎 Empecé la tarea {id}. El resultado llega acá; /stop {id} la detiene.",
@@ -56,7 +56,7 @@ def task_gave_up(language: Language) -> str:
 
 
 def tasks_go_on(language: Language, ids: Sequence[int]) -> str:
-    """Say which tasks a `/stop` has left alone."""
+    """Say which tasks continue after a `/stop`."""
     numbers = ", ".join(map(str, ids))
     if len(ids) == 1:
         return pick(

@@ -1,10 +1,10 @@
-"""What is said on Telegram, and by the program that serves it."""
+"""Texts on Telegram, and texts of the program that runs the bot."""
 
 from rumi.platform.texts.language import Language, pick
 
 
 def stranger(language: Language, user: int) -> str:
-    """Tell a user who is not on the list their id."""
+    """Tell users who are not on the list their Telegram id, so that they can be added."""
     return pick(
         language,
         f"No te conozco todavía. Tu id es {user}; pedile al dueño que lo agregue a allowed_users.",
@@ -77,13 +77,14 @@ def tool_runs(language: Language, what: str, tool: str = "") -> str:
 
 
 def thinking(language: Language) -> str:
-    """Return the text in the place of an answer before its first word."""
+    """Return the placeholder for an answer before its first word."""
     return pick(language, "💭 pensando…", "💭 thinking…")
 
 
 def serving(language: Language, bot: str, users: int) -> str:
-    """Say that the bot serves. `bot` is its name, empty while Telegram cannot be reached; so many
-    `users` may talk to it.
+    """Say that the bot runs, and how many `users` may talk to it.
+
+    `bot` is its name, empty while Telegram cannot be reached.
     """
     if not bot:
         return pick(
@@ -99,7 +100,7 @@ def serving(language: Language, bot: str, users: int) -> str:
 
 
 def nobody_allowed(language: Language, section: str) -> str:
-    """Say that the list of users is empty; `section` is where it stands."""
+    """Say that the list of users in the configuration's `section` is empty."""
     return pick(
         language,
         "Nadie puede hablarle todavía. Escribile al bot: te dice tu id. Ponelo en config.toml: "
@@ -124,17 +125,17 @@ def answer_button(language: Language, yes: bool) -> str:
 
 
 def button_received(language: Language) -> str:
-    """Say that the press of a button has come."""
+    """Say that the press of a button was received."""
     return pick(language, "Recibido.", "Received.")
 
 
 def question_closed(language: Language) -> str:
-    """Say that the question of a pressed button no longer waits."""
+    """Say that the question of a pressed button is closed."""
     return pick(language, "Esta pregunta ya no está abierta.", "This question is no longer open.")
 
 
 def not_your_question(language: Language) -> str:
-    """Say that the question of a pressed button is for somebody else."""
+    """Say that the question of a pressed button is for another person."""
     return pick(language, "Esta pregunta es para otra persona.", "This question is for somebody else.")
 
 
@@ -150,7 +151,7 @@ def question_unshown(language: Language) -> str:
 
 
 def left_out(language: Language, characters: int) -> str:
-    """Return the note in the middle of a question that is longer than a message; a file has all of it."""
+    """Return the note in the middle of a shortened question, whose whole text is in a file."""
     return pick(
         language,
         f"… (acá faltan {characters} caracteres: están en el archivo de arriba) …",

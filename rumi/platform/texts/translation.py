@@ -1,9 +1,9 @@
-"""Sentences that were made in English, for people who read Spanish.
+"""Translation of English sentences for people who read Spanish.
 
-Errors, commands and figures are made deep inside, where it is not known who will read them; logs, the audit
-log, programs and models get them in English. At the edge, where a person reads, `told` says them in their
-language. The catalogue `rumi.platform.texts.spanish` has each sentence by its English one, with `{names}` for
-values.
+Errors, commands and figures are written in code that does not know their reader; logs, the audit log,
+programs and models get them in English. At the edge, where a person reads them, `translate` converts them to
+the person's language. The catalogue `rumi.platform.texts.spanish` maps English sentences to Spanish ones,
+with `{names}` for values.
 """
 
 import re
@@ -16,22 +16,22 @@ from rumi.platform.redact import Redactor
 from rumi.platform.texts.language import Language
 
 MOST_CHARS: Final = 4000
-"""A longer text is not one of our sentences."""
+"""Maximum length of a text to translate; a longer one is not a sentence of the catalogue."""
 
 MOST_PARTS: Final = 12
-"""Sentences in a row that are looked at one by one."""
+"""Maximum number of consecutive sentences that are translated one by one."""
 
 DEEPEST: Final = 4
-"""How often a sentence may hold another one."""
+"""Maximum nesting of sentences within the values of others."""
 
 MOST_ERROR_CHARS: Final = 300
-"""Of an error that is not one of ours."""
+"""Maximum length of the text of an error that is not a `RumiError`."""
 
 INNER: Final = frozenset({"why", "rest", "advice", "source", "what", "holder"})
-"""Places whose values may be sentences of ours themselves. Other values stay as they are."""
+"""Placeholders whose values may be sentences of the catalogue themselves. Other values are not translated."""
 
 _LONG: Final = frozenset({"why", "rest", "advice"})
-"""Places whose values may be several sentences."""
+"""Placeholders whose values may consist of several sentences."""
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _WITHIN_A_SENTENCE = r"(?:(?![.!?…]\s).)+?"
@@ -46,26 +46,28 @@ class _Template(NamedTuple):
 
 
 def translate(language: Language, text: str) -> str:
-    """Return the text in that language; unchanged if the catalogue does not have it."""
+    """Translate a text to the language, line by line; parts that the catalogue does not have stay English."""
     if language == "en" or not text or len(text) > MOST_CHARS:
         return text
     return "\n".join(_line(line, DEEPEST) for line in text.split("\n"))
 
 
 def error_text(language: Language, error: BaseException) -> str:
-    """Return what a person reads of an error, in that language; every place that shows one asks here.
+    """Return the text of an error for people, in their language. All code that shows errors uses this.
 
-    One of ours is its sentence and its advice. Any other, which is a fault, is its type and its words on one
-    line of `MOST_ERROR_CHARS`. A group of one error is that error, and the crash of an actor its cause.
+    For a `RumiError`, it is the message and the advice. For any other error, which is a bug, it is the type
+    and the text on one line of at most `MOST_ERROR_CHARS`. A group of one error is shown as that error, and
+    the crash of an actor as its cause.
     """
     error = single(error)
     if isinstance(error, RumiError):
         return f"{translate(language, error.message)} {translate(language, error.advice)}".strip()
-    from actors import ActorError  # behind the start of a command line that fails in no such way
+    from actors import ActorError  # imported here: the start of a command line must not load it
 
     if isinstance(error, ActorError) and error.__cause__ is not None:
         return error_text(language, error.__cause__)
-    text = Redactor(()).text(" ".join(str(error).split()))  # words of a library, or of a server
+    # The text is from a library or a server, so it may contain a secret.
+    text = Redactor(()).text(" ".join(str(error).split()))
     return f"{type(error).__name__}: {text}"[:MOST_ERROR_CHARS] if text else type(error).__name__
 
 
@@ -79,7 +81,10 @@ def _line(line: str, depth: int) -> str:
 
 
 def _whole(text: str, depth: int) -> str | None:
-    """Return the translation of one entry of the catalogue: of several, that with the most own words."""
+    """Translate a text that is one entry of the catalogue; None if there is none.
+
+    Of several fitting entries, the one with the most literal text is used.
+    """
     exact, templates = _catalogue()
     if (known := exact.get(text)) is not None:
         return known
@@ -93,7 +98,10 @@ def _whole(text: str, depth: int) -> str | None:
 
 
 def _in_parts(text: str, depth: int) -> tuple[str, bool]:
-    """Sentence by sentence, as many in a row as are one of the catalogue's; whether all of them are in it."""
+    """Translate a text sentence by sentence; return it, and True if the catalogue has all sentences.
+
+    The longest sequence of sentences that is one entry of the catalogue is translated together.
+    """
     parts = _BETWEEN.split(text)
     if not 1 < len(parts) <= MOST_PARTS:
         return text, False

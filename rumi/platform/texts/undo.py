@@ -1,4 +1,4 @@
-"""What people read when a turn is taken back."""
+"""Texts for people about undoing a turn."""
 
 from collections.abc import Sequence
 
@@ -20,8 +20,10 @@ def undone(
     calls: Sequence[str],
     more: int,
 ) -> str:
-    """Say what is as before a turn, and what is not; `files` is what became of its files, `more` counts the
-    calls that are left out."""
+    """Say what was restored by an undo, and what was not.
+
+    `files` is the result for the turn's files, `more` the number of calls that the text leaves out.
+    """
     back, left = list[str](), list[str]()
     if files == "restored":
         back.append(pick(language, "los archivos", "the files"))
@@ -89,12 +91,12 @@ def _numbers(numbers: Sequence[int]) -> str:
 
 
 def nothing_to_undo(language: Language) -> str:
-    """Say that the chat has no turn to take back."""
+    """Say that the chat has no turn to undo."""
     return pick(language, "No hay nada para deshacer.", "There is nothing to undo.")
 
 
 def undone_enough(language: Language, count: int) -> str:
-    """Say that no earlier turn can be taken back."""
+    """Say that no earlier turn can be undone."""
     return pick(
         language,
         f"Ya deshice {count} turnos seguidos; más atrás no puedo.",
@@ -103,7 +105,7 @@ def undone_enough(language: Language, count: int) -> str:
 
 
 def not_yours_to_undo(language: Language) -> str:
-    """Say that only who asked for the turn, or an admin, may take it back."""
+    """Say that only the person who asked for the turn, or an admin, may undo it."""
     return pick(
         language,
         "Ese turno lo pidió otra persona: solo ella o un administrador pueden deshacerlo.",
@@ -112,7 +114,7 @@ def not_yours_to_undo(language: Language) -> str:
 
 
 def undo_is_busy(language: Language) -> str:
-    """Say that a turn runs, which has to end first."""
+    """Say that the running turn must end first."""
     return pick(
         language,
         "⏳ Todavía estoy trabajando. Mandá /stop primero, y después /undo.",
@@ -121,7 +123,7 @@ def undo_is_busy(language: Language) -> str:
 
 
 def undo_is_off(language: Language) -> str:
-    """Say that no turn can be taken back here."""
+    """Say that undo is disabled here."""
     return pick(
         language,
         "Acá no se puede deshacer: está apagado (`[undo] turns = 0`).",

@@ -1,1 +1,1 @@
-"""Several workers on one database: which of them serves which chats, and how chats move between them."""
+"""Several workers that share one PostgreSQL database: leases, partitions, handover and notifications."""

@@ -1,4 +1,4 @@
-"""The database of a process: the home's files, or a server that several workers share."""
+"""Construction of a worker's parts for a PostgreSQL database that several workers share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class StoreThread:
-    """A connection of its own for what concerns workers: their leases must not wait for anything else."""
+    """A separate connection for requests about workers: renewing a lease must not wait for other work."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
@@ -29,7 +29,7 @@ class StoreThread:
         self._one = trio.CapacityLimiter(1)
 
     async def __call__(self, request: Request[R], /) -> R:
-        """Return the answer. Cancelled, it leaves the thread to its end, and connects again next time."""
+        """Return the answer. On cancellation, abandon the thread; the next call opens a new connection."""
         try:
             return cast(
                 R, await trio.to_thread.run_sync(self._do, request, abandon_on_cancel=True, limiter=self._one)
@@ -37,7 +37,7 @@ class StoreThread:
         except trio.Cancelled:
             store, self._store = self._store, None
             if store is not None:
-                store.abandon()  # its thread closes it
+                store.abandon()  # wakes the thread, which then closes the connection: see `_do`
             raise
         except JournalError:
             self.close()
@@ -51,7 +51,7 @@ class StoreThread:
             (reply,) = store.run([request])
             return reply
         finally:
-            if self._store is not store:
+            if self._store is not store:  # the caller was cancelled meanwhile
                 store.close()
 
     def close(self) -> None:
@@ -63,7 +63,7 @@ class StoreThread:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a worker has of the database that it shares with others."""
+    """A worker's access to the shared database: connection, ownership, notifications, worker directory."""
 
     backend: PostgresServer
     ownership: Ownership
@@ -73,7 +73,7 @@ class Cluster:
     directory: WorkerDirectory = field(default_factory=WorkerDirectory)
 
     def leases(self, chat: str) -> SandboxLease | None:
-        """Return the lease with which the sandbox of a chat ends; None before the worker has one."""
+        """Return the lease that ends the sandbox of a chat; None before the worker has a lease."""
         if not self.ownership.worker:
             return None
         return SandboxLease(self.ownership, self.settings.lease_s * (1 - SPARE))
@@ -84,10 +84,10 @@ class Cluster:
 
 
 def make_cluster(url: str, settings: ClusterSettings, password: str = "") -> Cluster:
-    """Return what is needed to be a worker. Nothing is connected yet.
+    """Return the parts that a worker needs. Connect to nothing yet.
 
     Raises:
-        UsageError: The URL is not one of a PostgreSQL database.
+        UsageError: The text is not the URL of a PostgreSQL database, or the URL contains a password.
     """
     server = PostgresServer(url, ON_A_SERVER, password)
     return Cluster(
@@ -100,5 +100,5 @@ def make_cluster(url: str, settings: ClusterSettings, password: str = "") -> Clu
 
 
 def leases_of(cluster: Cluster | None) -> Leases:
-    """Return the leases of the sandboxes of a process, which shares a database or has its own files."""
+    """Return the leases that end the sandboxes of a process; none without a cluster, on the home's files."""
     return no_leases if cluster is None else cluster.leases

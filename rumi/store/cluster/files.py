@@ -1,4 +1,4 @@
-"""The files of chats that move between workers, and the lease with which their sandboxes end."""
+"""Files of chats that move between workers, and the lease that ends their sandboxes."""
 
 import logging
 from dataclasses import dataclass
@@ -16,25 +16,28 @@ from rumi.store.ownership import Ownership, partition_of
 logger = logging.getLogger(__name__)
 
 LEAVE_S: Final = 30.0
-"""How long a chat that ends may take to store its files."""
+"""Maximum time that a chat which ends may take to store its files, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxLease:
-    """The worker's lease, for its sandboxes: a chat that is handed over has none by then."""
+    """The worker's lease as the limit of its sandboxes: at its end they end.
+
+    A chat that is handed over in time has no sandbox any more at that moment.
+    """
 
     ownership: Ownership
     length_s: float
 
     def valid_until(self) -> float:
-        """Return when it ends, by the clock that goes on while a process is paused."""
+        """Return the end of the lease on the clock CLOCK_BOOTTIME, which all processes of a machine share."""
         return self.ownership.boottime_until
 
 
 class CarriedFiles:
-    """Brings the files of a chat or a task to this worker, and stores them for the next one.
+    """Fetches the files of a chat or a task to this worker, and stores them for the next one.
 
-    `place` is what decides who serves it: the chat, or who asked for a task.
+    `partition_key` decides which worker serves the files: the chat, or the owner of a task without a chat.
     """
 
     def __init__(self, carrier: WorkspaceCarrier, ownership: Ownership) -> None:
@@ -48,10 +51,10 @@ class CarriedFiles:
         return fence
 
     async def fetch(self, key: str, partition_key: str) -> None:
-        """Make the folder as it was stored. Cancelled, it is as before or as stored.
+        """Replace the folder by the stored files. On cancellation it has the old files or the stored ones.
 
         Raises:
-            RumiError: It is as before, and nothing should work with it.
+            RumiError: The folder has the old files, and no command should run in it.
         """
         try:
             await self._carrier.fetch(key, self._fence(partition_key))
@@ -63,19 +66,20 @@ class CarriedFiles:
             raise RumiError("The chat's stored files are damaged.", "Restore the database.") from error
 
     async def store(self, key: str, partition_key: str) -> RumiError | None:
-        """Store the folder as it is. Return what the chat's user should know, None if all is well."""
+        """Store the folder's files. Return an error for the chat's user, or None."""
         try:
             await self._carrier.store(key, self._fence(partition_key))
         except Unpackable as error:
             return error
-        except (LeaseLostError, JournalError) as error:  # the next worker has the former files
+        # The user gets no message: the next worker serves the chat, with the files as last stored.
+        except (LeaseLostError, JournalError) as error:
             logger.warning("the files of %s were not stored: %s", key, error)
         except OSError as error:
             return RumiError(f"The chat's files were not stored: {error.strerror or error}.")
         return None
 
     async def leave(self, key: str, partition_key: str) -> None:
-        """Store what came since the last turn, and forget what is known of the folder."""
+        """Store the files that came since the last turn, and drop the carrier's state of the folder."""
         with trio.move_on_after(LEAVE_S):
             if (error := await self.store(key, partition_key)) is not None:
                 logger.warning("the files of %s were not stored: %s", key, error)

@@ -1,4 +1,4 @@
-"""The lease of a worker: it is renewed, and everything that depends on it ends before it does."""
+"""The actor that renews a worker's lease. Everything that depends on the lease ends before the lease does."""
 
 import json
 import logging
@@ -21,16 +21,17 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 
 RENEWALS: Final = 5
-"""How often a lease is renewed in its time."""
+"""Renewals in the length of a lease."""
 
 SPARE: Final = 1 / 3
-"""The part of a lease that is left when a worker that cannot renew it ends what it does."""
+"""Share of a lease that remains when a worker that cannot renew it ends its work: time to end before others
+claim its partitions."""
 
 AGAIN_S: Final = 0.25
-"""The pause between attempts to reach the database."""
+"""Pause between attempts to reach the database, in seconds."""
 
 LEAVE_S: Final = 5.0
-"""How long a worker that ends tries to say so."""
+"""Maximum time that a worker which ends tries to report this to the database, in seconds."""
 
 
 class LeaseLost(RumiError):
@@ -38,10 +39,10 @@ class LeaseLost(RumiError):
 
 
 class AskStore(Protocol):
-    """Asks the database for what concerns workers, by a connection of its own."""
+    """Sends requests about workers to the database, on a connection that nothing else uses."""
 
     async def __call__(self, request: Request[R], /) -> R:
-        """Return the answer. Cancelled, it leaves at once; the request may be done or not.
+        """Return the answer. On cancellation, return at once; the request may have been done or not.
 
         Raises:
             JournalError: The database does not answer.
@@ -51,10 +52,12 @@ class AskStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """`lease_s` is how long a worker serves its chats without hearing from the database.
+    """Settings of a worker that shares a database.
 
-    A worker that leaves lets turns go on for `drain_s`. `address` is where other workers reach it, and `key`
-    what workers prove to each other; without one, none is reached.
+    `lease_s` is the length of a lease in seconds: the time after which other workers may claim the partitions
+    of a worker that does not reach the database. A worker that leaves lets turns continue for `drain_s`
+    seconds. Other workers connect to it at `address`, and workers authenticate each other with the shared
+    `key`; without a key, workers do not connect to each other.
     """
 
     version: str
@@ -65,9 +68,9 @@ class ClusterSettings:
 
 
 class WorkerLease(Actor[Never]):
-    """Holds the worker's lease. It crashes with `LeaseLost`, and everything below it in the tree ends then.
+    """Holds the worker's lease. Without it, the actor crashes with `LeaseLost` and ends all actors below it.
 
-    Each incarnation is a worker of its own, with a new name: a lease that has ended is never renewed.
+    Each incarnation is another worker with a new name, because a lease that has ended is never renewed.
     """
 
     def __init__(
@@ -86,10 +89,11 @@ class WorkerLease(Actor[Never]):
         self._refused = trio.Event()
 
     async def started(self) -> None:
-        """Join the workers, as soon as the database answers."""
+        """Join the workers; retry until the database answers."""
         ownership, settings = self._ownership, self._settings
         ownership.begin(self._new_name(), self._lose)
         while True:
+            # Before the request: the database counts the lease from a later moment, so ours ends first.
             sent = trio.current_time(), boottime()
             try:
                 await self._ask(Join(ownership.worker, settings.version, settings.address, settings.lease_s))
@@ -101,22 +105,23 @@ class WorkerLease(Actor[Never]):
         self.start_soon(self._renew)
 
     def _extend(self, sent: tuple[float, float]) -> None:
-        """The lease lasts from the moment in which its renewal was sent, by both clocks."""
+        """Set the end of the lease, counted on both clocks from the moment at which the renewal was sent."""
         lasts_s = self._settings.lease_s * (1 - SPARE)
         self._ownership.valid_until, self._ownership.boottime_until = (clock + lasts_s for clock in sent)
 
     def _lose(self, numbers: frozenset[int]) -> None:
-        """A write was refused. Called by the journal's thread."""
+        """Stop serving after a refused write. Called by the journal's thread."""
         self._ownership.set({})
         try:
             trio.from_thread.run_sync(self._refused.set)
-        except RuntimeError:  # in place, in the loop's own thread
+        except RuntimeError:  # no trio thread: in a simulation the journal runs in the event loop's thread
             self._refused.set()
 
     async def _renew(self) -> None:
         ownership = self._ownership
         pause = self._settings.lease_s / RENEWALS
         while True:
+            # A refused write proves that the lease is lost: react at once, not at the next renewal.
             with trio.move_on_after(pause):
                 await self._refused.wait()
             if self._refused.is_set():
@@ -126,7 +131,7 @@ class WorkerLease(Actor[Never]):
                 raise LeaseLost("The lease of this worker could not be renewed.", "Look at the database.")
 
     async def _renewed(self) -> bool:
-        """Renew the lease, in as many attempts as its time allows; return False if it has ended."""
+        """Renew the lease, retrying until it ends; return False if it has ended or lost a partition."""
         ownership = self._ownership
         while not ownership.over:
             sent, had = (trio.current_time(), boottime()), dict(ownership.fences)
@@ -138,6 +143,7 @@ class WorkerLease(Actor[Never]):
                     logger.warning("the lease is not renewed: %s", error)
                     await trio.sleep(AGAIN_S)
                     continue
+                # `had` is from before the request: partitions claimed meanwhile may be missing in the answer.
                 if fences is None or any(fences.get(number) != fence for number, fence in had.items()):
                     return False
                 self._extend(sent)
@@ -145,12 +151,14 @@ class WorkerLease(Actor[Never]):
         return False
 
     async def stopped(self, reason: str) -> None:
-        """Hand over what is left: nothing below runs any more."""
+        """Release the remaining partitions and end the lease: no actor below runs any more."""
         numbers = tuple(self._ownership.numbers())
         self._ownership.set({})
+        # After a crash the lease is lost or in doubt: its partitions become free when it ends.
         if reason == "crashed":
             return
         worker = self._ownership.worker
+        # Shielded, so that others can take over at once; bounded, because the database may be unreachable.
         with trio.move_on_after(LEAVE_S, shield=True):
             try:
                 await self._ask(Release(worker, numbers))
@@ -159,7 +167,7 @@ class WorkerLease(Actor[Never]):
                 logger.warning("the worker could not hand over its chats: %s", error)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the worker's name, how many partitions it serves, and how long its lease lasts."""
+        """Return the worker's name, its number of partitions, and the rest of its lease in seconds."""
         left = self._ownership.valid_until - trio.current_time()
         return {
             "worker": self._ownership.worker,

@@ -1,4 +1,4 @@
-"""What other workers notify this one of: chats in which something is new."""
+"""Notifications from other workers: chats in which something is new."""
 
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
@@ -14,23 +14,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 AGAIN_S: Final = 1.0
-"""The pause between attempts to listen. Until then a slow look at the database finds what is new."""
+"""Pause between attempts to listen, in seconds. Meanwhile `Partitions` looks for new entries regularly."""
 
 
 class Notifications(Protocol):
-    """Hears what is notified to a worker."""
+    """Receives the notifications for a worker."""
 
     async def receive(self, worker: str) -> tuple[str, ...]:
-        """Return the chats of the next notifications. It may miss some. Cancelled, it misses none."""
+        """Return the chats of the next notifications.
+
+        Notifications may be lost, for example with the connection. A cancellation loses none.
+        """
         ...
 
     def close(self) -> None:
-        """Hear nothing any more."""
+        """Stop receiving notifications."""
         ...
 
 
 class PostgresNotifications:
-    """A connection that listens to a worker's channel."""
+    """A PostgreSQL connection that listens to a worker's channel."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
@@ -48,6 +51,7 @@ class PostgresNotifications:
                     )
                     self._worker = worker
                 await trio.lowlevel.wait_readable(self._listener.descriptor)
+                # No checkpoint from here to the return: a cancellation could lose the notifications.
                 chats = {
                     chat for notification in self._listener.notifications() for chat in woken(notification)
                 }

@@ -1,4 +1,4 @@
-"""The partitions of a worker: it takes its share of them, hands over what is too many, and wakes chats."""
+"""The actor that balances partitions: claims the worker's share, hands over the surplus, wakes chats."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -19,35 +19,35 @@ from rumi.store.ownership import PARTITIONS, Ownership, partition_of
 logger = logging.getLogger(__name__)
 
 AFTER_S: Final = 1.0
-"""How long after the end of a lease its sandboxes have ended for certain."""
+"""Time after the end of a lease until its sandboxes have certainly ended, in seconds."""
 
 LOOK_S: Final = 5.0
-"""How often to look for what no notification has told."""
+"""Interval of the look into the database for chats whose notification was missed, in seconds."""
 
 
 class Partitioned(Protocol):
-    """A part of the tree that serves chats: it begins and ends to serve those of some partitions."""
+    """A part of the actor tree that serves the chats of this worker's partitions."""
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Go on with what earlier workers have left in these partitions."""
+        """Start to serve partitions: continue the work that earlier workers left there."""
         ...
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Begin nothing more in these partitions, and return when nothing runs there.
+        """Stop serving partitions: start nothing new there, and return when nothing runs there any more.
 
-        What runs may go on for `patience_s`, then it is interrupted.
+        Running work may continue for `patience_s` seconds, then it is interrupted.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Dependents:
-    """What in a process depends on its partitions.
+    """The parts of a process that depend on its partitions.
 
-    `parts` are in the order in which they take partitions over. `look` wakes the chats in which something is
-    new, as the database has it; None: all. `busy` returns the partitions in which something runs: the others
-    are handed over first. `slow_down` is called with the account of a channel of which the service has asked
-    a worker to send less.
+    `parts` are in the order in which they take partitions over. `look` reads the database and wakes those of
+    the given chats in which something is new; None stands for all chats. `busy` returns the partitions in
+    which work runs: the idle ones are handed over first. `slow_down` is called with the account of a channel
+    if the channel's service has asked any worker to send less.
     """
 
     parts: Sequence[Partitioned]
@@ -58,11 +58,11 @@ class Dependents:
 
 @dataclass(frozen=True, slots=True)
 class Drain(Request[None]):
-    """Hand over everything: this worker ends. The reply comes when nothing is served any more."""
+    """Hand over all partitions, because this worker ends. The reply comes when none is served any more."""
 
 
 class Partitions(Actor[Drain]):
-    """Serves a fair share of the partitions. Below its dependents in the tree: it ends before them."""
+    """Serves a fair share of the partitions. It stands below its dependents in the tree: it ends first."""
 
     def __init__(
         self,
@@ -86,7 +86,8 @@ class Partitions(Actor[Drain]):
         self._leaving = False
 
     async def started(self) -> None:
-        """Begin to take partitions, and to listen; serve those that an earlier incarnation has taken."""
+        """Start balancing and listening; take over the partitions that an earlier incarnation has claimed."""
+        # After a crash of this actor alone the lease is still valid, and so are its partitions.
         if self._ownership.fences:
             async with self._changing:
                 for part in self._dependents.parts:
@@ -97,7 +98,7 @@ class Partitions(Actor[Drain]):
         self.start_soon(self._look_again)
 
     async def _read_directory(self) -> None:
-        """Keep what is known of the others, also while partitions are handed over."""
+        """Read the directory of workers regularly, also during a handover, which may take minutes."""
         while True:
             try:
                 await self._read()
@@ -109,7 +110,7 @@ class Partitions(Actor[Drain]):
         self._directory.update(await self._ask(Members()), await self._ask(Owners()))
 
     async def _balance(self) -> None:
-        """Keep the worker's share, as others come and go: after each look at them."""
+        """Claim or hand over partitions after each read of the directory, as workers join and leave."""
         done = -1.0
         while True:
             while self._directory.read == done:
@@ -126,6 +127,7 @@ class Partitions(Actor[Drain]):
         for account in {key[1] for key, n in limited.items() if self._limited.get(key, n) != n}:
             self._dependents.slow_down(account)
         self._limited = limited
+        # `drain` holds the same lock: a step must not claim partitions while the worker hands them all over.
         async with self._changing:
             if not self._leaving:
                 await self._come_to_share()
@@ -134,42 +136,46 @@ class Partitions(Actor[Drain]):
         worker, had = self._ownership.worker, self._ownership.numbers()
         members = self._directory.members
         share = share_of(worker, members)
-        noted = next((member.partitions for member in members if member.name == worker), 0)
-        if len(had) < share or noted > len(had):
+        recorded = next((member.partitions for member in members if member.name == worker), 0)
+        # The database has more of ours than we know if the answer to a claim was lost: `Claim` returns them.
+        if len(had) < share or recorded > len(had):
             most = max(0, share - len(had))
             claimed = await self._ask(Claim(worker, most, AFTER_S, tuple(sorted(had))))
             if claimed:
                 await self._take_over(claimed)
         elif len(had) > share:
-            # Where something runs, a later step hands it over; others may do instead.
+            # Busy partitions stay for now: a later step hands them over, or other ones that are idle then.
             idle = sorted(had - self._dependents.busy())[: len(had) - share]
             if idle:
                 await self._hand_over(frozenset(idle), self._settings.drain_s)
 
     async def _take_over(self, claimed: Sequence[Claimed]) -> None:
-        """Serve partitions, as soon as no sandbox of an earlier worker can be there."""
+        """Serve partitions, after the wait until no sandbox of an earlier worker can run there."""
         await trio.sleep(max(partition.wait_s for partition in claimed))
         self._ownership.set(
             {**self._ownership.fences, **{partition.number: partition.fence for partition in claimed}}
         )
         numbers = frozenset(partition.number for partition in claimed)
+        # Reservations of the earlier worker first: afterwards ours could not be told apart from them.
         await self._journal(SettleLeft(numbers))
         for part in self._dependents.parts:
             await part.take_over(numbers)
         logger.info("this worker serves %d more partitions", len(claimed))
 
     async def _hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Serve partitions no more, and let another worker have them."""
+        """Stop serving partitions, and release them for other workers."""
+        # In reverse order: each part may depend on those before it.
         for part in reversed(self._dependents.parts):
             await part.hand_over(numbers, patience_s)
         fences = self._ownership.fences
         self._ownership.set({number: fence for number, fence in fences.items() if number not in numbers})
-        await self._journal(Touch())  # what was asked before is written by then, with the fences of that time
+        # The journal commits in order: when it answers, all earlier writes of these partitions are committed.
+        await self._journal(Touch())
         await self._release(tuple(sorted(numbers)))
         logger.info("this worker has handed over %d partitions", len(numbers))
 
     async def _release(self, numbers: tuple[int, ...]) -> None:
-        """Let others have these partitions, as soon as the database answers; the lease ends the attempts."""
+        """Release partitions; retry until the database answers. The end of the lease ends the attempts."""
         while True:
             try:
                 return await self._ask(Release(self._ownership.worker, numbers))
@@ -183,7 +189,7 @@ class Partitions(Actor[Drain]):
             await self._wake(chats)
 
     async def _look_again(self) -> None:
-        """Find what no notification has told."""
+        """Look for new entries in all chats regularly, because notifications may be lost."""
         while True:
             await trio.sleep(LOOK_S)
             await self._wake(None)
@@ -196,7 +202,7 @@ class Partitions(Actor[Drain]):
 
     @answers(Drain)
     async def drain(self, message: Drain) -> None:
-        """Hand over everything: idle partitions at once, the others when their turns have ended."""
+        """Hand over all partitions: idle ones at once, the others when their turns have ended."""
         self._leaving = True
         await self._ask(Leave(self._ownership.worker))
         async with self._changing:
@@ -205,18 +211,21 @@ class Partitions(Actor[Drain]):
             await self._hand_over(self._ownership.numbers(), self._settings.drain_s)
 
     async def stopped(self, reason: str) -> None:
-        """Listen no more."""
+        """Close the connection for notifications."""
         self._notifications.close()
 
     def metrics(self) -> Mapping[str, object]:
-        """Return how many workers there are, and the share of this one."""
+        """Return the number of live workers, and this worker's share of the partitions."""
         members = self._directory.members
         live = [member for member in members if member.left_s > 0]
         return {"workers": len(live), "share": share_of(self._ownership.worker, members)}
 
 
 def share_of(worker: str, members: Iterable[Member]) -> int:
-    """Return how many partitions a worker should serve: all workers as many, the first ones one more."""
+    """Return the number of partitions that a worker should serve.
+
+    All workers get the same number; the first ones by name get one more if the division has a remainder.
+    """
     names = sorted(member.name for member in members if member.left_s > 0 and not member.leaving)
     if worker not in names:
         return 0
@@ -225,14 +234,14 @@ def share_of(worker: str, members: Iterable[Member]) -> int:
 
 
 def _limited(member: Member) -> Mapping[str, object]:
-    """Return how often services have asked a worker to send less, by the account of a channel."""
+    """Return how often services have asked a worker to send less, by channel account."""
     counts = member.status.get("limited")
     return counts if isinstance(counts, Mapping) else {}
 
 
 @dataclass(slots=True)
 class WorkerDirectory:
-    """The workers, and the names of the owners by partition. `read` is when, on trio's clock."""
+    """The known workers, and the owner of each partition by name, as of the time `read` on trio's clock."""
 
     members: Sequence[Member] = ()
     owners: Mapping[int, str] = field(default_factory=dict)
@@ -240,24 +249,24 @@ class WorkerDirectory:
     changed: trio.Event = field(default_factory=trio.Event)
 
     def update(self, members: Sequence[Member], owners: Mapping[int, str]) -> None:
-        """Note what the database says now."""
+        """Store the current content of the database, and wake the tasks that wait for it."""
         self.members, self.owners, self.read = members, owners, trio.current_time()
         self.changed.set()
         self.changed = trio.Event()
 
     def owner_of(self, partition_key: str) -> Member | None:
-        """Return the worker that served a place when this was read, None if that is not known."""
+        """Return the worker that served this partition key when the directory was read, None if unknown."""
         name = self.owners.get(partition_of(partition_key))
         return next((member for member in self.members if member.name == name), None)
 
     async def until_other(self, partition_key: str, worker: str) -> None:
-        """Return when a place is served by another worker than this one."""
+        """Wait until another worker than `worker` serves this partition key."""
         number = partition_of(partition_key)
         while self.owners.get(number, worker) == worker:
             await self.changed.wait()
 
     def as_json(self) -> list[dict[str, object]]:
-        """Return the workers for the status dump; times in seconds."""
+        """Return the workers for the JSON status; times in seconds."""
         age = trio.current_time() - self.read
         return [
             {

@@ -1,5 +1,5 @@
 """The journal: `state.db` with its inbox, outbox and history, and the one actor that writes it.
 
-The requests stand in a module for each subject (`inbox`, `outbox`, `history`, `tasks`, …), each above the
-step that executes it in a transaction.
+Each subject has a module for its requests (`inbox`, `outbox`, `history`, `tasks`, …). In it, each request
+class is followed by the step that executes the request in a transaction.
 """

@@ -1,4 +1,4 @@
-"""The journal's actor: the only writer of `state.db`. Requests that come together share one commit."""
+"""The journal's actor: the only writer of `state.db`. Requests that arrive together share one commit."""
 
 import logging
 import os
@@ -30,31 +30,32 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WATCH_S: Final = 15.0
-"""How often to check that the file is still the open one, and that the reserve exists."""
+"""Interval of the check that the file was not replaced and the reserve exists, in seconds."""
 
 LOCKED_S: Final = 60.0
-"""How long another program may lock the file before new messages are refused; work in hand waits longer."""
+"""Time in seconds that another program may lock the file before new messages are refused. Other requests wait
+longer."""
 
 CLEAR_S: Final = 5.0
-"""How often to check if a disk that was full has room again."""
+"""Interval of the check if a full disk has free space again, in seconds."""
 
 ATTEMPTS: Final = Backoff(first_s=0.05, factor=2.0, cap_s=2.0)
-"""The pauses between attempts to write."""
+"""Pauses between attempts to write."""
 
 SLICE_PAUSE_S: Final = 0.01
-"""The pause between two slices of a deletion, in which other requests come first."""
+"""Pause between two slices of a deletion, in seconds, so that other requests are written first."""
 
 EXPIRE_S: Final = 3600.0
-"""How often to look for entries that are older than they have to be kept."""
+"""Interval of the search for entries that are past their retention, in seconds."""
 
 _LEAVES_SOMETHING: Final = (NewSession, MarkExtracted, SkipExtraction)
-"""After these requests there may be history to delete."""
+"""Requests after which there may be history to delete."""
 
 Identity: TypeAlias = tuple[tuple[int, int] | None, ...]
 
 
 class AskJournal(Protocol):
-    """Asks the journal, in a tree or of a home that no process holds."""
+    """Sends a request to the journal: to its actor, or to the files of a home that no process has locked."""
 
     async def __call__(self, request: Request[R], /) -> R:
         """Return the answer.
@@ -68,11 +69,11 @@ class AskJournal(Protocol):
 
 @dataclass(slots=True)
 class JournalState:
-    """State that outlives the journal's incarnations.
+    """State of the journal that survives its restarts.
 
-    `observe` is told when the trouble changes, None at its end; `since` is when it began, on trio's clock.
-    `file` is which file is open: another one in its place is not written. `large` is what could be deleted,
-    as found when the disk was last full. `opened`: the database was open before.
+    `observe` is called when the trouble changes, with None at its end. `since` is the start of the trouble on
+    trio's clock. `file` identifies the open file: a file that replaced it is not written. `large` lists large
+    files that could be deleted, as found when the disk was last full. `opened`: the database was open before.
     """
 
     reserve: Reserve | None = None
@@ -85,13 +86,13 @@ class JournalState:
 
     @property
     def refuses(self) -> bool:
-        """Return True if new messages are refused: their senders still have them."""
+        """Return True if new messages are refused. Nothing is lost, because their senders still have them."""
         if self.trouble == "locked":
             return trio.current_time() - self.since >= LOCKED_S
         return self.trouble is not None
 
     def set(self, trouble: Trouble | None) -> None:
-        """Note what keeps the file from being written. A replaced file stays replaced."""
+        """Set the reason why the file cannot be written. A replaced file stays so until a restart."""
         if trouble == self.trouble or self.trouble == "replaced":
             return
         if self.trouble is None:
@@ -105,11 +106,11 @@ class JournalState:
 
 
 class _Job:
-    """A request on its way to the file. Its asker waits for `done`.
+    """A request that waits to be written. The task that asked waits for `done`.
 
-    `writing`: it is in a transaction now. `withdrawn`: its asker has left before, and it is not written.
-    `served` is what this worker served when it was asked: a write that waits longer than a lease lasts must
-    not pass for one of the next lease.
+    `writing`: the request is in a transaction now. `withdrawn`: the asker was cancelled before that, and the
+    request is not written. `served` has the partitions that this worker served when the request was asked: a
+    write that waits past the end of a lease must not count as one of the next lease.
     """
 
     __slots__ = ("done", "error", "reply", "request", "served", "withdrawn", "writing")
@@ -124,7 +125,7 @@ class _Job:
         self.withdrawn = False
 
     def answer(self, reply: object) -> None:
-        """Settle the request with its reply."""
+        """Set the reply of the request, and wake its asker."""
         if isinstance(reply, NotOwner):
             self.error = Refused(reply)
         else:
@@ -133,16 +134,17 @@ class _Job:
 
 
 class Journal(Actor[JournalMessage]):
-    """Group commit: what arrives while one transaction is written goes into the next, all together.
+    """Writes requests with group commit: requests that arrive during one transaction share the next one.
 
-    Many requests reach it at once, while others wait for the disk; one sender's are written in the order of
-    its asks; tells have no order.
+    It accepts many requests at once while earlier ones wait for the disk. The asks of one sender are written
+    in their order; tells have no order.
 
-    A file that cannot be written now (a full disk, another program's lock) does not crash the actor: what was
-    to be written is kept and tried again until it is written, reads are answered, and new messages are
+    A file that cannot be written now (a full disk, another program's lock) does not crash the actor. The
+    pending requests are retained and retried until they are written, reads are answered, and new messages are
     refused with `NotStored`, for a lock only after `LOCKED_S`. Any other error is a crash.
     """
 
+    # Each waiting request occupies one handler: with fewer, requests could not gather for the next commit.
     concurrency = 4096
 
     def __init__(
@@ -154,9 +156,9 @@ class Journal(Actor[JournalMessage]):
         retention_s: float = 0.0,
         ownership: Ownership | None = None,
     ) -> None:
-        """`keep_s` is how long finished entries are kept, 0 for ever.
+        """`retention_s` is how long finished entries are retained, in seconds; 0 is without limit.
 
-        With an `ownership` several workers share the database, and this one serves some of the chats.
+        With an `ownership`, several workers share the database, and this one serves some of the chats.
         """
         self._database = database
         self._path = database if isinstance(database, Path) else None
@@ -176,10 +178,11 @@ class Journal(Actor[JournalMessage]):
         self._outbox = 0
 
     async def started(self) -> None:
-        """Open the file, the same one as before.
+        """Open the file and start the background tasks.
 
         Raises:
-            JournalError: The file cannot be opened. The error says what to do.
+            JournalError: The file cannot be opened, or is not the one that was open before a restart. The
+                error says what to do.
         """
         state = self._state
         if state.file and state.file[:1] != self._identity()[:1]:
@@ -189,10 +192,12 @@ class Journal(Actor[JournalMessage]):
         self._outbox = self._store.undelivered
         state.opened = True
         alone = self._ownership is None
-        if alone and await self._offload(self._store.has_reservations):  # first of all that is written
+        # Before anything else is written: afterwards, reservations of earlier processes could not be told
+        # apart from those of running calls. Without `alone`, `Partitions` does this for each takeover.
+        if alone and await self._offload(self._store.has_reservations):
             self._waiting.append(_Job(SettleLeft(), Served()))
             self._work.set()
-        self._to_sweep.set()  # an earlier process may have left something
+        self._to_sweep.set()  # an earlier process may have ended before its sweep was complete
         self.start_soon(self._write, self._store)
         self.start_soon(self._watch)
         self.start_soon(self._sweep)
@@ -214,7 +219,10 @@ class Journal(Actor[JournalMessage]):
 
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
-        """Hand the request to the writer, and return its reply once it is on the disk."""
+        """Hand the request to the writer, and return its reply after the commit.
+
+        On cancellation, a message that is not being written yet is withdrawn; other requests are written.
+        """
         job = _Job(message, Served() if self._ownership is None else self._ownership.served)
         self._waiting.append(job)
         self._work.set()
@@ -232,11 +240,12 @@ class Journal(Actor[JournalMessage]):
     async def _write(self, store: Store) -> None:
         while True:
             look = float("inf") if self._state.trouble == "replaced" else self._next_look()
-            if look == float("inf"):  # the usual case, and faster than a deadline
+            if look == float("inf"):  # the usual case: a wait without a deadline is faster
                 await self._work.wait()
             else:
                 with trio.move_on_at(look):
                     await self._work.wait()
+            # No checkpoint between these two lines: a request that comes later sets the new event.
             self._work = trio.Event()
             jobs, self._waiting = self._waiting, []
             self._deferred = [job for job in (*self._deferred, *jobs) if not job.withdrawn]
@@ -253,19 +262,20 @@ class Journal(Actor[JournalMessage]):
                 await self._put_off(store, error.trouble)
 
     def _next_look(self) -> float:
-        """Return when to write what is kept, or to look whether that could be done, on trio's clock."""
+        """Return the time of the next attempt to write or to probe the file, on trio's clock."""
         if self._deferred:
             return self._next_try
         return float("inf") if self._state.trouble in (None, "replaced") else self._next_clear
 
     async def _commit(self, store: Store) -> None:
-        """Write the kept requests in one transaction, and answer them.
+        """Write the pending requests in one transaction, and answer them.
 
         Raises:
-            Unwritable: They are still kept.
+            Unwritable: Nothing was written; the requests are still pending.
         """
         jobs = self._deferred
         requests = [job.request for job in jobs]
+        # From here a cancelled asker cannot withdraw its message: it may be on the disk already.
         for job in jobs:
             job.writing = True
         try:
@@ -286,11 +296,12 @@ class Journal(Actor[JournalMessage]):
             job.answer(reply)
         if any(isinstance(request, _LEAVES_SOMETHING) for request in requests):
             self._to_sweep.set()
+        # A full disk counts as full until the reserve exists again: see `_look_again`.
         if self._state.trouble not in (None, "full"):
             self._state.set(None)
 
     def _run(self, store: Store, jobs: Sequence[_Job]) -> list[object]:
-        """Do their requests. Called in a thread."""
+        """Do the requests of the jobs in one transaction. Called in a thread."""
         requests = [job.request for job in jobs]
         return (
             store.run(requests)
@@ -299,9 +310,9 @@ class Journal(Actor[JournalMessage]):
         )
 
     async def _look_again(self, store: Store) -> None:
-        """Find out if the file can be written again, while nothing waits to be written.
+        """Probe if the file can be written again, while no request is pending.
 
-        A full disk counts as full until the reserve exists again: the space until then is for work in hand.
+        A full disk counts as full until the reserve exists again: the space until then is for running work.
         """
         reserve = self._state.reserve
         if self._state.trouble == "full" and reserve and not await self._offload(reserve.make):
@@ -312,7 +323,8 @@ class Journal(Actor[JournalMessage]):
         self._state.set(None)
 
     async def _put_off(self, store: Store, trouble: Trouble) -> None:
-        """Keep the requests that could not be written, and answer those that need no writing."""
+        """Postpone the requests that could not be written, and answer those that need no writing."""
+        # `_watch` looks at once: the file may have been replaced, and on a full disk it lists large files.
         if self._state.trouble is None:
             self._look_now.set()
         self._state.set(trouble)
@@ -326,7 +338,7 @@ class Journal(Actor[JournalMessage]):
         self._failures += 1
 
     async def _give_back(self, trouble: Trouble) -> bool:
-        """Free the reserve, if that may help. Return True if the disk has more room now."""
+        """Delete the reserve, if that may help. Return True if this has freed disk space."""
         reserve = self._state.reserve
         if reserve is None or trouble not in ("full", "failing"):
             return False
@@ -337,7 +349,10 @@ class Journal(Actor[JournalMessage]):
         return True
 
     async def _without_writing(self, store: Store, jobs: Sequence[_Job]) -> list[_Job]:
-        """Refuse new messages, and answer requests that only read. Return the other requests."""
+        """Refuse new messages, and answer requests that only read. Return the requests that remain.
+
+        A message that a commit without an answer may have stored is not refused.
+        """
         trouble, left = self._state.trouble, []
         for job in jobs:
             refused = self._state.refuses and isinstance(job.request, Accept)
@@ -360,7 +375,7 @@ class Journal(Actor[JournalMessage]):
     # Background tasks
 
     def _identity(self) -> Identity:
-        """Return which files these are, as the file system numbers them; None for one that is not there."""
+        """Return device and inode of the database and its write-ahead log; None for a missing file."""
         if self._path is None:
             return ()
         found: list[tuple[int, int] | None] = []
@@ -374,7 +389,7 @@ class Journal(Actor[JournalMessage]):
         return tuple(found)
 
     async def _watch(self) -> None:
-        """Check that the file is still the open one, and that there is a reserve."""
+        """Check regularly that the file at the path is still the open one, and that the reserve exists."""
         state = self._state
         while True:
             if state.trouble is None and state.reserve is not None:
@@ -390,7 +405,7 @@ class Journal(Actor[JournalMessage]):
                 self._work.set()
 
     async def _beside(self, work: Callable[[], T]) -> T | None:
-        """Do work whose failure is not worth a crash; return None if it fails."""
+        """Do blocking background work; log an error instead of crashing, and return None."""
         try:
             return await self._offload(work)
         except Exception as error:  # noqa: BLE001  # whatever it is, the next look finds it again
@@ -398,15 +413,15 @@ class Journal(Actor[JournalMessage]):
             return None
 
     async def _sweep(self) -> None:
-        """Delete what is to be forgotten, a slice at a time."""
+        """Delete the history of forgotten sessions, a slice at a time."""
         while True:
             await self._to_sweep.wait()
             self._to_sweep = trio.Event()
-            while await self.answer(Sweep()):  # noqa: ASYNC110  # it waits for nothing, it lets others go first
+            while await self.answer(Sweep()):  # noqa: ASYNC110  # no polling: the pause lets other requests go first
                 await trio.sleep(SLICE_PAUSE_S)
 
     async def _expire(self) -> None:
-        """Delete what is older than it has to be kept, a slice at a time, now and every hour."""
+        """Delete entries past their retention, a slice at a time, at the start and every hour."""
         while True:
             before = self._now() - self._retention_s
             cursor: ExpiryCursor | None = ExpiryCursor()
@@ -416,7 +431,7 @@ class Journal(Actor[JournalMessage]):
             await trio.sleep(EXPIRE_S)
 
     async def stopped(self, reason: str) -> None:
-        """Write what is left, then close the file."""
+        """Write the pending requests, then close the file."""
         store, self._store = self._store, None
         if store is None:
             return
@@ -428,7 +443,7 @@ class Journal(Actor[JournalMessage]):
             store.close()
 
     def activity(self) -> str:
-        """Return how many requests wait for the disk, and why."""
+        """Return the number of pending requests, and the reason if the file cannot be written."""
         waiting = len(self._waiting) + len(self._deferred)
         words = [f"{waiting} waiting for the disk"] if waiting else []
         if self._state.trouble is not None:
@@ -436,8 +451,7 @@ class Journal(Actor[JournalMessage]):
         return ", ".join(words)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return how many requests wait for the disk, how many replies are not acknowledged, as last
-        committed, and what keeps the file from being written."""
+        """Return the pending requests, the unacknowledged replies as of the last commit, and the trouble."""
         trouble = self._state.trouble
         return {
             "waiting": len(self._waiting) + len(self._deferred),
@@ -449,7 +463,7 @@ class Journal(Actor[JournalMessage]):
 
 @asynccontextmanager
 async def open_journal(database: Path | Backend) -> AsyncIterator[AskJournal]:
-    """Open a journal without a tree around it, for a process that only works on the home's files.
+    """Open a journal without an actor tree, for a process that only works on the home's files.
 
     Raises:
         JournalError: The file cannot be opened. The error says what to do.

@@ -1,4 +1,4 @@
-"""Parts of albums: messages that come one by one, and become one message when no more of them come."""
+"""Parts of albums: messages that arrive one by one and are stored until they are joined to one message."""
 
 import json
 from dataclasses import asdict
@@ -11,7 +11,7 @@ FIELDS = ("chat", "text", "language", "admin", "origin", "answer", "user", "chan
 
 
 def insert_part(message: Incoming, transaction: Transaction) -> None:
-    """Store a part of an album."""
+    """Store one part of an album until the album is complete."""
     part = {name: getattr(message, name) for name in FIELDS}
     part["attachments"] = [asdict(one) for one in message.attachments]
     part["update"] = None if message.update is None else asdict(message.update)
@@ -23,7 +23,7 @@ def insert_part(message: Incoming, transaction: Transaction) -> None:
 
 
 def part_of(text: str) -> Incoming | None:
-    """Return a stored part; None of one that a disk has spoilt."""
+    """Load a stored part; return None if the stored text is damaged."""
     try:
         part = json.loads(text)
         update, attachments = part.pop("update"), part.pop("attachments")

@@ -1,4 +1,4 @@
-"""How the work of a schedule's fire ended: noted in the transaction that ends a turn or a task."""
+"""The failure count of schedules, updated in the transaction that ends a turn or a task."""
 
 from typing import Final, Literal
 
@@ -6,11 +6,11 @@ from rumi.store.steps import Transaction
 
 WELL: Final = frozenset({"complete", "succeeded"})
 NEITHER: Final = frozenset({"stopped", "interrupted"})
-"""Somebody ended it, or the process did: that says nothing about the schedule."""
+"""A person or the end of the process ended the work: that is neither a success nor a failure."""
 
 
 def fire_ended(transaction: Transaction, table: Literal["messages", "tasks"], id: int, how: str) -> None:
-    """Count the failures in a row of the schedule that a turn's message or a task belongs to, if one does."""
+    """Update the consecutive failures of the schedule that started a turn's message or a task, if any."""
     if how in NEITHER:
         return
     transaction.db.execute(

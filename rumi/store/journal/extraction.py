@@ -1,4 +1,4 @@
-"""Requests for learning from sessions: which are due, what was said in them, and what was learned from."""
+"""Requests for extracting facts from sessions: due sessions, their excerpts, and finished extractions."""
 
 import math
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ SELECT chat, number, CASE WHEN learn_after > ends THEN learn_after ELSE ends END
 
 @dataclass(frozen=True, slots=True)
 class FindDueSessions(Read[DueSessions]):
-    """Where there is something to learn from: sessions that have ended, are overdue, or were asked for.
+    """Return the sessions with new messages that have ended, are overdue, or were requested.
 
-    Only those of one chat, if one is named. With `going_on`, also those that are not due yet.
+    `chat` restricts this to one chat. With `going_on`, sessions that are not due yet are included.
     """
 
     chat: str | None = None
@@ -30,7 +30,7 @@ class FindDueSessions(Read[DueSessions]):
 
 @steps.of(FindDueSessions)
 def find_due_sessions(request: FindDueSessions, transaction: Transaction) -> DueSessions:
-    """Return the sessions that are due. Only sessions with something new are looked at."""
+    """Return the due sessions. A partial index has only the sessions with new messages."""
     now, due, then = transaction.now(), [], math.inf
     sessions = transaction.db.execute(_DUE.format(mine=mine(transaction)), (request.chat, math.inf))
     for chat, number, since in sessions:
@@ -43,7 +43,7 @@ def find_due_sessions(request: FindDueSessions, transaction: Transaction) -> Due
 
 @dataclass(frozen=True, slots=True)
 class ReadUnextracted(Read[SessionExcerpt]):
-    """Return what was said in a session and was not learned from yet."""
+    """Return the excerpt of a session from which no facts were extracted yet."""
 
     chat: str
     session: int
@@ -51,7 +51,7 @@ class ReadUnextracted(Read[SessionExcerpt]):
 
 @steps.of(ReadUnextracted)
 def read_unextracted(request: ReadUnextracted, transaction: Transaction) -> SessionExcerpt:
-    """Return what the user said and was told, without results and tainted answers."""
+    """Return the user's messages and the answers, without tool results and tainted entries."""
     row = transaction.db.execute(
         "SELECT learned, tries,"
         " (SELECT coalesce(max(id), 0) FROM history WHERE chat = sessions.chat AND session = number)"
@@ -78,9 +78,10 @@ def read_unextracted(request: ReadUnextracted, transaction: Transaction) -> Sess
 
 @dataclass(frozen=True, slots=True)
 class MarkExtracted(OwnedWrite[None]):
-    """Note up to which entry a session was learned from; what is to be forgotten is deleted then.
+    """Record the last entry from which facts were extracted; a forgotten session can be deleted then.
 
-    The `episode` is a line on what the session was about, which `began` then; empty: none is known.
+    `episode` is a line about the session's subject, empty if there is none; `began` is the time at which the
+    session began, in seconds since 1970.
     """
 
     chat: str
@@ -92,7 +93,8 @@ class MarkExtracted(OwnedWrite[None]):
 
 @steps.of(MarkExtracted)
 def mark_extracted(request: MarkExtracted, transaction: Transaction) -> None:
-    """Note up to which entry a session was learned from. The next sweep deletes what is to be forgotten."""
+    """Record the last entry from which facts were extracted, and store the episode."""
+    # The user may have written more during the extraction: then the session stays fresh.
     since = transaction.db.execute(
         "SELECT message FROM history WHERE chat = ? AND session = ? AND id > ?",
         (request.chat, request.session, request.upto),
@@ -115,7 +117,7 @@ def mark_extracted(request: MarkExtracted, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PostponeExtraction(OwnedWrite[None]):
-    """Note that learning from a session failed; it is not due again before `until`, in seconds since 1970."""
+    """Record a failed extraction; the session is not due again before `until`, in seconds since 1970."""
 
     chat: str
     session: int
@@ -124,7 +126,7 @@ class PostponeExtraction(OwnedWrite[None]):
 
 @steps.of(PostponeExtraction)
 def postpone_extraction(request: PostponeExtraction, transaction: Transaction) -> None:
-    """Note a failed attempt, and when the next one may be."""
+    """Record a failed attempt, and the earliest time of the next one."""
     transaction.db.execute(
         "UPDATE sessions SET tries = tries + 1, learn_after = ? WHERE chat = ? AND number = ?",
         (request.until, request.chat, request.session),
@@ -133,9 +135,9 @@ def postpone_extraction(request: PostponeExtraction, transaction: Transaction) -
 
 @dataclass(frozen=True, slots=True)
 class RequestExtraction(JournalRequest[None]):
-    """Learn from the session of the chat, or of all chats, now, although it goes on.
+    """Request the extraction of the chat's session, or those of all chats, now, although they continue.
 
-    With `retry`, also sessions whose failed attempts were postponed or abandoned.
+    With `retry`, sessions whose failed attempts were postponed or abandoned are included.
     """
 
     chat: str | None = None
@@ -144,7 +146,7 @@ class RequestExtraction(JournalRequest[None]):
 
 @steps.of(RequestExtraction)
 def request_extraction(request: RequestExtraction, transaction: Transaction) -> None:
-    """Make sessions due at once, although they go on; this also holds after a restart."""
+    """Make sessions with new messages due at once; this survives a restart."""
     also = ", learn_after = 0, tries = 0" if request.retry else ""
     transaction.db.execute(
         f"UPDATE sessions SET asked = TRUE{also} WHERE fresh AND chat = coalesce(?, chat)", (request.chat,)
@@ -153,9 +155,9 @@ def request_extraction(request: RequestExtraction, transaction: Transaction) -> 
 
 @dataclass(frozen=True, slots=True)
 class SkipExtraction(JournalRequest[None]):
-    """Delete what is to be forgotten without learning from it.
+    """Let forgotten sessions be deleted without an extraction.
 
-    With `ever`, there is nothing to learn from anything that was said so far.
+    With `ever`, no facts are extracted from any message so far.
     """
 
     ever: bool = False
@@ -163,7 +165,7 @@ class SkipExtraction(JournalRequest[None]):
 
 @steps.of(SkipExtraction)
 def skip_extraction(request: SkipExtraction, transaction: Transaction) -> None:
-    """Let the next sweep delete what is to be forgotten; with `ever`, mark everything as learned from."""
+    """Let the next sweep delete forgotten sessions; with `ever`, mark all entries as extracted."""
     if request.ever:
         transaction.db.execute(
             "UPDATE sessions SET fresh = FALSE, asked = FALSE, learned ="

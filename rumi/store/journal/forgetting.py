@@ -1,4 +1,4 @@
-"""Requests that delete: what is to be forgotten, and what is older than it has to be kept. A slice each."""
+"""Requests that delete a slice of rows: forgotten sessions and chats, and rows past their retention."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from rumi.store.steps import Transaction
 
 @dataclass(frozen=True, slots=True)
 class ExpiryCursor:
-    """How far an expiry has come: the number of a table, and the last row that was looked at."""
+    """The cursor of an expiry: the index of a table, and the number of the last row that was examined."""
 
     table: int = 0
     row: int = 0
@@ -21,10 +21,10 @@ _OF_A_SESSION = (
     " AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.chat = {0}.chat AND s.number = {0}.session"
     " AND (s.fresh OR (s.ended IS NULL AND (s.due = 0 OR s.due >= :now))))"
 )
-"""Not of a session that goes on, nor of one that is still to be learned from."""
+"""SQL condition: the row is not of a current session, nor of one whose facts are still to be extracted."""
 
 _OF_EARLIER_MONTHS = " AND created < :month - 86400"
-"""Older than the month that runs: its budgets count what was used since its first day."""
+"""SQL condition: the row is older than the current month, whose usage its budgets count."""
 
 UNDO = ("undos", "schedule_changes")
 
@@ -33,7 +33,7 @@ _TABLES = (
         "messages",
         "received",
         " AND EXISTS (SELECT 1 FROM outbox WHERE outbox.id = reply AND delivered IS NOT NULL)"
-        # Messages are numbered on from the last one, also by the next process.
+        # Numbers continue from the highest row, also in the next process: the last message must stay.
         " AND id < (SELECT max(id) FROM messages)" + _OF_A_SESSION.format("messages"),
     ),
     ("history", "created", _OF_A_SESSION.format("history")),
@@ -47,7 +47,7 @@ _TABLES = (
     ("undos", "created", " AND done"),
     ("schedule_changes", "created", ""),
 )
-"""What expires, in this order: its table, the column of its age, and what has to be true of it."""
+"""Tables whose rows expire, in this order, each with the column of its age and a further condition."""
 
 _KEYS = {"summaries": "rowid", "budget_notices": "rowid", "undos": "message"}
 """The columns that number the rows of tables without an `id` in the order of their arrival."""
@@ -55,30 +55,30 @@ _KEYS = {"summaries": "rowid", "budget_notices": "rowid", "undos": "message"}
 
 @dataclass(frozen=True, slots=True)
 class Sweep(JournalRequest[bool]):
-    """Delete a slice of what is to be forgotten. The reply is True if there may be more."""
+    """Delete a slice of the history of forgotten sessions. Return True if there may be more."""
 
 
 @steps.of(Sweep)
 def sweep(request: Sweep, transaction: Transaction) -> bool:
-    """Delete a slice of the history of sessions to forget. Return True if there may be more."""
+    """Delete a slice of the history of forgotten sessions."""
     left = SLICE
-    while left:
+    while left:  # many small sessions fit into one slice
         found = _forgotten(transaction)
         if found is None:
             return False
-        gone = transaction.db.execute(
+        deleted = transaction.db.execute(
             "DELETE FROM history WHERE id IN"
             " (SELECT id FROM history WHERE chat = ? AND session = ? ORDER BY id LIMIT ?)",
             (*found, left),
         ).rowcount
-        if gone < left:
+        if deleted < left:
             transaction.db.execute("UPDATE sessions SET forget = FALSE WHERE chat = ? AND number = ?", found)
-        left -= gone
+        left -= deleted
     return True
 
 
 def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
-    """Return the first session whose history is to be deleted."""
+    """Return the first session whose history must be deleted now, as chat and number."""
     found: tuple[str, int] | None = transaction.db.execute(
         "SELECT chat, number FROM sessions WHERE forget AND NOT fresh"
         f"{mine(transaction)} ORDER BY chat, number LIMIT 1"
@@ -88,24 +88,24 @@ def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class LeaveNoTrace(JournalRequest[bool]):
-    """Remove what was deleted from the write-ahead log of `state.db` as well.
+    """Remove deleted rows from the write-ahead log of `state.db` as well.
 
-    The reply is False if others read the file, so that it must be asked again. A PostgreSQL server keeps its
-    log by rules of its own: there it is True, and nothing is done.
+    Return False if a reader of the file prevents this, so that it must be asked again. A PostgreSQL server
+    manages its log itself: there nothing is done, and the reply is True.
     """
 
 
 @steps.of(LeaveNoTrace)
 def leave_no_trace(request: LeaveNoTrace, transaction: Transaction) -> bool:
-    """Do nothing: the store does it after the transaction."""
+    """Do nothing: `Store.run` truncates the log after the transaction."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteChat(JournalRequest[bool]):
-    """Delete a slice of all that is stored of a chat that has ended. The reply is True if there may be more.
+    """Delete a slice of all rows of a chat that has ended. Return True if there may be more.
 
-    Facts are not the chat's, but their owner's; they stay.
+    Facts stay, because they belong to the chat's owner.
     """
 
     chat: str
@@ -113,7 +113,7 @@ class DeleteChat(JournalRequest[bool]):
 
 @steps.of(DeleteChat)
 def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
-    """Delete a slice of a chat: history and messages first, since the rest leads to them."""
+    """Delete a slice of a chat: history and messages first, and the rows by which a chat is found last."""
     chat, left = request.chat, SLICE
     _empty_last_message(transaction, chat)
     for table in ("history", "messages", "outbox"):
@@ -127,8 +127,8 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
         return True
     transaction.db.execute("UPDATE tasks SET chat = '' WHERE chat = ?", (chat,))
     merge_chat(transaction, chat)
-    gone = "SELECT id FROM schedules WHERE chat = ?"
-    transaction.db.execute(f"DELETE FROM fires WHERE schedule IN ({gone})", (chat,))
+    schedules = "SELECT id FROM schedules WHERE chat = ?"
+    transaction.db.execute(f"DELETE FROM fires WHERE schedule IN ({schedules})", (chat,))
     for table in (
         "sessions",
         "summaries",
@@ -146,9 +146,9 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ForgetChat(JournalRequest[bool]):
-    """Delete a slice of what was said in a chat before that message. The reply is True if there may be more.
+    """Delete a slice of a chat's content before a message. Return True if there may be more.
 
-    The chat goes on. Nothing is learned from what is deleted; replies that nobody has yet stay.
+    The chat continues. No facts are extracted from the deleted content; undelivered replies stay.
     """
 
     chat: str
@@ -157,7 +157,7 @@ class ForgetChat(JournalRequest[bool]):
 
 @steps.of(ForgetChat)
 def forget_chat(request: ForgetChat, transaction: Transaction) -> bool:
-    """Delete a slice of a chat that goes on: history, messages, replies, and what was made of them."""
+    """Delete a slice of a continuing chat: history, messages, replies, and data derived from them."""
     chat, left = request.chat, SLICE
     transaction.db.execute("UPDATE sessions SET fresh = FALSE, asked = FALSE WHERE chat = ?", (chat,))
     for table, which in (
@@ -186,7 +186,10 @@ def forget_chat(request: ForgetChat, transaction: Transaction) -> bool:
 
 
 def _empty_last_message(transaction: Transaction, chat: str) -> None:
-    """Empty the last message of all if it is the chat's: messages are numbered on from it."""
+    """Clear the last message of all chats if it is this chat's.
+
+    Its row stays, because the numbers of messages continue from it.
+    """
     row = transaction.db.execute(
         "SELECT id FROM messages WHERE id = (SELECT max(id) FROM messages) AND chat = ?", (chat,)
     ).fetchone()
@@ -204,17 +207,17 @@ def _empty_last_message(transaction: Transaction, chat: str) -> None:
 
 
 def _month(now: float) -> float:
-    """Return the beginning of the local month."""
+    """Return the beginning of the current local month, in seconds since 1970."""
     start = datetime.fromtimestamp(now).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return start.timestamp()
 
 
 @dataclass(frozen=True, slots=True)
 class Expire(JournalRequest[ExpiryCursor | None]):
-    """Look at a slice of what is older than `before`, in seconds since 1970, and delete what is over.
+    """Examine a slice of rows, and delete finished rows older than `before`, in seconds since 1970.
 
-    What is open, undelivered, of a session that goes on, or still to be learned from stays. Replies with
-    where to go on, None at the end.
+    Rows stay if they are open, undelivered, or of a session that is current or whose facts are to be
+    extracted. Return the cursor of the next slice, None at the end.
     """
 
     before: float
@@ -223,21 +226,19 @@ class Expire(JournalRequest[ExpiryCursor | None]):
 
 @steps.of(Expire)
 def expire(request: Expire, transaction: Transaction) -> ExpiryCursor | None:
-    """Look at the next rows, and delete those that are old and finished. Return where to go on.
-
-    Rows are in the order of their arrival: after a slice of new rows there are only new ones.
-    """
+    """Examine the next rows, and delete the old and finished ones. Return the cursor of the next slice."""
     cursor = request.cursor
-    table, age, over = _TABLES[cursor.table]
+    table, age, condition = _TABLES[cursor.table]
     key = _KEYS.get(table, "id")
     rows = transaction.db.execute(
         f"SELECT {key}, {age} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT ?", (cursor.row, SLICE)
     ).fetchall()
+    # Rows are in the order of their arrival: after a slice of new rows there are only new ones.
     if not rows or all(at >= request.before for _, at in rows):
         return ExpiryCursor(cursor.table + 1) if cursor.table + 1 < len(_TABLES) else None
     last = rows[-1][0]
     transaction.db.execute(
-        f"DELETE FROM {table} WHERE {key} > :row AND {key} <= :last AND {age} < :before{over}",
+        f"DELETE FROM {table} WHERE {key} > :row AND {key} <= :last AND {age} < :before{condition}",
         {
             "row": cursor.row,
             "last": last,

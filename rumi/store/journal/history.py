@@ -12,7 +12,7 @@ from rumi.store.journal.transaction import JournalRequest, OwnedWrite, clean, st
 from rumi.store.steps import Transaction
 
 MOST_ENTRY = 2**63 - 1
-"""No entry of the history has a higher number."""
+"""The highest possible number of a history entry."""
 
 
 MOST_ENTRIES = 50_000
@@ -22,7 +22,7 @@ UNREADABLE = "(This entry of the history cannot be read any more.)"
 
 @dataclass(frozen=True, slots=True)
 class Append(OwnedWrite[None]):
-    """Append to a session's history, as it happens."""
+    """Append entries to a session's history while its turn runs."""
 
     chat: str
     session: int
@@ -37,10 +37,10 @@ def append(request: Append, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewSession(OwnedWrite[int]):
-    """End the chat's session and begin another. The reply is its number.
+    """End the chat's session and begin another one; return its number.
 
-    `forget` deletes all history as well, in slices (`Sweep`): from now on, or, with `learn`, where there is
-    something to learn from, as soon as that is done. The parked calls are forgotten at once.
+    `forget` also deletes the chat's whole history, in slices (`Sweep`). With `extract_first`, sessions with
+    new messages are deleted only after facts were extracted from them. Parked calls are deleted at once.
     """
 
     chat: str
@@ -56,6 +56,7 @@ def new_session(request: NewSession, transaction: Transaction) -> int:
         "UPDATE sessions SET ended = ? WHERE chat = ? AND ended IS NULL", (transaction.now(), *chat)
     )
     if request.forget:
+        # `Sweep` deletes only sessions that are not fresh, so a fresh one waits for its extraction.
         if not request.extract_first:
             transaction.db.execute("UPDATE sessions SET fresh = FALSE WHERE chat = ?", chat)
         transaction.db.execute(
@@ -66,15 +67,16 @@ def new_session(request: NewSession, transaction: Transaction) -> int:
         for table in ("summaries", "episodes"):
             transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", chat)
         forget_parked(transaction, request.chat)
+        # Separate sessions are due at once as well; only the pause after a failed attempt stays.
         transaction.db.execute("UPDATE sessions SET learn_after = 0 WHERE chat = ? AND tries = 0", chat)
     return _open_session(transaction, request.chat)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionApart(OwnedWrite[int]):
-    """Begin a session for one turn, beside the one that goes on. The reply is its number.
+    """Begin a separate session for one turn, while the chat's session continues; return its number.
 
-    It is learned from when the turn's `Settle` says, or a day later where that never comes.
+    Facts are extracted from it at the time that the turn's `Settle` sets, or after a day if that never comes.
     """
 
     chat: str
@@ -82,8 +84,9 @@ class SessionApart(OwnedWrite[int]):
 
 @steps.of(SessionApart)
 def session_apart(request: SessionApart, transaction: Transaction) -> int:
-    """Open a session that counts as ended: the one that goes on stays the chat's session."""
-    session_of(transaction, request.chat)  # which is there before it
+    """Open a session that counts as ended, so that the other one stays the chat's session."""
+    # The chat's session must exist first: numbers are given in order, and the latest open one is current.
+    session_of(transaction, request.chat)
     number = _open_session(transaction, request.chat)
     now = transaction.now()
     transaction.db.execute(
@@ -95,10 +98,11 @@ def session_apart(request: SessionApart, transaction: Transaction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Summarize(OwnedWrite[Summary | None]):
-    """Let a summary stand for what a session began with; returns what stands in its prompts now.
+    """Replace the beginning of a session by a summary; return the summary that its prompts have now.
 
-    With `leave_out` only its turn counts: prompts leave out what was said up to its end, and no text stands
-    for that yet. None if the session has ended, or if the text before stands for more: nothing is changed.
+    With `leave_out`, only the summary's turn counts: prompts leave out all messages up to its end, and no
+    text covers them yet. Return None, and change nothing, if the session has ended or the stored summary
+    covers more.
     """
 
     chat: str
@@ -109,7 +113,8 @@ class Summarize(OwnedWrite[Summary | None]):
 
 @steps.of(Summarize)
 def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
-    """Store a summary, or a cut, while the session lasts; never one that covers less than the one before."""
+    """Store a summary or a cut of the current session, unless it covers less than the stored one."""
+    # A summary is made in the background: another one, or the session's end, may have come first.
     summary, session = request.summary, (request.chat, request.session)
     (end,) = transaction.db.execute(
         "SELECT max(history.id) FROM history JOIN sessions USING (chat)"
@@ -137,7 +142,7 @@ def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut(JournalRequest[tuple[HistoryEntry, ...]]):
-    """Return what prompts leave out of a session and no summary covers: the latest, in about `max_tokens`."""
+    """Return the latest entries that prompts leave out and no summary covers, in about `max_tokens`."""
 
     chat: str
     session: int
@@ -156,9 +161,9 @@ def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, 
 
 @dataclass(frozen=True, slots=True)
 class Shorten(OwnedWrite[None]):
-    """From now on prompts show the session's tool results shortened, but those of its latest entries.
+    """Show the session's tool results shortened in prompts, except those of the `latest` entries.
 
-    `latest` is how many entries those are. The history itself stays as it is.
+    `latest` is a number of entries. The stored history does not change.
     """
 
     chat: str
@@ -168,7 +173,8 @@ class Shorten(OwnedWrite[None]):
 
 @steps.of(Shorten)
 def shorten(request: Shorten, transaction: Transaction) -> None:
-    """Note up to which entry prompts show tool results shortened."""
+    """Record the last entry whose tool results prompts show shortened."""
+    # The position is stored and only grows: prompts must keep their beginning, which servers cache.
     session = (request.chat, request.session)
     row = transaction.db.execute(
         "SELECT id FROM history WHERE chat = ? AND session = ? AND NOT undone"
@@ -184,7 +190,7 @@ def shorten(request: Shorten, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MarkFiles(OwnedWrite[None]):
-    """Note that something in the chat's files came from outside, or nothing any more."""
+    """Record if the chat's files contain untrusted content."""
 
     chat: str
     tainted: bool
@@ -192,7 +198,7 @@ class MarkFiles(OwnedWrite[None]):
 
 @steps.of(MarkFiles)
 def mark_files(request: MarkFiles, transaction: Transaction) -> None:
-    """Note that something in the chat's files came from outside, or nothing any more."""
+    """Record if the chat's files contain untrusted content."""
     if request.tainted:
         transaction.db.execute(
             "INSERT INTO tainted_files (chat, since) VALUES (?, ?) ON CONFLICT DO NOTHING",
@@ -203,7 +209,7 @@ def mark_files(request: MarkFiles, transaction: Transaction) -> None:
 
 
 def taint_of(transaction: Transaction, chat: str, session: int) -> tuple[bool, bool]:
-    """Return if something in the session came from outside, and if something in the chat's files did."""
+    """Return whether the session contains untrusted content, and whether the chat's files do."""
     row = transaction.db.execute(
         "SELECT EXISTS (SELECT 1 FROM history WHERE chat = ? AND session = ? AND tainted AND NOT undone),"
         " EXISTS (SELECT 1 FROM tainted_files WHERE chat = ?)",
@@ -215,11 +221,11 @@ def taint_of(transaction: Transaction, chat: str, session: int) -> tuple[bool, b
 def history_of(
     transaction: Transaction, chat: str, session: int, limit: int, max_tokens: int | None
 ) -> tuple[Summary | None, tuple[HistoryEntry, ...]]:
-    """Return the summary of a session's beginning, if there is one, and the latest entries of what follows.
+    """Return the summary of a session's beginning, if there is one, and the latest entries after it.
 
-    Results are as prompts show them. No more than `limit` entries are read, and no more than take about
-    `max_tokens`: a history may be longer than anything that memory should hold. What is before those is left
-    out of prompts from now on, until a summary stands for it.
+    Tool results are as prompts show them. At most `limit` entries are read, and only as many as take about
+    `max_tokens`, because a history may be too long for memory. Prompts leave out the entries before those
+    from now on, until a summary covers them.
     """
     row = transaction.db.execute(
         "SELECT upto, turn, text, tainted, links, told FROM summaries WHERE chat = ? AND session = ?",
@@ -245,9 +251,10 @@ def _entries(
     limit: int,
     max_tokens: int | None,
 ) -> tuple[tuple[HistoryEntry, ...], str]:
-    """Return the latest entries between two, within the limits, and the turn before them that had no room.
+    """Return the latest entries of a range within the limits, and the turn that did not fit, or "".
 
-    With `max_tokens` no exchange is read in part, unless it is the last one.
+    The range is after the entry `behind`, up to the entry `upto`. With `max_tokens`, only the last turn is
+    read in part.
     """
     rows = transaction.db.execute(
         "SELECT turn, message, tainted, links, id <= sessions.short FROM history"
@@ -292,7 +299,10 @@ def insert_history(
 
 
 def session_of(transaction: Transaction, chat: str) -> tuple[int, float]:
-    """Return the chat's session, opened if there is none, and when it is due to end."""
+    """Return the chat's session, opening one if there is none, and the time at which it ends.
+
+    The time is in seconds since 1970; 0 for a new session.
+    """
     row = transaction.db.execute(
         "SELECT number, due FROM sessions WHERE chat = ? AND ended IS NULL ORDER BY number DESC LIMIT 1",
         (chat,),
@@ -312,7 +322,7 @@ def _open_session(transaction: Transaction, chat: str) -> int:
 
 
 def dump_message(message: Message) -> str:
-    """Return a history message as JSON text, without what a model thought on the way."""
+    """Return a history message as JSON text, without the model's reasoning."""
     calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
     fields: dict[str, object] = {
         "role": message.role,
@@ -320,7 +330,7 @@ def dump_message(message: Message) -> str:
         "tool_calls": calls,
         "tool_call_id": message.tool_call_id,
     }
-    if message.pictures:  # not their bytes, which are in the workspace
+    if message.pictures:  # only references: the workspace has the bytes
         fields["pictures"] = [
             {"path": picture.path, "media_type": picture.media_type} for picture in message.pictures
         ]
@@ -328,7 +338,7 @@ def dump_message(message: Message) -> str:
 
 
 def load_message(text: str) -> Message:
-    """Return the message that `dump_message` wrote; for a damaged text, a message that says so."""
+    """Load a message that `dump_message` wrote; for a damaged text, return a message that says so."""
     try:
         fields = json.loads(text)
         calls = tuple(ToolCall(**call) for call in fields["tool_calls"])
@@ -339,7 +349,7 @@ def load_message(text: str) -> Message:
 
 
 def role_of(text: str) -> str:
-    """Return the role of a message that `dump_message` wrote, empty for a damaged text."""
+    """Return the role of a message that `dump_message` wrote; empty if the text is damaged."""
     try:
         return str(json.loads(text)["role"])
     except (ValueError, KeyError, TypeError):
@@ -347,7 +357,7 @@ def role_of(text: str) -> str:
 
 
 def load_links(text: str) -> tuple[str, ...]:
-    """Return addresses that were given; none from a damaged text: then users are asked about them again."""
+    """Load known URLs; none from a damaged text, so that the user is asked about them again."""
     try:
         return tuple(map(str, json.loads(text)))
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Requests that store messages, and find those without a reply."""
+"""Requests about messages: storing them, and finding those without a reply."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -23,29 +23,30 @@ from rumi.store.journal.undo import FindUndo, find_undo
 from rumi.store.steps import Transaction
 
 SEEN_S = 48 * 3600.0
-"""How long an update's number is remembered: its source keeps updates for half that time, and may begin to
-number afresh after a quiet week, so neither "greater than the last" nor "ever seen" would do."""
+"""Retention of the number of an update, in seconds. A source repeats updates for half that time, and may
+restart its numbering after a quiet week. So a comparison with the last number would not be correct, and
+neither would numbers that are stored for ever."""
 
 SEEN_LEAST = 1000
-"""So many of the newest are remembered however old they seem: a clock may jump ahead by days."""
+"""Number of the newest updates that are remembered whatever their age: a clock may jump ahead by days."""
 
 MOST_MOVED = 100_000
-"""How many moved groups are remembered: more than one bot meets, and few enough that strangers cannot fill
-the disk."""
+"""Number of moved groups that are remembered: more than a bot meets, and few enough that strangers cannot
+fill the disk."""
 
 LANGUAGES: Final = get_args(Language)
 
 _OPEN: Final = "messages INDEXED BY messages_open"
-"""Where open messages are looked up: few, among a chat's many."""
+"""The table with its partial index of open messages, which are few among all messages of a chat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accept(JournalRequest[tuple[Incoming | None, ...] | NotStored]):
-    """Store messages before anything is done about them: the whole batch, or nothing of it.
+    """Store messages before anything is done with them: the whole batch or none of it.
 
-    For each, in order: the message as it is stored, or None if its update was seen within `SEEN_S` or is one
-    of the last `SEEN_LEAST` of its source, and then it is not stored again. Of a part of an album, which is
-    no message yet, only its update.
+    The reply has, for each message in order, the message as stored. It is None for a message whose update was
+    seen within `SEEN_S` or is one of the last `SEEN_LEAST` of its source; such a message is not stored again.
+    For a part of an album, which is not a message yet, it has only the update.
     """
 
     batch: tuple[Incoming, ...]
@@ -53,7 +54,7 @@ class Accept(JournalRequest[tuple[Incoming | None, ...] | NotStored]):
 
 @steps.of(Accept)
 def accept(request: Accept, transaction: Transaction) -> tuple[Incoming | None, ...]:
-    """Store a batch, without messages that were seen before."""
+    """Store a batch of messages, without those that were seen before."""
     for source in {message.update.source for message in request.batch if message.update is not None}:
         transaction.db.execute(
             "DELETE FROM updates WHERE source = ?1 AND seen < ?2 AND seen <="
@@ -65,6 +66,7 @@ def accept(request: Accept, transaction: Transaction) -> tuple[Incoming | None, 
 
 def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
     if (update := message.update) is not None:
+        # In the transaction of its message: after a kill, a repeated update finds both or none.
         seen = transaction.db.execute(
             "INSERT INTO updates (source, number, seen) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (update.source, update.number, transaction.now()),
@@ -80,7 +82,7 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
 
 
 def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
-    """Store a message of a chat; return it as it is stored."""
+    """Store a message of a chat; return it as stored."""
     reply = 0 if message.answer is None else insert_reply(transaction, message.chat, message.answer)
     (before,) = transaction.db.execute(
         f"SELECT coalesce(max(id), 0) FROM {_OPEN} WHERE chat = ? AND reply IS NULL", (message.chat,)
@@ -118,10 +120,10 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
 
 @dataclass(frozen=True, slots=True)
 class JoinAlbums(OwnedWrite[tuple[tuple[Incoming, ...], float | None]]):
-    """Make one message of each album of which no part has come for `quiet_s`.
+    """Join each album that has received no part for `quiet_s` seconds to one message.
 
-    An album without a part that is meant for the assistant is deleted. Return the messages as they are
-    stored, and in how many seconds the next album will be quiet; None if no parts are left.
+    An album without a part that is meant for the assistant is deleted. Return the messages as stored, and the
+    seconds until the next album is complete; None if no parts are left.
     """
 
     quiet_s: float
@@ -129,7 +131,7 @@ class JoinAlbums(OwnedWrite[tuple[tuple[Incoming, ...], float | None]]):
 
 @steps.of(JoinAlbums)
 def join_albums(request: JoinAlbums, transaction: Transaction) -> tuple[tuple[Incoming, ...], float | None]:
-    """Make messages of the albums that are complete."""
+    """Join the complete albums to messages."""
     now, stored, next_s = transaction.now(), list[Incoming](), None
     albums = transaction.db.execute(
         f"SELECT chat, album, max(came) FROM album_parts WHERE TRUE{mine(transaction)}"
@@ -137,7 +139,7 @@ def join_albums(request: JoinAlbums, transaction: Transaction) -> tuple[tuple[In
     ).fetchall()
     for chat, album, came in albums:
         left_s = came + request.quiet_s - now
-        if 0 < left_s <= request.quiet_s:  # more than that: the clock was set back
+        if 0 < left_s <= request.quiet_s:  # a larger value means that the clock was set back: do not wait
             next_s = left_s if next_s is None else min(next_s, left_s)
             continue
         rows = transaction.db.execute(
@@ -152,9 +154,9 @@ def join_albums(request: JoinAlbums, transaction: Transaction) -> tuple[tuple[In
 
 @dataclass(frozen=True, slots=True)
 class RecordMove(JournalRequest[bool]):
-    """Messages from the chat id `new` belong to the chat `old` from now on; the reply is whether they do.
+    """Map the chat id `new` of a moved group to its chat `old`; return True if that holds now.
 
-    They do not if `new`, or a topic below it, has messages of its own.
+    Return False, and change nothing, if `new` or a topic of it has messages of its own.
     """
 
     old: str
@@ -163,7 +165,8 @@ class RecordMove(JournalRequest[bool]):
 
 @steps.of(RecordMove)
 def moved(request: RecordMove, transaction: Transaction) -> bool:
-    """Note a group's new chat id. Return False if a chat of that id has messages of its own."""
+    """Map a group's new chat id to its chat. Return False if the new id has messages of its own."""
+    # Topics of a group are its id, `_` and a number. "`" is the character after "_": the range has only them.
     known = transaction.db.execute(
         "SELECT (SELECT old FROM moved WHERE new = ?1), EXISTS (SELECT 1 FROM messages WHERE chat = ?1"
         " OR (chat > ?1 || '_' AND chat < ?1 || '`'))",
@@ -175,19 +178,21 @@ def moved(request: RecordMove, transaction: Transaction) -> bool:
 
 
 def _note_move(transaction: Transaction, old: str, new: str) -> None:
-    """Store that the new chat id leads to the old one. Forget the source's numbers of the chat's messages."""
+    """Map a new chat id to the chat, and drop the source's numbers of the chat's messages."""
+    # A group may move more than once: each later id leads to the first one, which names the chat for ever.
     earlier = transaction.db.execute("SELECT old FROM moved WHERE new = ?", (old,)).fetchone()
     old = earlier[0] if earlier else old
     if old == new:
         return
-    noted = transaction.db.execute(
+    inserted = transaction.db.execute(
         "INSERT INTO moved (old, new) VALUES (?, ?) ON CONFLICT DO NOTHING", (old, new)
     )
-    if noted.rowcount == 0:
+    if inserted.rowcount == 0:
         return
     transaction.db.execute(
         "DELETE FROM moved WHERE rowid <= (SELECT max(rowid) FROM moved) - ?", (MOST_MOVED,)
     )
+    # In the new group the same numbers are other messages: nothing may answer or edit those.
     transaction.db.execute(
         "UPDATE messages SET preview = NULL, origin = 0 WHERE origin IS NOT NULL"
         " AND (chat = ?1 OR (chat > ?1 || '_' AND chat < ?1 || '`'))"
@@ -198,18 +203,21 @@ def _note_move(transaction: Transaction, old: str, new: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MovedGroups(Read[tuple[tuple[str, str], ...]]):
-    """Return the groups that moved: the id of the chat, and the one that leads to it. Oldest first."""
+    """Return the moved groups, oldest first: the id of the chat, and the new id that leads to it."""
 
 
 @steps.of(MovedGroups)
 def moves(request: MovedGroups, transaction: Transaction) -> tuple[tuple[str, str], ...]:
-    """Return all moves, oldest first."""
+    """Return all moved groups, oldest first."""
     return tuple(transaction.db.execute("SELECT old, new FROM moved ORDER BY rowid").fetchall())
 
 
 @dataclass(frozen=True, slots=True)
 class Begin(OwnedWrite[None]):
-    """A message became a turn of a session, which begins with `entries`. `retries` is run again by it."""
+    """Record that a message became a turn, and store the turn's first entries.
+
+    `retries` is the number of the message that this turn runs again.
+    """
 
     chat: str
     message: int
@@ -221,14 +229,14 @@ class Begin(OwnedWrite[None]):
 
 @steps.of(Begin)
 def begin(request: Begin, transaction: Transaction) -> None:
-    """Note that a message became a turn, and store the turn's first entries."""
+    """Record that a message became a turn, and store the turn's first entries."""
     transaction.db.execute(
         "UPDATE messages SET turn = ?, session = ? WHERE id = ?",
         (request.turn, request.session, request.message),
     )
     insert_history(transaction, request.chat, request.session, request.entries)
     if request.retries is not None:
-        # The new attempt carries what the old one did, so that it can be run again in its turn.
+        # The retry gets the content of the retried message, so that the retry itself can be retried.
         transaction.db.execute(
             "UPDATE messages SET (text, enclosures) ="
             " (SELECT text, enclosures FROM messages WHERE id = ?) WHERE id = ?",
@@ -241,9 +249,10 @@ def begin(request: Begin, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Previewed(OwnedWrite[None]):
-    """The answer to a message grows in what its source calls `preview`; None: it is not there any more.
+    """Record the source's number of the message that shows the growing answer; None if it was deleted.
 
-    Only the sender that noted it knows which of its edits are still under way; another sender deletes it.
+    Only the sender that recorded a preview knows which edits of it are in progress. After a restart, another
+    sender deletes the preview.
     """
 
     message: int
@@ -252,15 +261,16 @@ class Previewed(OwnedWrite[None]):
 
 @steps.of(Previewed)
 def previewed(request: Previewed, transaction: Transaction) -> None:
-    """Note the message in which an answer grows."""
+    """Record the preview message of an answer."""
     transaction.db.execute("UPDATE messages SET preview = ? WHERE id = ?", (request.preview, request.message))
 
 
 @dataclass(frozen=True, slots=True)
 class Load(Read[ChatRecord]):
-    """Return all that is known of a chat. `limit` is how many of the latest history entries are wanted.
+    """Return the stored state of a chat, with at most the latest `limit` history entries.
 
-    With `max_tokens` no more of them than take about so many in a prompt, but the latest in any case.
+    With `max_tokens`, the entries take about that many tokens in a prompt, but there is always the latest
+    one.
     """
 
     chat: str
@@ -270,7 +280,7 @@ class Load(Read[ChatRecord]):
 
 @steps.of(Load)
 def load(request: Load, transaction: Transaction) -> ChatRecord:
-    """Return all that is known of a chat."""
+    """Return the stored state of a chat."""
     session, due = session_of(transaction, request.chat)
     summary, history = history_of(transaction, request.chat, session, request.limit, request.max_tokens)
     tainted_session, tainted_files = taint_of(transaction, request.chat, session)
@@ -289,7 +299,7 @@ def load(request: Load, transaction: Transaction) -> ChatRecord:
 
 @dataclass(frozen=True, slots=True)
 class OpenMessages(Read[tuple[Incoming, ...]]):
-    """Return the chat's messages that lack a final reply, of those numbered above `after`, in their order."""
+    """Return the chat's messages without a final reply whose number is above `after`, in order."""
 
     chat: str
     after: int
@@ -297,20 +307,20 @@ class OpenMessages(Read[tuple[Incoming, ...]]):
 
 @steps.of(OpenMessages)
 def open_messages(request: OpenMessages, transaction: Transaction) -> tuple[Incoming, ...]:
-    """Return the chat's messages that lack a final reply."""
+    """Return the chat's messages without a final reply."""
     found = f"{_OPEN} WHERE chat = ? AND reply IS NULL AND id > ? ORDER BY id"
     return _messages(transaction, found, request.chat, request.after)
 
 
 RETRIED_OVER = 3
-"""How many turns may have completed since the one that `/retry` runs again. To run an older one would
-surprise its user. Turns of schedules and retries do not count.
+"""Maximum number of turns completed since the one that `/retry` runs again. An older one would surprise the
+user. Turns of schedules and retries do not count.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Retriable(Read[Incoming | None]):
-    """Return the last message of this session that became a turn, did not complete, and was not run again.
+    """Return the last message of the session whose turn did not complete and was not retried.
 
     None if more than `RETRIED_OVER` turns have completed since.
     """
@@ -320,7 +330,7 @@ class Retriable(Read[Incoming | None]):
 
 @steps.of(Retriable)
 def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
-    """Return the message that a retry would run: of this session, or of the latest turn apart from it."""
+    """Return the message that a retry would run, from the current or the latest separate session."""
     session, _ = session_of(transaction, request.chat)
     (latest,) = transaction.db.execute(
         "SELECT max(number) FROM sessions WHERE chat = ?", (request.chat,)
@@ -347,14 +357,14 @@ def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
 
 @dataclass(frozen=True, slots=True)
 class OpenChats(Read[tuple[str, ...]]):
-    """Return the chats with messages that lack a final reply; only those of some `partitions`, if named."""
+    """Return the chats with messages without a final reply, optionally only those in `partitions`."""
 
     partitions: frozenset[int] | None = None
 
 
 @steps.of(OpenChats)
 def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
-    """Return the chats with messages that lack a final reply."""
+    """Return the chats with messages without a final reply."""
     rows = transaction.db.execute(
         "SELECT DISTINCT chat FROM messages WHERE reply IS NULL"
         f"{mine(transaction, only=request.partitions)} ORDER BY chat"
@@ -364,7 +374,7 @@ def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NewestOpen(Read[dict[str, int]]):
-    """Return the same chats, each with the number of its newest such message. Only of `chats`, if named."""
+    """Return the number of the newest open message of each chat that has one, optionally only of `chats`."""
 
     chats: tuple[str, ...] | None = None
 
@@ -374,10 +384,10 @@ def newest_open(request: NewestOpen, transaction: Transaction) -> dict[str, int]
     """Return the newest open message of each chat."""
     if request.chats == ():
         return {}
-    marks = "" if request.chats is None else f" AND chat IN ({', '.join('?' * len(request.chats))})"
+    only = "" if request.chats is None else f" AND chat IN ({', '.join('?' * len(request.chats))})"
     return dict(
         transaction.db.execute(
-            f"SELECT chat, max(id) FROM messages WHERE reply IS NULL{mine(transaction)}{marks} GROUP BY chat",
+            f"SELECT chat, max(id) FROM messages WHERE reply IS NULL{mine(transaction)}{only} GROUP BY chat",
             request.chats or (),
         ).fetchall()
     )
@@ -385,7 +395,7 @@ def newest_open(request: NewestOpen, transaction: Transaction) -> dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Knows(JournalRequest[bool]):
-    """Ask if anything was ever said in the chat."""
+    """Return True if the chat exists: it has a message or a session."""
 
     chat: str
 
@@ -403,12 +413,12 @@ def knows(request: Knows, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Count(Read[Figures]):
-    """Return sizes for the status."""
+    """Return figures for the status."""
 
 
 @steps.of(Count)
 def count(request: Count, transaction: Transaction) -> Figures:
-    """Return sizes for the status."""
+    """Return figures for the status."""
     last, waiting, undelivered = transaction.db.execute(
         "SELECT (SELECT coalesce(max(id), 0) FROM messages),"
         " (SELECT count(*) FROM messages WHERE reply IS NULL),"
@@ -418,7 +428,7 @@ def count(request: Count, transaction: Transaction) -> Figures:
 
 
 def _messages(transaction: Transaction, found: str, *values: object) -> tuple[Incoming, ...]:
-    """Return the messages that a query finds; `found` is its text after FROM."""
+    """Return the messages that a query finds; `found` is the query's text after FROM."""
     rows = transaction.db.execute(
         "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart, channel,"
         " model, project, coalesce(task, 0), coalesce(schedule, 0), notice, tainted, coalesce(turn, '')"
@@ -470,7 +480,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
 
 
 def _attachments(text: str) -> tuple[Attachment, ...]:
-    """Return what came with a message; nothing if a disk has spoilt it: the message still gets a reply."""
+    """Load the attachments of a message; none if the text is damaged, so that the message gets a reply."""
     try:
         return tuple(Attachment(**one) for one in json.loads(text))
     except (ValueError, TypeError):

@@ -1,8 +1,8 @@
-"""Requests that decide which worker serves which chats, where several share a database.
+"""Requests about workers that share a database: their leases, and the partitions that they own.
 
 A worker has one lease, which it renews; a lease that has ended is never renewed. Partitions of a worker whose
 lease has ended are free. A claim raises the fence of a partition, so that the earlier worker's writes are
-refused from then on. Times are by the database's clock.
+refused from then on. Times are those of the database's clock.
 """
 
 import json
@@ -17,9 +17,9 @@ from rumi.store.steps import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A partition that a worker serves from now on.
+    """A partition that a worker has claimed.
 
-    Sandboxes of the earlier worker may be there until `wait_s` seconds from now.
+    Sandboxes of the earlier worker may run for `wait_s` more seconds.
     """
 
     number: int
@@ -29,7 +29,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A worker, as the others see it. `left_s` is how long its lease lasts, below zero if it has ended."""
+    """A worker as the other workers see it. `left_s` is the rest of its lease, negative after its end."""
 
     name: str
     version: str
@@ -43,19 +43,19 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class WorkerBacklog:
-    """What lies in the partitions of one worker: messages without a reply, and replies that nobody has."""
+    """The backlog in the partitions of one worker: messages without a reply, and undelivered replies."""
 
     queued: int = 0
     undelivered: int = 0
 
 
 ENDED_LEASE_S: Final = 600.0
-"""How long a worker whose lease has ended stays in the list."""
+"""Time after the end of its lease until a worker is removed from the list, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join(JournalRequest[None]):
-    """Begin a worker's lease of `lease_s` seconds. Its name was never used before."""
+    """Start a worker's lease of `lease_s` seconds. The name of the worker must be new."""
 
     worker: str
     version: str
@@ -65,7 +65,7 @@ class Join(JournalRequest[None]):
 
 @steps.of(Join)
 def join(request: Join, transaction: Transaction) -> None:
-    """Store a worker, and the partitions in a database that is new."""
+    """Store a worker; in a new database, also insert the rows of the partitions."""
     db, now = transaction.db, transaction.now()
     db.executemany(
         "INSERT INTO partitions (number) VALUES (?) ON CONFLICT DO NOTHING",
@@ -74,16 +74,17 @@ def join(request: Join, transaction: Transaction) -> None:
     db.execute("DELETE FROM workers WHERE until < ?", (now - ENDED_LEASE_S,))
     db.execute(
         "INSERT INTO workers (name, version, address, started, until) VALUES (?1, ?2, ?3, ?4, ?5)"
-        " ON CONFLICT (name) DO UPDATE SET until = ?5",  # the answer to an earlier attempt was lost
+        " ON CONFLICT (name) DO UPDATE SET until = ?5",  # a retry: the answer to an earlier attempt was lost
         (request.worker, request.version, request.address, now, now + request.lease_s),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Renew(JournalRequest[dict[int, int] | None]):
-    """Let a lease end `lease_s` seconds from now. Returns the fences of the worker's partitions.
+    """Extend a lease to `lease_s` seconds from now; return the fences of the worker's partitions.
 
-    None: the lease has ended, and stays ended. `status` is what other workers show of this one, as JSON.
+    Return None if the lease has ended; it stays ended. `status` is a JSON object for the status commands of
+    other workers.
     """
 
     worker: str
@@ -108,7 +109,7 @@ def renew(request: Renew, transaction: Transaction) -> dict[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Leave(JournalRequest[None]):
-    """Note that a worker hands over what it serves: the others take its part. `ended`: it has."""
+    """Record that a worker leaves, so that the others take its share. `ended`: also end its lease now."""
 
     worker: str
     ended: bool = False
@@ -116,17 +117,18 @@ class Leave(JournalRequest[None]):
 
 @steps.of(Leave)
 def leave(request: Leave, transaction: Transaction) -> None:
-    """Note it."""
+    """Record that a worker leaves."""
     until = ", until = 0" if request.ended else ""
     transaction.db.execute(f"UPDATE workers SET leaving = TRUE{until} WHERE name = ?", (request.worker,))
 
 
 @dataclass(frozen=True, slots=True)
 class Claim(JournalRequest[tuple[Claimed, ...]]):
-    """Take up to `most` free partitions. Sandboxes of a lease that has ended are gone `after_s` later.
+    """Claim up to `most` free partitions; return those that were claimed.
 
-    The worker `has` these already. Others that are its own are taken as well: the answer to an earlier claim
-    was lost.
+    Sandboxes of a worker whose lease has ended may run until `after_s` seconds later. `has` are the
+    partitions that the worker knows to be its own. Others that the database has as its own are claimed again,
+    because the answer to an earlier claim was lost.
     """
 
     worker: str
@@ -137,12 +139,13 @@ class Claim(JournalRequest[tuple[Claimed, ...]]):
 
 @steps.of(Claim)
 def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
-    """Take free partitions, the first ones first, and those of this worker that it does not know of."""
+    """Claim free partitions in ascending order, and those of this worker that it does not know of."""
     db, now = transaction.db, transaction.now()
+    # Claims of several workers run at once: each skips the rows that another one has locked.
     skip = f"{transaction.lock_rows} SKIP LOCKED" if transaction.lock_rows else ""
-    over = db.execute(f"SELECT name FROM workers WHERE until <= ?{skip}", (now,)).fetchall()
-    # A renewal that waits for the row must find that it is too late.
-    db.executemany("UPDATE workers SET until = 0 WHERE name = ? AND until > 0", over)
+    ended = db.execute(f"SELECT name FROM workers WHERE until <= ?{skip}", (now,)).fetchall()
+    # A renewal that waits for the row may be older than this moment: it must find that the lease has ended.
+    db.executemany("UPDATE workers SET until = 0 WHERE name = ? AND until > 0", ended)
     free = db.execute(
         "SELECT number, worker, fence, ready_at FROM partitions WHERE number < ?"
         " AND (worker IS NULL OR worker NOT IN (SELECT name FROM workers WHERE until > ?))"
@@ -157,7 +160,7 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
     ).fetchall()
     claimed = []
     for number, worker, fence, ready_at in free:
-        if worker is not None:  # it has not handed the partition over
+        if worker is not None:  # not released: sandboxes of its former owner may still run
             ready_at = max(ready_at, now + request.after_s)
         claimed.append(Claimed(number, fence + 1, max(0.0, ready_at - now)))
         db.execute(
@@ -169,7 +172,7 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Release(JournalRequest[None]):
-    """Hand partitions over, of which nothing runs any more in this worker."""
+    """Release partitions in which this worker runs nothing any more."""
 
     worker: str
     numbers: tuple[int, ...]
@@ -177,7 +180,7 @@ class Release(JournalRequest[None]):
 
 @steps.of(Release)
 def release(request: Release, transaction: Transaction) -> None:
-    """Free partitions of this worker."""
+    """Mark partitions of this worker as free."""
     if request.numbers:
         transaction.db.execute(
             "UPDATE partitions SET worker = NULL, ready_at = 0 WHERE worker = ?"
@@ -194,7 +197,7 @@ _MEMBER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Members(JournalRequest[tuple[Member, ...]]):
-    """Return the workers, in the order of their names, and those whose lease ended a short while ago."""
+    """Return the workers by name, including those whose lease has ended within `ENDED_LEASE_S`."""
 
 
 @steps.of(Members)
@@ -213,7 +216,7 @@ class OwnerOf(JournalRequest[Member | None]):
 
 @steps.of(OwnerOf)
 def owner_of(request: OwnerOf, transaction: Transaction) -> Member | None:
-    """Return the worker of a partition, if its lease lasts."""
+    """Return the worker of a partition, if its lease has not ended."""
     now = transaction.now()
     row = transaction.db.execute(
         f"{_MEMBER} WHERE until > ? AND name = (SELECT worker FROM partitions WHERE number = ?)",
@@ -224,12 +227,12 @@ def owner_of(request: OwnerOf, transaction: Transaction) -> Member | None:
 
 @dataclass(frozen=True, slots=True)
 class Owners(JournalRequest[dict[int, str]]):
-    """Return the names of the workers by the partitions that they serve now."""
+    """Return the name of the current worker of each partition."""
 
 
 @steps.of(Owners)
 def owners(request: Owners, transaction: Transaction) -> dict[int, str]:
-    """Return who serves each partition, of workers whose lease lasts."""
+    """Return the owner of each partition, without workers whose lease has ended."""
     return dict(
         transaction.db.execute(
             "SELECT number, worker FROM partitions WHERE number < ?"
@@ -241,12 +244,12 @@ def owners(request: Owners, transaction: Transaction) -> dict[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Backlogs(JournalRequest[dict[str, WorkerBacklog]]):
-    """Return what waits, by worker; under the empty name that of partitions which nobody serves."""
+    """Return the backlog of each worker; the empty name stands for partitions that no worker serves."""
 
 
 @steps.of(Backlogs)
 def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, WorkerBacklog]:
-    """Count what waits."""
+    """Count open messages and undelivered replies by worker."""
     db, served = transaction.db, owners(Owners(), transaction)
     found: dict[str, list[int]] = {}
     for index, sql in enumerate(
@@ -262,7 +265,7 @@ def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, WorkerBac
 
 @dataclass(frozen=True, slots=True)
 class Touch(JournalRequest[None]):
-    """Change nothing, but in a transaction."""
+    """Do nothing in a transaction: a barrier behind earlier requests, and a probe of the database."""
 
 
 @steps.of(Touch)
@@ -273,7 +276,7 @@ def touch(request: Touch, transaction: Transaction) -> None:
 def _member(row: tuple[str, str, str, float, float, int, int, str], now: float) -> Member:
     name, version, address, started, until, leaving, partitions, status = row
     try:
-        says = dict(json.loads(status))
+        status_fields = dict(json.loads(status))
     except (ValueError, TypeError):
-        says = {}
-    return Member(name, version, address, started, until - now, bool(leaving), partitions, says)
+        status_fields = {}
+    return Member(name, version, address, started, until - now, bool(leaving), partitions, status_fields)

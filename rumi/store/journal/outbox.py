@@ -1,4 +1,4 @@
-"""Requests that store final replies, and follow them until a person has them."""
+"""Requests about final replies: storing them, and tracking their delivery."""
 
 from dataclasses import dataclass, replace
 
@@ -13,13 +13,13 @@ from rumi.store.steps import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Settle(OwnedWrite[int]):
-    """Store the final reply to messages, and the state that goes with it, in one transaction.
+    """Store the final reply to messages with the related state; return its delivery number.
 
-    The first of them is the one that was worked on, and `reason` how that ended. Replies with the
-    delivery's number. A message that has its reply already keeps it. `due` moves the session's end; it is
-    None where the session has not changed. Without a `session` it is that in which the turn began. `noticed`
-    are budgets of which the reply says that they are nearly used up. The reply asks for the parked calls
-    `asked`, and has `buttons` besides those that its message came with.
+    All is stored in one transaction. The first message is the one that the turn worked on, and `reason` is
+    the way the turn ended. A message that has a reply already keeps it. `due` is the new end of the session,
+    None if the session has not changed. `session` is 0 for the session in which the turn began. `noticed` are
+    the keys of budgets that the reply reports as nearly used up. `asked` are parked calls that the reply asks
+    about. `buttons` are added to those that the first message came with.
     """
 
     chat: str
@@ -36,9 +36,9 @@ class Settle(OwnedWrite[int]):
 
 @steps.of(Settle)
 def settle(request: Settle, transaction: Transaction) -> int:
-    """Store the final reply to messages, with the state that goes with it. Return its delivery's number."""
+    """Store the final reply to messages, with the related state; return its delivery number."""
     replied = [_reply_of(transaction, message) for message in request.messages]
-    if all(replied):  # exactly one final reply: a second one is dropped
+    if all(replied):  # each message gets exactly one final reply: drop a second one
         return int(replied[0] or 0)
     session = request.session or _session_of(transaction, request.messages[0])
     insert_history(transaction, request.chat, session, request.entries)
@@ -47,7 +47,8 @@ def settle(request: Settle, transaction: Transaction) -> int:
     if request.due is not None:
         transaction.db.execute(
             "UPDATE sessions SET due = ?1,"
-            " learn_after = CASE WHEN ended IS NULL THEN learn_after ELSE ?1 END"  # of a turn apart
+            # The separate session of one turn has ended already: facts are extracted from it at `due`.
+            " learn_after = CASE WHEN ended IS NULL THEN learn_after ELSE ?1 END"
             " WHERE chat = ?2 AND number = ?3",
             (request.due, request.chat, session),
         )
@@ -63,12 +64,13 @@ def settle(request: Settle, transaction: Transaction) -> int:
     if request.buttons:
         message = (request.messages[0],)
         found = transaction.db.execute("SELECT buttons FROM messages WHERE id = ?", message).fetchone()
-        own = buttons_in(found[0]) if found else ()  # a task's result may have come with some
+        own = buttons_in(found[0]) if found else ()  # a task's result may bring buttons
         transaction.db.execute(
             "UPDATE messages SET buttons = ? WHERE id = ?", (buttons_json((*own, *request.buttons)), *message)
         )
     if request.reason is not None:
         fire_ended(transaction, "messages", request.messages[0], request.reason)
+    # No front end shows a reply whose messages are all unattended: without this it would wait for ever.
     transaction.db.execute(
         "UPDATE outbox SET delivered = ?1 WHERE id = ?2"
         " AND EXISTS (SELECT 1 FROM messages WHERE reply = ?2)"
@@ -79,7 +81,7 @@ def settle(request: Settle, transaction: Transaction) -> int:
 
 
 def insert_reply(transaction: Transaction, chat: str, text: str) -> int:
-    """Put a reply into the outbox; return its delivery's number."""
+    """Insert a reply into the outbox; return its delivery number."""
     (id,) = transaction.db.execute(
         "INSERT INTO outbox (chat, text, created) VALUES (?, ?, ?) RETURNING id",
         (chat, clean(text), transaction.now()),
@@ -99,7 +101,7 @@ def _session_of(transaction: Transaction, message: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Delivered(OwnedWrite[None]):
-    """Note that a person has the reply. `by_reader`: they say so themselves, at any worker."""
+    """Record that a reply was delivered. `by_reader`: the reader's acknowledgement, valid at any worker."""
 
     delivery: int
     by_reader: bool = False
@@ -107,7 +109,7 @@ class Delivered(OwnedWrite[None]):
 
 @steps.of(Delivered)
 def delivered(request: Delivered, transaction: Transaction) -> None:
-    """Note that a person has the reply."""
+    """Record that a reply was delivered."""
     transaction.db.execute(
         "UPDATE outbox SET delivered = ? WHERE id = ? AND delivered IS NULL",
         (transaction.now(), request.delivery),
@@ -116,7 +118,7 @@ def delivered(request: Delivered, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PartSent(OwnedWrite[None]):
-    """Note that a person has the first `parts` parts of the reply."""
+    """Record that the first `parts` parts of a reply were sent."""
 
     delivery: int
     parts: int
@@ -124,13 +126,13 @@ class PartSent(OwnedWrite[None]):
 
 @steps.of(PartSent)
 def part_sent(request: PartSent, transaction: Transaction) -> None:
-    """Note how many parts of the reply a person has."""
+    """Record the number of sent parts of a reply."""
     transaction.db.execute("UPDATE outbox SET parts = ? WHERE id = ?", (request.parts, request.delivery))
 
 
 @dataclass(frozen=True, slots=True)
 class Undeliverable(OwnedWrite[None]):
-    """Note that the chat's waiting replies, or only the one `delivery`, can reach nobody, and `why`."""
+    """Record `why` a chat's undelivered replies, or only the one `delivery`, cannot be delivered."""
 
     chat: str
     why: str
@@ -139,7 +141,7 @@ class Undeliverable(OwnedWrite[None]):
 
 @steps.of(Undeliverable)
 def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
-    """Note that nobody will ever have these replies, and why."""
+    """Record that replies cannot be delivered, so that they wait no longer."""
     transaction.db.execute(
         "UPDATE outbox SET delivered = ?, failure = ?"
         " WHERE chat = ? AND delivered IS NULL AND id = coalesce(?, id)",
@@ -149,14 +151,14 @@ def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UndeliveredChats(Read[tuple[str, ...]]):
-    """Return the chats with replies that no one has yet; only those of some `partitions`, if named."""
+    """Return the chats with undelivered replies, optionally only those in `partitions`."""
 
     partitions: frozenset[int] | None = None
 
 
 @steps.of(UndeliveredChats)
 def waiting(request: UndeliveredChats, transaction: Transaction) -> tuple[str, ...]:
-    """Return the chats with replies that no one has."""
+    """Return the chats with undelivered replies."""
     rows = transaction.db.execute(
         f"SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL"
         f"{mine(transaction, only=request.partitions)} ORDER BY chat"
@@ -166,7 +168,7 @@ def waiting(request: UndeliveredChats, transaction: Transaction) -> tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class Undelivered(Read[tuple[StoredReply, ...]]):
-    """Return the chat's replies that no one has yet, oldest first, and all `to` these messages."""
+    """Return the chat's undelivered replies and all replies `to` these messages, oldest first."""
 
     chat: str
     to: tuple[int, ...] = ()
@@ -174,7 +176,7 @@ class Undelivered(Read[tuple[StoredReply, ...]]):
 
 @steps.of(Undelivered)
 def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredReply, ...]:
-    """Return the chat's replies that no one has, oldest first, and those to the messages that are named."""
+    """Return the chat's undelivered replies and those to the named messages, oldest first."""
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
         " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]')"
@@ -184,13 +186,13 @@ def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredR
         f"{found} AND delivered IS NULL ORDER BY outbox.id, messages.id", (request.chat,)
     ).fetchall()
     if request.to:
-        marks = ", ".join("?" * len(request.to))
-        named = f"SELECT reply FROM messages WHERE chat = ?1 AND id IN ({marks})"
+        placeholders = ", ".join("?" * len(request.to))
+        named = f"SELECT reply FROM messages WHERE chat = ?1 AND id IN ({placeholders})"
         more = transaction.db.execute(f"{found} AND outbox.id IN ({named})", (request.chat, *request.to))
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
-    for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, said in rows:
-        buttons = buttons_in(said)
+    for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, buttons_text in rows:
+        buttons = buttons_in(buttons_text)
         first = StoredReply(delivery, (), text, parts=parts, task=task, schedule=schedule, buttons=buttons)
         reply = replies.get(delivery, first)
         if message is not None:

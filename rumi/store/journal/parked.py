@@ -1,4 +1,4 @@
-"""Requests that store calls which wait for a person's yes, and find what the buttons below replies say."""
+"""Requests that store parked calls, which wait for a person's approval, and look up pressed buttons."""
 
 import json
 from collections.abc import Collection
@@ -10,22 +10,22 @@ from rumi.store.journal.transaction import JournalRequest, OwnedWrite, clean, st
 from rumi.store.steps import Transaction
 
 MOST_PARKED = 500
-"""So many of a chat's last calls are known: far more than can wait."""
+"""Number of a chat's latest calls that are loaded: far more than can wait for approval."""
 
 MOST_WITH_BUTTONS = 100
-"""So many of a chat's last messages with buttons are looked at when a button is pressed."""
+"""Number of a chat's latest messages with buttons that are searched for a pressed button."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadParked(JournalRequest[tuple[Parked, ...]]):
-    """Return the calls of a chat, or of a task by its key, that needed a person's yes, oldest first."""
+    """Return the parked calls of a chat, or of a task by its key, oldest first."""
 
     chat: str
 
 
 @steps.of(LoadParked)
 def load_parked(request: LoadParked, transaction: Transaction) -> tuple[Parked, ...]:
-    """Return a chat's or a task's calls, oldest first."""
+    """Return the parked calls of a chat or a task, oldest first."""
     rows = transaction.db.execute(
         "SELECT number, call, question, state, asked FROM parked WHERE chat = ? ORDER BY number DESC LIMIT ?",
         (request.chat, MOST_PARKED),
@@ -39,7 +39,7 @@ def load_parked(request: LoadParked, transaction: Transaction) -> tuple[Parked, 
 
 @dataclass(frozen=True, slots=True)
 class KeepParked(OwnedWrite[None]):
-    """Store parked calls that are new or have changed. New ones are of the `turn`."""
+    """Store parked calls that are new or have changed. New ones belong to the `turn`."""
 
     chat: str
     parked: tuple[Parked, ...]
@@ -48,7 +48,7 @@ class KeepParked(OwnedWrite[None]):
 
 @steps.of(KeepParked)
 def keep_parked(request: KeepParked, transaction: Transaction) -> None:
-    """Store calls that are new or have changed."""
+    """Store parked calls that are new or have changed."""
     transaction.db.executemany(
         "INSERT INTO parked (chat, number, call, question, state, asked, turn) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (chat, number) DO UPDATE SET call = excluded.call, question = excluded.question,"
@@ -64,14 +64,15 @@ def keep_parked(request: KeepParked, transaction: Transaction) -> None:
 
 
 def note_asked(transaction: Transaction, chat: str, numbers: Collection[int]) -> None:
-    """Note that a message which is stored in the same transaction asks for these calls."""
+    """Record that a message of the same transaction asks about these parked calls."""
     transaction.db.executemany(
         "UPDATE parked SET asked = TRUE WHERE chat = ? AND number = ?", [(chat, number) for number in numbers]
     )
 
 
 def forget_parked(transaction: Transaction, chat: str) -> None:
-    """Forget a chat's calls. Only the last number stays: a late answer must not be for a later call."""
+    """Delete a chat's parked calls, but retain the last one without its content."""
+    # Numbers continue from the last row: a late answer to a deleted call must not approve a later one.
     transaction.db.execute(
         "DELETE FROM parked WHERE chat = ?1 AND number < (SELECT max(number) FROM parked WHERE chat = ?1)",
         (chat,),
@@ -82,7 +83,7 @@ def forget_parked(transaction: Transaction, chat: str) -> None:
 
 
 def in_words(message: Incoming, transaction: Transaction) -> Incoming:
-    """Return the message that a press of one of the chat's buttons is: it says what the button says."""
+    """Return a button press as the message that the button stands for; other messages unchanged."""
     if not message.button:
         return message
     rows = transaction.db.execute(
@@ -95,7 +96,7 @@ def in_words(message: Incoming, transaction: Transaction) -> Incoming:
 
 
 def buttons_in(text: str) -> Buttons:
-    """Return the buttons of a JSON list; none of a damaged one."""
+    """Load buttons from a JSON list; return none if the text is damaged."""
     try:
         return tuple(Button(*map(str, fields)) for fields in json.loads(text))
     except (ValueError, TypeError):
@@ -103,5 +104,5 @@ def buttons_in(text: str) -> Buttons:
 
 
 def buttons_json(buttons: Buttons) -> str:
-    """Return buttons as the JSON list that is stored."""
+    """Return buttons as a JSON list for the database."""
     return clean(json.dumps([[button.id, button.label, button.words] for button in buttons]))

@@ -1,4 +1,4 @@
-"""The workspaces of chats in the journal, as those who carry them use it."""
+"""The store of chat files behind the carrier of workspaces, in the journal's database."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -26,35 +26,47 @@ class JournalPieces:
         self._ask = ask
 
     async def manifest(self, chat: str, fence: int) -> bytes:
-        """Return the stored manifest, empty where there is none; earlier owners can write no more."""
+        """Return the stored manifest, empty if there is none. From now on earlier owners cannot write.
+
+        Raises:
+            LeaseLostError: A later owner has loaded the manifest.
+        """
         manifest = await self._ask(LoadWorkspace(chat, fence))
         if manifest is None:
             raise LeaseLostError
         return manifest
 
     async def missing(self, chat: str, keys: Sequence[str]) -> Sequence[str]:
-        """Return the keys of which there is no piece."""
+        """Return the keys without a stored piece."""
         return await self._ask(MissingPieces(chat, tuple(keys)))
 
     async def put(self, chat: str, fence: int, pieces: Mapping[str, bytes]) -> None:
-        """Store pieces."""
+        """Store pieces by their keys.
+
+        Raises:
+            LeaseLostError: A later owner has loaded the manifest. Nothing was stored.
+        """
         if not await self._ask(PutPieces(chat, fence, tuple(pieces.items()))):
             raise LeaseLostError
 
     async def get(self, chat: str, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """Return pieces; those that are not there are left out."""
+        """Return the pieces that are stored under these keys."""
         return dict(await self._ask(GetPieces(chat, tuple(keys))))
 
     async def set_manifest(
         self, chat: str, fence: int, manifest: bytes, keys: Sequence[str], size: int
     ) -> Sequence[str]:
-        """Replace the manifest, at once or not at all. Return the keys without a piece."""
+        """Replace the manifest if all its pieces are stored; otherwise return the keys without a piece.
+
+        Raises:
+            LeaseLostError: A later owner has loaded the manifest. Nothing has changed.
+        """
         missing = await self._ask(KeepWorkspace(chat, fence, manifest, tuple(keys), size))
         if missing is None:
             raise LeaseLostError
         return missing
 
     async def collect_garbage(self, chat: str, fence: int) -> None:
-        """Delete the chat's pieces that its manifest does not have, in slices. Cancelled, some are left."""
+        """Delete the chat's pieces that its manifest does not list, in slices. A cancellation leaves some."""
         while await self._ask(CollectPieces(chat, fence)):  # noqa: ASYNC110  # others go first
             await trio.sleep(SLICE_PAUSE_S)

@@ -1,4 +1,4 @@
-"""Requests for people who look for a chat or for something in it: lists, searches, what was said before."""
+"""Requests for reading chats: lists of chats, earlier history, and searches."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from rumi.store.journal.transaction import JournalRequest, Read, clean, steps
 from rumi.store.steps import Transaction
 
 SEARCHED = 1_000
-"""Rows of the history that one search looks at."""
+"""Maximum number of history rows that one search request reads. Other requests wait for it."""
 
 
 SHOWN_CHARS = 200
-"""How much of a chat's last message a list shows."""
+"""Characters of a chat's last message in a list."""
 
 MOST_FOUND = 50
-"""Entries that one search returns."""
+"""Maximum number of entries that one search request returns."""
 
 _ENTRY = "history.id, history.chat, session, created, turn, message, tainted, links, undone"
 _NOT_FORGOTTEN = (
     " AND NOT EXISTS (SELECT 1 FROM sessions AS s"
     " WHERE s.chat = history.chat AND s.number = session AND s.forget)"
 )
-"""Not of a session that was reset: it is to be deleted."""
+"""SQL condition: the entry is not of a forgotten session, which a sweep will delete."""
 _GOING_ON = (
     " AND session = (SELECT max(number) FROM sessions AS s WHERE s.chat = history.chat AND s.ended IS NULL)"
     " AND NOT undone"
@@ -33,7 +33,7 @@ _GOING_ON = (
 
 @dataclass(frozen=True, slots=True)
 class ListChats(Read[tuple[StoredChat, ...]]):
-    """Return the chats with messages, the latest first; none whose id begins with one of `without`."""
+    """Return the chats with messages, latest first, without those whose id begins with one of `without`."""
 
     without: tuple[str, ...] = ()
     limit: int = 200
@@ -41,7 +41,8 @@ class ListChats(Read[tuple[StoredChat, ...]]):
 
 @steps.of(ListChats)
 def list_chats(request: ListChats, transaction: Transaction) -> tuple[StoredChat, ...]:
-    """Return the latest chats. The index leads from a chat to the next one, past its messages."""
+    """Return the latest chats."""
+    # The recursive query jumps in the index from each chat to the next one. DISTINCT would read all messages.
     rows = transaction.db.execute(
         "WITH RECURSIVE known (chat) AS (SELECT min(chat) FROM messages WHERE chat > '' UNION ALL"
         " SELECT (SELECT min(messages.chat) FROM messages WHERE messages.chat > known.chat) FROM known"
@@ -78,9 +79,9 @@ def name_chat(request: NameChat, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReadHistory(Read[tuple[StoredEntry, ...]]):
-    """Return a chat's latest entries before the entry of that number, oldest first.
+    """Return a chat's latest entries before the entry number `before`, oldest first.
 
-    They are of all its sessions, or only of the one that is `going_on`.
+    They are from all its sessions; with `going_on`, only from the current one.
     """
 
     chat: str
@@ -102,11 +103,11 @@ def read_history(request: ReadHistory, transaction: Transaction) -> tuple[Stored
 
 @dataclass(frozen=True, slots=True)
 class SearchHistory(Read[FoundEntries]):
-    """Search a slice of the history before the entry of that number, for entries with all of the words.
+    """Search a slice of the history before the entry number `before`, for entries with all of the words.
 
-    Searched is what users and the assistant said, of the `chat`, or of all chats whose id does not begin with
-    one of `without`. Case and accents do not matter. A caller goes on with `FoundEntries.next`: a slice is
-    short, because others wait for it.
+    The search covers messages of users and the assistant, of one `chat`, or of all chats whose id does not
+    begin with one of `without`. Case and accents do not matter. The caller continues with
+    `FoundEntries.next`. A slice is short, because other requests wait for it.
     """
 
     words: str
@@ -117,7 +118,7 @@ class SearchHistory(Read[FoundEntries]):
 
 @steps.of(SearchHistory)
 def search_history(request: SearchHistory, transaction: Transaction) -> FoundEntries:
-    """Search the next slice."""
+    """Search one slice of the history."""
     words = folded(request.words).split()
     narrowed, parameters = (
         ("chat = ?", (request.chat,)) if request.chat else (f"instr(chat, '{TASK}') != 1", ())
@@ -127,29 +128,29 @@ def search_history(request: SearchHistory, transaction: Transaction) -> FoundEnt
         f" AND {_without('history.chat', request.without)}{_NOT_FORGOTTEN} ORDER BY id DESC LIMIT ?",
         (*parameters, request.before, *request.without, SEARCHED),
     )
-    found, looked, last = [], 0, 0
+    found, examined, last = [], 0, 0
     for row in rows:
-        looked, last = looked + 1, row[0]
+        examined, last = examined + 1, row[0]
         stored = _entry(row)
         message = stored.entry.message
         if message.role in ("user", "assistant") and _has(folded(message.content), words):
             found.append(stored)
             if len(found) == MOST_FOUND:
                 return FoundEntries(tuple(found), last)
-    return FoundEntries(tuple(found), last if looked == SEARCHED else 0)
+    return FoundEntries(tuple(found), last if examined == SEARCHED else 0)
 
 
 def folded(text: str) -> str:
-    """Return the text without what a search overlooks: capitals, accents."""
+    """Return the text for comparisons, in lower case and without accents."""
     split = unicodedata.normalize("NFKD", text.casefold())
     return "".join(letter for letter in split if not unicodedata.combining(letter))
 
 
 def excerpt(text: str, words: str, chars: int = 160) -> str:
-    """Return the part of a text that has the first of the words, on one line."""
+    """Return the part of a text around the first of the words, on one line."""
     line = " ".join(text.split())
     first = next(iter(folded(words).split()), "")
-    # Folding may change a length: the place is near enough.
+    # Folding may change lengths, so the position is approximate, which suffices here.
     start = max(0, folded(line).find(first) - chars // 4)
     return f"{'…' if start else ''}{line[start : start + chars]}{'…' if start + chars < len(line) else ''}"
 
@@ -159,7 +160,7 @@ def _has(text: str, words: list[str]) -> bool:
 
 
 def _without(column: str, prefixes: tuple[str, ...]) -> str:
-    """Return the condition that the column begins with none of the prefixes, which are its parameters."""
+    """Return the SQL condition that the column begins with none of the prefixes. They are its parameters."""
     return " AND ".join([f"instr({column}, ?) != 1"] * len(prefixes)) or "TRUE"
 
 

@@ -1,4 +1,4 @@
-"""What the journal holds and hands out: values, which know nothing of the file."""
+"""The values that the journal stores and returns. They are independent of the database."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,14 +20,14 @@ Reason: TypeAlias = Literal[
     "crashed",
     "interrupted",
 ]
-"""How a turn ended; also the audit log's `stopped_reason`."""
+"""The way a turn ended; also the `stopped_reason` of the audit log."""
 
 ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used", "withdrawn"]
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """A call, the question that people read, and whether a stored message has `asked` it."""
+    """A parked tool call: its question as people read it, and whether a stored message has `asked` it."""
 
     number: int
     call: str
@@ -38,20 +38,21 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class NotStored:
-    """The answer to what cannot be stored now, and was not: what keeps the journal from writing."""
+    """The answer to a message that was not stored: the reason why the journal cannot write now."""
 
     trouble: Trouble
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """A turn that was taken back by a `message`: what is as before, and what is not.
+    """The undo of a turn, requested by a `message`: what was restored, and what was not.
 
-    `schedules` and `facts` are as before; `schedules_kept` and `facts_kept` were changed since by something
-    else, and stay. `parked` are questions that count no more, `tasks` were begun and are stopped. `withdrawn`
-    is its reply, if that was not sent yet and never will be; otherwise 0. `files` says what became of its
-    files: `restored`, `untouched`, or why they stay. `calls` reached beyond this machine, and
-    cannot be taken back. `done`: all of that has happened.
+    `schedules` and `facts` were restored; `schedules_kept` and `facts_kept` have changed since, so they stay
+    as they are. `parked` are the numbers of questions that were withdrawn, `tasks` those of tasks that the
+    turn started and that are stopped. `withdrawn` is the delivery number of the turn's reply if it was not
+    sent yet and never will be, otherwise 0. `files` is `restored`, `untouched`, or the reason why the files
+    stay. `calls` are tool calls with effects outside of this machine, which cannot be undone. `done`: the
+    undo is complete.
     """
 
     message: int
@@ -73,8 +74,8 @@ class Undone:
 class HistoryEntry:
     """One message of a chat's history, with the turn that it belongs to.
 
-    `tainted`: it was made when something from outside had been read. `links` are the addresses in it that
-    its user or a page gave, word for word.
+    `tainted`: when the message was made, untrusted content had been read. `links` are the known URLs in it,
+    exactly as the user or a page wrote them.
     """
 
     turn: str
@@ -85,10 +86,10 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands in a session's prompt for all that was said up to the end of a `turn`.
+    """The text that replaces, in a session's prompts, all messages up to the end of a `turn`.
 
-    `tainted`: something in that came from outside. `links` are the addresses that were given in it. `gap`:
-    the text stands for less than that, since none was made in time; it may be empty.
+    `tainted`: untrusted content is among those messages. `links` are the known URLs in them. `gap`: the text
+    covers only a part of the messages, because no newer summary was made in time; it may be empty.
     """
 
     turn: str
@@ -100,12 +101,12 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Something that comes with a message: a file or a recording to fetch, or words of somebody else.
+    """An attachment of a message: a file or a voice recording to fetch, or words of somebody else.
 
-    `reference` is how the front end finds a file again; `name` is the sender's, who may have called it
-    anything; `size_bytes` is what the front end was told, None where it was not. `source` says where it comes
-    from, empty where its user made it; strangers choose words of it. `text` are the words, `cut` if their end
-    is missing.
+    `reference` is the front end's key of the file. `name` is chosen by the sender, so it may be anything.
+    `size_bytes` is the size as reported to the front end, None if unknown. `source` names the origin of the
+    attachment, and is empty if the user made it; strangers choose words of it. `text` has the words; `cut`:
+    their end is missing.
     """
 
     kind: Literal["file", "voice", "words"]
@@ -119,13 +120,13 @@ class Attachment:
 
     @property
     def tainted(self) -> bool:
-        """Return True if it is not its user's own word: only a recording of their own voice is."""
+        """Return True if the content is untrusted: all but a recording of the user's own voice."""
         return self.kind != "voice" or bool(self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The name of something that its source, such as `telegram`, may deliver more than once."""
+    """The id of an update that its source, such as `telegram`, may deliver more than once."""
 
     source: str
     number: int
@@ -133,7 +134,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button below a reply. A press says the command `words`; channels know it by a random `id` only."""
+    """A button below a reply. A press sends the text `words`; channels know only the random `id`."""
 
     id: str
     label: str
@@ -145,28 +146,35 @@ Buttons: TypeAlias = tuple[Button, ...]
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A message that came in: the same value from its front end to the chat that judges it.
+    """A received message: the same value from its front end to the chat that handles it.
 
-    A message with an `update` that was stored before is not stored again; None: its source repeats nothing.
-    Without a `chat` only the update is stored. Without a `language` it is answered in the configuration's.
-    `admin`: its sender may see how the whole process is. `origin` is what the source calls the message,
-    `user` its sender. An `answer` is its final reply, stored with it: then no chat hears of it. `moved` is
-    the chat id of a group, and the one that the group's new number would have. `unattended`: no front end
-    shows its reply, which counts as delivered, unless a message that somebody sent shares it. `apart`: its
-    turn has a history of its own, beside the chat's session. `channel` is the name of the one that it came
-    through, empty where only its chat tells. `model` is the one that its window chose for it; empty: the
-    process's. `project` is the folder of its window, whose skills count for it. `task` is the one whose
-    result the message is, 0 for what somebody sent. `schedule` is the one that put it here: a person may be
-    away. `notice`: its text is its reply, no turn begins. `tainted`: its text may hold what came from
-    outside. `buttons` stand below its reply, where a channel has some. `button` is the id of the one that was
-    pressed: then the message is what that button says, or gets its `answer`, where the chat has no such one.
+    - `update`: a message whose update was stored before is not stored again; None if the source never repeats
+      updates.
+    - `chat`: if empty, only the update is stored.
+    - `language`: if None, the message is answered in the configured language.
+    - `admin`: the sender may see the state of the whole process.
+    - `origin`: the source's number of the message; `user`: the source's number of the sender.
+    - `answer`: the final reply, stored with the message; then the chat does not get the message.
+    - `moved`: the chat id of a group, and the id that the group's new number would have.
+    - `unattended`: no front end shows the reply. It counts as delivered, unless it also answers a message
+      that somebody sent.
+    - `apart`: the turn has a session of its own, separate from the chat's session.
+    - `channel`: the name of the channel that received the message; empty if only the chat id shows it.
+    - `model`: the model that the attached client chose for the message; empty for that of the process.
+    - `project`: the folder of the attached client, whose skills are available in the turn.
+    - `task`: the task whose result the message is; 0 for a message that somebody sent.
+    - `schedule`: the schedule that created the message. Then a person may be away.
+    - `notice`: the text is the reply, and no turn begins.
+    - `tainted`: the text may contain untrusted content.
+    - `buttons`: buttons below the reply, on channels that have buttons.
+    - `button`: the id of the pressed button. The message gets that button's words as its text, or its
+      `answer` as the reply if the chat has no such button.
+    - `album`: messages with the same album are parts of one message: see `JoinAlbums`.
+    - `addressed`: the part of the album is meant for the assistant.
 
-    Messages of one `album` that come apart are parts of one message: see `JoinAlbums`. `addressed`: the part
-    is meant for the assistant.
-
-    The rest is the journal's: its number `id`, which is larger than those of all earlier messages, the number
-    of the chat's open message `before` it, the `turn` that it began, and the delivery of its stored answer as
-    `reply`; 0 or empty where there is none.
+    The journal sets the other fields: the number `id`, which is higher than those of all earlier messages;
+    `before`, the number of the chat's open message before this one; the `turn` that the message began; and
+    `reply`, the delivery number of its stored answer. They are 0 or empty if there is none.
     """
 
     update: Update | None = None
@@ -199,19 +207,19 @@ class Incoming:
 
     @property
     def ready(self) -> bool:
-        """Return True if its text is its reply: a task's result, or what a schedule says."""
+        """Return True if the text is already the reply: the result of a task, or a reminder's text."""
         return bool(self.task) or self.notice
 
     @property
     def by_hand(self) -> bool:
-        """Return True if a person wrote its text: no other text is a command, a yes or a no."""
+        """Return True if a person wrote the text: only such a text is a command, a yes or a no."""
         return not (self.task or self.schedule or self.tainted)
 
 
 def joined(parts: Sequence[Incoming]) -> Incoming:
-    """Return the one message that the parts of an album are, in the place of the last of them.
+    """Join the parts of an album to one message, which replaces the last part.
 
-    It has the words of the first part that has some, and answers that one.
+    The message has the text of the first part with a text, and its reply answers that part.
     """
     last = parts[-1]
     speaking = next((part for part in parts if part.text.strip()), parts[0])
@@ -230,9 +238,9 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
 
 @dataclass(frozen=True, slots=True)
 class StoredChat:
-    """A chat in a list. `title` is what its owner calls it, empty without one.
+    """A chat in a list. `title` is the owner's title for it, or empty.
 
-    `text` is the beginning of its last message, which came `at` seconds since 1970.
+    `text` is the beginning of the last message, received at `at`, in seconds since 1970.
     """
 
     chat: str
@@ -243,9 +251,9 @@ class StoredChat:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry of a chat's history with its number, which goes up, its session, and when it was made.
+    """An entry of a chat's history with its ascending number `id`, its session and its time.
 
-    `undone`: its turn was taken back.
+    `at` is in seconds since 1970. `undone`: the turn of the entry was undone.
     """
 
     id: int
@@ -258,7 +266,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, slots=True)
 class FoundEntries:
-    """Entries in which words were found, the newest first. The search goes on at `next`, 0 at its end."""
+    """Entries found by a search, newest first. `next` is the cursor of the next slice, 0 at the end."""
 
     entries: tuple[StoredEntry, ...]
     next: int
@@ -266,13 +274,14 @@ class FoundEntries:
 
 @dataclass(frozen=True, slots=True)
 class StoredReply:
-    """A final reply in the outbox, and the messages that share it.
+    """A final reply in the outbox, and the messages that it answers.
 
-    `turn` is the one that it ends, for `reason`; both are empty for a reply that ends none. `origin` is what
-    the source calls the first of the messages, None where none of them came from there, 0 where its number
-    counts no more; `preview` what the source calls the message in which the answer grew (negative in files
-    of earlier versions where an edit of it was in doubt); `parts` how much of the reply is there already;
-    `task` is the one whose result it brings, `schedule` the one that put the message there.
+    `turn` is the turn that the reply ends, `reason` the way it ended; both are empty if it ends no turn.
+    `origin` is the source's number of the first message, None if no message came from the source, 0 if the
+    number is no longer valid. `preview` is the source's number of the message that showed the growing answer;
+    it is negative in files of earlier versions if an edit was in doubt. `parts` is the number of parts
+    already sent, `task` the task whose result the reply brings, `schedule` the schedule that created the
+    message.
     """
 
     delivery: int
@@ -290,12 +299,12 @@ class StoredReply:
 
 @dataclass(frozen=True, slots=True)
 class ChatRecord:
-    """What the journal knows of a chat: its session, that session's history, and what is still open.
+    """The stored state of a chat: its current session with its history, and its open messages.
 
-    `due` is when the session ends if nothing happens, in seconds since 1970; 0 for a new one. `tainted`:
-    something in the session came from outside, in whichever entry of it. `files_tainted`: something in the
-    chat's files did, in whichever session. A `summary` stands for what was said before the `history`.
-    `parked` are calls that wait for a person's yes, or have had an answer.
+    `due` is the time at which a silent session ends, in seconds since 1970; 0 for a new session. `tainted`:
+    the session contains untrusted content, also in entries that are not in `history`. `files_tainted`: the
+    chat's files contain untrusted content, from any session. `summary` replaces the messages before
+    `history`. `parked` are calls that wait for a person's approval or have an answer.
     """
 
     session: int
@@ -307,12 +316,12 @@ class ChatRecord:
     summary: Summary | None = None
     parked: tuple[Parked, ...] = ()
     undo: Undone | None = None
-    """What was begun to be taken back, and has to be completed."""
+    """An undo that was begun and has to be completed, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Sizes for the status. `last_message` is the highest number of a message, `bytes` the file's size."""
+    """Figures for the status. `last_message` is the highest message number, `bytes` the database's size."""
 
     last_message: int
     open_messages: int
@@ -322,7 +331,10 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class DueSessions:
-    """The sessions to learn from now, by chat and number, and when the next one is due: infinity for none."""
+    """Sessions to extract facts from now, by chat and number, and the time when the next one is due.
+
+    `next` is in seconds since 1970, infinity for none.
+    """
 
     now: tuple[tuple[str, int], ...]
     next: float
@@ -330,11 +342,11 @@ class DueSessions:
 
 @dataclass(frozen=True, slots=True)
 class SessionExcerpt:
-    """What a session can be learned from: its user's words, and answers to them, oldest first.
+    """The part of a session to extract facts from: the user's messages and the answers, oldest first.
 
-    Nothing of it came from outside. `upto` is the last history entry up to which this is, `tries` how often
-    it was tried in vain. `language` is that of the chat's last message, empty where it came without one;
-    `began` when the first of it was said, in seconds since 1970.
+    It has no tainted messages. `upto` is the number of the last history entry that it covers, `tries` the
+    number of failed attempts. `language` is that of the chat's last message, or empty. `began` is the time of
+    the first message, in seconds since 1970.
     """
 
     upto: int
@@ -355,13 +367,16 @@ TaskState: TypeAlias = Literal[
     "stopped",
     "interrupted",
 ]
-"""What a task is at; all but the first four are ends."""
+"""The state of a task; all but the first four are final."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a task has used: model calls, tokens, sources read, seconds of its own and of its sandbox, and the
-    price of its model calls in billionths of a USD."""
+    """The usage of a task: model calls, tokens, read sources, times and money.
+
+    `seconds` is its run time, `sandbox_s` the time of its sandbox. `nano_usd` is the price of its model calls
+    in billionths of a USD.
+    """
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -375,13 +390,13 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """A task as it is stored: who asked for what, what it is at, and what came of it.
+    """A stored task: its owner and question, its state and its result.
 
-    `chat` gets the result of a task that is not `attached`; empty: nobody but who looks for it. `parent` is
-    the task that waits for it, `message` the number of the command that asked for it; 0 where there is none.
-    `options` and `report` are JSON objects of its `kind`. `model` is the chosen one, empty: the process's.
-    Times are in seconds since 1970, 0 for what has not been. A session of a `bot` works in iterations: it
-    sleeps until `wake_at`, and hears then what people have `said` to it meanwhile.
+    `chat` gets the result of a task that is not `attached`; if empty, the result is only stored. `parent` is
+    the task that waits for this one, `message` the number of the command that asked for it; 0 if there is
+    none. `options` and `report` are JSON objects whose content depends on the `kind`. `model` is the chosen
+    model, empty for that of the process. Times are in seconds since 1970, 0 if not reached. A session of a
+    `bot` works in iterations: it sleeps until `wake_at` and then reads the messages that people have `said`.
     """
 
     kind: str
@@ -404,25 +419,25 @@ class TaskRecord:
     started: float = 0.0
     ended: float = 0.0
     schedule: int = 0
-    """The one that began it, 0 for a task that somebody asked for."""
+    """The schedule that started the task, 0 for a task that somebody asked for."""
     bot: str = ""
     said: tuple[str, ...] = ()
     wake_at: float = 0.0
     user: int | None = None
-    """What its chat's source calls the person who asked for it; None where nobody is known."""
+    """The source's number of the person who asked for the task; None if unknown."""
 
     @property
     def partition_key(self) -> str:
-        """Return its chat, or its owner where it has none: what it belongs to among several workers."""
+        """Return the key that decides which worker serves the task: its chat, or its owner without a chat."""
         return self.chat or self.owner
 
 
 @dataclass(frozen=True, slots=True)
 class IterationRecord:
-    """An iteration of a bot that has ended: how its turn did, and its summary.
+    """A finished iteration of a bot: the way its turn ended, and its summary.
 
-    `tainted`: something in it came from outside. `spent` is what the session had used by its end, `ended`
-    that time in seconds since 1970.
+    `tainted`: the iteration read untrusted content. `spent` is the total of the session at the iteration's
+    end, `ended` the time of that end in seconds since 1970.
     """
 
     number: int
@@ -434,21 +449,21 @@ class IterationRecord:
 
 
 ScheduleKind: TypeAlias = Literal["text", "turn", "research", "bot"]
-"""What a fire does: send the text, begin a turn with it, a research of it, or a bot."""
+"""The action of a fire: send the text, or start a turn, a research or a bot with it."""
 
 ScheduleState: TypeAlias = Literal["active", "paused", "done"]
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRecord:
-    """A schedule as it is stored: when it fires, and what a fire does.
+    """A stored schedule: its times, and the action of a fire.
 
-    `cron` is its recurrence in the local time of its `zone`; empty for one that fires once. Its next fire is
-    for the `instant`, and happens at `next_at`, in seconds since 1970. `failures` counts fires in a row whose
-    work failed, `missed` instants without a fire that nobody was told of, from `missed_at` on. `tainted`: its
-    text may hold what came from outside. `message` is the number of the command that asked for it. `fired` is
-    when it last fired. Numbers are 0 for what has not been. `turn` is the one that asks for it; it is not
-    stored here.
+    `cron` is the recurrence in the local time of `zone`; empty for a schedule that fires once. The next fire
+    is for the time `instant` and happens at `next_at`, both in seconds since 1970. `failures` counts
+    consecutive fires whose work failed. `missed` counts missed fire times that were not reported yet, since
+    `missed_at`. `tainted`: the text may contain untrusted content. `message` is the number of the command
+    that asked for the schedule, `fired` the time of the last fire. Numbers are 0 if there is none. `turn` is
+    the turn that asks for the schedule; it is not stored in its row.
     """
 
     owner: str
@@ -472,18 +487,19 @@ class ScheduleRecord:
     id: int = 0
     fired: float = 0.0
     user: int | None = None
-    """What its chat's source calls the person who asked for it; None where nobody is known."""
+    """The source's number of the person who asked for the schedule; None if unknown."""
     turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """What a schedule's fire does, all of it in one transaction.
+    """One fire of a schedule, done in one transaction.
 
-    `instant` is the next one of the `schedule`, `of` the one that the fire is for where that is a later one;
-    the next is `then`, 0 for none. It stores a `message`, a `task`, both, or neither where the instant is
-    missed; `missed` instants are noted from `missed_at` on. `failed`: its work could not begin. `number` is
-    that of the message that asked for a fire now: the schedule keeps its next instant.
+    `instant` is the stored next fire time of the `schedule`; `of` is the time that the fire is for, if it is
+    a later one; `then` is the following fire time, 0 for none. The fire stores a `message`, a `task`, both,
+    or neither if the time was missed; `missed` fire times are added to the count, the first of them at
+    `missed_at`. `failed`: the work could not begin. `number` is the number of the message that asked for a
+    fire now; then the schedule keeps its next fire time.
     """
 
     schedule: int
@@ -500,7 +516,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """What a fire has stored: nothing where that instant has fired before, or where it is missed."""
+    """The rows that a fire has stored: none if the time has fired before, or was missed."""
 
     message: Incoming | None = None
     task: TaskRecord | None = None
@@ -508,7 +524,7 @@ class Fired:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFigures:
-    """How many schedules there are in each state, and when the next fire happens: infinity for none."""
+    """Numbers of active and paused schedules, and the time of the next fire: infinity for none."""
 
     active: int
     paused: int

@@ -1,4 +1,4 @@
-"""Requests that store and fire schedules: what a fire stores and the next instant are one transaction."""
+"""Requests that store and fire schedules. A fire and the next instant are one transaction."""
 
 import math
 from dataclasses import dataclass, replace
@@ -21,17 +21,17 @@ from rumi.store.journal.undo import note_schedule, schedule_row
 from rumi.store.steps import Transaction
 
 FAILURES: Final = 3
-"""A schedule whose work failed so often in a row is paused."""
+"""Consecutive failures of its work after which a schedule is paused."""
 
 
 MAX_FIRES: Final = 20
-"""How many of its fires a schedule keeps: enough for a clock that goes back by some of them."""
+"""Number of a schedule's latest fires that are stored: they do not fire again if the clock is set back."""
 
 AHEAD_S: Final = 60.0
-"""A schedule that was set so much later than now was set by a clock that has gone back since."""
+"""A schedule whose row was set more than this many seconds in the future: the clock was set back since."""
 
 DONE_S: Final = 30 * 86_400.0
-"""How long a schedule that is done is kept."""
+"""Retention of a schedule that is done, in seconds."""
 
 _KINDS: Final = get_args(ScheduleKind)
 _STATES: Final = get_args(ScheduleState)
@@ -43,10 +43,10 @@ _FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AddSchedule(JournalRequest[ScheduleRecord | None]):
-    """Store a schedule. Returns it with its number; the same one for the same `message`.
+    """Store a schedule; return it with its number, or the existing schedule of the same `message`.
 
-    None: its owner has `most` that are not done, or the person who is called one of the `users` has
-    `most_of_users`.
+    Return None if the owner has `most` schedules that are not done, or if the person with the user numbers
+    `users` has `most_of_users`.
     """
 
     schedule: ScheduleRecord
@@ -57,12 +57,13 @@ class AddSchedule(JournalRequest[ScheduleRecord | None]):
 
 @steps.of(AddSchedule)
 def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleRecord | None:
-    """Store a schedule. Return the one that its message has asked for already, if there is one."""
+    """Store a schedule, unless its message has asked for one already: then return that one."""
     new = request.schedule
     if new.message:
         found = _schedules(transaction, "message = ?", new.message)
         if found:
             return found[0]
+    # The limits are checked in the transaction: simultaneous requests cannot exceed them together.
     (open_,) = transaction.db.execute(
         "SELECT count(*) FROM schedules WHERE owner = ? AND state != 'done'", (new.owner,)
     ).fetchone()
@@ -94,7 +95,7 @@ def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleReco
 
 @dataclass(frozen=True, slots=True)
 class LoadSchedule(Read[ScheduleRecord | None]):
-    """Return a schedule; None for one that is not there."""
+    """Return a schedule, None if it does not exist."""
 
     id: int
 
@@ -108,7 +109,7 @@ def load_schedule(request: LoadSchedule, transaction: Transaction) -> ScheduleRe
 
 @dataclass(frozen=True, slots=True)
 class ListSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return the schedules of an `owner`, or of all (None): those not done, and the latest that are."""
+    """Return the schedules of an `owner` or of all owners (None): open ones first, then the latest done."""
 
     owner: str | None
     limit: int = 1000
@@ -116,14 +117,14 @@ class ListSchedules(Read[tuple[ScheduleRecord, ...]]):
 
 @steps.of(ListSchedules)
 def list_schedules(request: ListSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return schedules: those that are not done first."""
+    """Return schedules, those that are not done first."""
     which = "owner = ?1 OR ?1 IS NULL ORDER BY state = 'done', CASE state WHEN 'done' THEN -id ELSE id END"
     return _schedules(transaction, f"{which} LIMIT ?2", request.owner, request.limit)
 
 
 @dataclass(frozen=True, slots=True)
 class SetSchedule(JournalRequest[bool]):
-    """Pause a schedule, or have it go on at `instant`. Returns False if it is done, or not there."""
+    """Pause a schedule, or resume it at `instant`. Return False if it is done or does not exist."""
 
     id: int
     state: ScheduleState
@@ -132,7 +133,7 @@ class SetSchedule(JournalRequest[bool]):
 
 @steps.of(SetSchedule)
 def set_schedule(request: SetSchedule, transaction: Transaction) -> bool:
-    """Pause a schedule, or have it go on."""
+    """Pause or resume a schedule."""
     return bool(
         transaction.db.execute(
             "UPDATE schedules SET state = ?1, instant = coalesce(nullif(?2, 0), instant),"
@@ -145,7 +146,7 @@ def set_schedule(request: SetSchedule, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PauseSchedules(JournalRequest[int]):
-    """Pause all active schedules. Returns how many there were."""
+    """Pause all active schedules. Return their number."""
 
 
 @steps.of(PauseSchedules)
@@ -157,14 +158,17 @@ def pause_schedules(request: PauseSchedules, transaction: Transaction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MoveSchedules(OwnedWrite[None]):
-    """Set when the next fires happen: each is a number, the instant that it had, the next, and its time."""
+    """Set the next fires of schedules.
+
+    Each move has the number of a schedule, its former instant, the new instant, and the time of the fire.
+    """
 
     moves: tuple[tuple[int, float, float, float], ...]
 
 
 @steps.of(MoveSchedules)
 def move_schedules(request: MoveSchedules, transaction: Transaction) -> None:
-    """Set when the next fires happen, where they are still those."""
+    """Set the next fires of schedules whose instant is still the former one."""
     now = transaction.now()
     transaction.db.executemany(
         "UPDATE schedules SET instant = ?, next_at = ?, touched = ? WHERE id = ? AND instant = ?",
@@ -174,7 +178,7 @@ def move_schedules(request: MoveSchedules, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DeleteSchedule(JournalRequest[bool]):
-    """Delete a schedule. Returns False if it is not there. A `turn` of a `chat` may take that back."""
+    """Delete a schedule. Return False if it does not exist. With a `turn` of a `chat`, it can be undone."""
 
     id: int
     turn: str = ""
@@ -183,51 +187,51 @@ class DeleteSchedule(JournalRequest[bool]):
 
 @steps.of(DeleteSchedule)
 def delete_schedule(request: DeleteSchedule, transaction: Transaction) -> bool:
-    """Delete a schedule, and what is known of its fires."""
+    """Delete a schedule and the record of its fires."""
     before = schedule_row(transaction, request.id) if request.turn else None
     transaction.db.execute("DELETE FROM fires WHERE schedule = ?", (request.id,))
-    gone = transaction.db.execute("DELETE FROM schedules WHERE id = ?", (request.id,)).rowcount
+    deleted = transaction.db.execute("DELETE FROM schedules WHERE id = ?", (request.id,)).rowcount
     if before is not None:
         note_schedule(transaction, request.turn, request.chat, request.id, before)
-    return bool(gone)
+    return bool(deleted)
 
 
 @dataclass(frozen=True, slots=True)
 class DueSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return a slice of the active schedules that fire until `upto`, the first ones first."""
+    """Return a slice of the active schedules that fire until `upto`, the earliest first."""
 
     upto: float
 
 
 @steps.of(DueSchedules)
 def due_schedules(request: DueSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return the active schedules that fire until then."""
+    """Return active schedules that are due."""
     which = f"state = 'active' AND next_at <= ?{mine(transaction)} ORDER BY next_at, id LIMIT ?"
     return _schedules(transaction, which, request.upto, SLICE)
 
 
 @dataclass(frozen=True, slots=True)
 class AheadSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return a slice of the active recurring ones that were set later than `now`: the clock has gone back."""
+    """Return a slice of the active recurring schedules that were set after `now`: the clock was set back."""
 
     now: float
 
 
 @steps.of(AheadSchedules)
 def ahead_schedules(request: AheadSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return the active recurring ones that were set in the future."""
+    """Return active recurring schedules that were set in the future."""
     which = f"state = 'active' AND cron != '' AND touched > ?{mine(transaction)} ORDER BY touched, id LIMIT ?"
     return _schedules(transaction, which, request.now + AHEAD_S, SLICE)
 
 
 @dataclass(frozen=True, slots=True)
 class CountSchedules(Read[ScheduleFigures]):
-    """Return how many schedules there are, and when the next one fires."""
+    """Return the numbers of active and paused schedules, and the time of the next fire."""
 
 
 @steps.of(CountSchedules)
 def count_schedules(request: CountSchedules, transaction: Transaction) -> ScheduleFigures:
-    """Return how many there are, and when the next one fires."""
+    """Count schedules, and find the time of the next fire."""
     active, paused = transaction.db.execute(
         "SELECT count(*) FILTER (WHERE state = 'active'), count(*) FILTER (WHERE state = 'paused')"
         " FROM schedules"
@@ -240,9 +244,9 @@ def count_schedules(request: CountSchedules, transaction: Transaction) -> Schedu
 
 @dataclass(frozen=True, slots=True)
 class Fire(OwnedWrite[tuple[Fired, ...]]):
-    """Do fires: advance each schedule, and store what its fire stores, in one transaction.
+    """Fire schedules: advance each one and store its message or task, in one transaction.
 
-    A fire whose instant is not the next one of its schedule does nothing: it was done before.
+    A fire does nothing if its instant is not the schedule's next one, because it was done before.
     """
 
     firings: tuple[Firing, ...]
@@ -250,13 +254,14 @@ class Fire(OwnedWrite[tuple[Fired, ...]]):
 
 @steps.of(Fire)
 def fire(request: Fire, transaction: Transaction) -> tuple[Fired, ...]:
-    """Do fires, each once."""
+    """Fire schedules, each instant once."""
     return tuple(_fire(firing, transaction) for firing in request.firings)
 
 
 def _fire(firing: Firing, transaction: Transaction) -> Fired:
-    """Advance a schedule and store what its fire stores, unless that instant is not its next one."""
+    """Fire one schedule: a compare-and-set of its next instant, then the message or task of the fire."""
     now = transaction.now()
+    # A fire that a command asked for leaves the next instant alone.
     if not firing.number:
         advanced = transaction.db.execute(
             "UPDATE schedules SET instant = ?1, next_at = ?1,"
@@ -274,6 +279,7 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
             _delete_done(transaction)
     if firing.message is None and firing.task is None:
         return Fired()
+    # A fire that is skipped for this reason is reported to people as a missed one.
     if _goes_on(firing, transaction):
         transaction.db.execute(
             "UPDATE schedules SET missed_at = CASE WHEN missed != 0 THEN missed_at ELSE ?1 END,"
@@ -281,6 +287,7 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
             (firing.of or firing.instant, firing.schedule),
         )
         return Fired()
+    # The instant alone does not suffice: after a clock was set back, an instant can be the next one again.
     key = -firing.number or firing.of or firing.instant
     first = transaction.db.execute(
         "INSERT INTO fires (schedule, instant, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -306,7 +313,7 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
 
 
 def _delete_done(transaction: Transaction) -> None:
-    """Delete schedules that were done long ago."""
+    """Delete a slice of the schedules that have been done for `DONE_S`."""
     old = "SELECT id FROM schedules WHERE state = 'done' AND touched < ? ORDER BY touched LIMIT ?"
     found = transaction.db.execute(old, (transaction.now() - DONE_S, SLICE)).fetchall()
     transaction.db.executemany("DELETE FROM fires WHERE schedule = ?", found)
@@ -314,7 +321,7 @@ def _delete_done(transaction: Transaction) -> None:
 
 
 def _goes_on(firing: Firing, transaction: Transaction) -> bool:
-    """Return True if the work of an earlier fire has not ended: one schedule never works twice at a time."""
+    """Return True if the work of an earlier fire is not finished: a schedule never has two works at once."""
     turn = firing.message is not None and not firing.message.notice
     if not turn and firing.task is None:
         return False
@@ -328,12 +335,12 @@ def _goes_on(firing: Firing, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FailedSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return the active schedules whose work failed `FAILURES` times in a row."""
+    """Return active schedules whose work has failed `FAILURES` times in a row."""
 
 
 @steps.of(FailedSchedules)
 def failed_schedules(request: FailedSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return the active schedules that fail."""
+    """Return active schedules that failed too often."""
     return _schedules(
         transaction,
         f"state = 'active' AND failures >= {FAILURES}{mine(transaction)} ORDER BY id LIMIT ?",
@@ -343,7 +350,7 @@ def failed_schedules(request: FailedSchedules, transaction: Transaction) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class PauseFailed(OwnedWrite[Incoming | None]):
-    """Pause a schedule that fails, and store the `message` that says so. None if it is paused."""
+    """Pause a schedule that failed too often, and store the `message` about it. None if paused already."""
 
     id: int
     message: Incoming
@@ -351,7 +358,7 @@ class PauseFailed(OwnedWrite[Incoming | None]):
 
 @steps.of(PauseFailed)
 def pause_failed(request: PauseFailed, transaction: Transaction) -> Incoming | None:
-    """Pause a schedule that fails, once."""
+    """Pause a schedule that failed too often, and store the message once."""
     paused = transaction.db.execute(
         "UPDATE schedules SET state = 'paused' WHERE id = ? AND state = 'active' AND failures >= ?",
         (request.id, FAILURES),
@@ -361,14 +368,14 @@ def pause_failed(request: PauseFailed, transaction: Transaction) -> Incoming | N
 
 @dataclass(frozen=True, slots=True)
 class MissedSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return the schedules with missed instants that nobody was told of, of a `chat` or of all."""
+    """Return the schedules with missed fire times that were not reported yet, of one `chat` or all."""
 
     chat: str = ""
 
 
 @steps.of(MissedSchedules)
 def missed_schedules(request: MissedSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return the schedules with missed instants."""
+    """Return the schedules with unreported missed fire times."""
     return _schedules(
         transaction, f"missed != 0 AND (chat = ?1 OR ?1 = ''){mine(transaction)} ORDER BY id", request.chat
     )
@@ -376,10 +383,10 @@ def missed_schedules(request: MissedSchedules, transaction: Transaction) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class TellMissed(OwnedWrite[Incoming | None]):
-    """Store the `message` that tells what a chat's schedules have missed.
+    """Store the `message` that reports the missed fire times of a chat's schedules, and reset their counts.
 
-    It has `told` the number of each and how many instants of it. None, and nothing is stored, where that is
-    not how many it has missed by now.
+    `told` has the number of each reported schedule and its reported count. Return None, and store nothing, if
+    a count is not the current one any more.
     """
 
     chat: str
@@ -389,7 +396,7 @@ class TellMissed(OwnedWrite[Incoming | None]):
 
 @steps.of(TellMissed)
 def tell_missed(request: TellMissed, transaction: Transaction) -> Incoming | None:
-    """Note that the chat is told of these, and store what it is told, if it still says all of them."""
+    """Store the report of missed fire times and reset the counts, if the report is still complete."""
     missed = dict(
         transaction.db.execute(
             "SELECT id, missed FROM schedules WHERE missed != 0 AND chat = ?", (request.chat,)
@@ -405,7 +412,7 @@ def tell_missed(request: TellMissed, transaction: Transaction) -> Incoming | Non
 
 @dataclass(frozen=True, slots=True)
 class ZoneOf(Read[str]):
-    """Return the time zone of an owner, empty where none was set."""
+    """Return the time zone of an owner, empty if none was set."""
 
     owner: str
 
@@ -436,7 +443,7 @@ def set_zone(request: SetZone, transaction: Transaction) -> None:
 
 
 def _schedules(transaction: Transaction, which: str, *values: object) -> tuple[ScheduleRecord, ...]:
-    """Return the schedules for which a condition is true."""
+    """Return the schedules that fulfil an SQL condition."""
     fired = "(SELECT max(at) FROM fires WHERE schedule = schedules.id) AS fired"
     rows = transaction.db.execute(f"SELECT {_FIELDS}, {fired} FROM schedules WHERE {which}", values)
     names = (*_FIELDS.replace(",", "").split(), "fired")
@@ -444,7 +451,7 @@ def _schedules(transaction: Transaction, which: str, *values: object) -> tuple[S
 
 
 def _schedule(row: dict[str, object]) -> ScheduleRecord:
-    """Return the schedule of a row. One whose kind a disk has spoilt sends its text."""
+    """Load a schedule from a row; replace damaged values. One with a damaged kind sends its text."""
     row |= {name: row[name] or 0 for name in ("message", "fired")}
     row["tainted"] = bool(row["tainted"])
     row["language"] = row["language"] if row["language"] in LANGUAGES else "en"

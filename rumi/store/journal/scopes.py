@@ -1,7 +1,7 @@
-"""Which partitions a request touches, and whether only their owner may do it.
+"""Scopes of requests: the partitions that a request touches, and whether it is reserved for their owner.
 
-Where several workers share a database, the rows of these partitions are locked while a request is done: then
-one chat's requests follow one another as they do in a file.
+If several workers share a database, each transaction locks the rows of these partitions. So the requests of
+one chat run one after the other, as they do in a SQLite file.
 """
 
 from collections.abc import Iterable, Sequence
@@ -61,15 +61,15 @@ _OF_ALL: Final = (
     SettleLeft,
     AddSchedule,
 )
-"""Requests that read what all chats share, and change it by what they have read."""
+"""Requests that read data of all chats and then change it, so they lock the row `SHARED` as well."""
 
 _OPENS_A_SESSION: Final = (Load, Retriable, LoadTask)
-"""Requests that read, and open a session where there is none: two workers must not open the same one."""
+"""Reads that open a session if there is none: without a lock two workers could open the same one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The partitions of a request. `owned`: they have to belong to this worker."""
+    """The partitions of a request. `owned`: this worker must own them."""
 
     numbers: frozenset[int] = frozenset()
     owned: bool = False
@@ -96,7 +96,7 @@ def _is_owned(request: Request[Any]) -> bool:
 
 
 def _partition_keys_of(request: Request[Any], transaction: Transaction) -> Iterable[str]:
-    """Return the chats that a request writes in."""
+    """Return the partition keys of the rows that a request writes."""
     match request:
         case Accept():
             return [message.chat for message in request.batch]

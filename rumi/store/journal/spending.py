@@ -1,7 +1,7 @@
-"""Requests that count model calls and hold budgets: a call is reserved before it, and settled after it, once.
+"""Requests that record model calls and enforce budgets. Each call is reserved first, and settled once.
 
-What was used is summed up in `usage`: a row for each day, account, model and tool. What runs stands in
-`reservations`. A budget has used both together, so that calls at the same time cannot overrun it.
+The table `usage` has the sums of settled calls: a row for each day, account, model and tool. The table
+`reservations` has the running calls. A budget counts both, so that simultaneous calls cannot exceed it.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ By: TypeAlias = Literal["chat", "owner", "person", "model", "tool", "day", "all"
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """What model calls have used. `day` is the local date on which they began, as 2026-11-23.
+    """The usage of model calls. `day` is the local date on which they began, as 2026-11-23.
 
-    `tool` is the one that a reply called, empty for an answer in words: a reply's tokens are shared between
-    the tools that it called. `nano` is the price in billionths of a USD, `unpriced` the tokens without a
-    known price. `estimated` are the calls of which no server said how much they used.
+    `tool` is the tool that a reply called, empty for an answer in words; the tokens of a reply are divided
+    among the tools that it called. `nano` is the price in billionths of a USD, `unpriced` the number of
+    tokens without a known price. `estimated` is the number of calls whose server did not report their usage.
     """
 
     day: str = ""
@@ -43,7 +43,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A limit in the period that runs from one day to another, both in it."""
+    """A limit for the period from the day `first` to the day `last`, both included."""
 
     limit: Limit
     first: str
@@ -52,7 +52,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class BudgetState:
-    """How far the budget of somebody is used. Of what is `used`, `reserved` belongs to calls that run."""
+    """The state of one budget. `used` includes `reserved`, the part of running calls."""
 
     bound: Bound
     name: str
@@ -62,12 +62,15 @@ class BudgetState:
 
     @property
     def most(self) -> int:
-        """Return the limit with what was granted."""
+        """Return the limit plus the granted amount."""
         return self.bound.limit.most + self.granted
 
     @property
     def key(self) -> str:
-        """Return the name of this budget in this period. With more granted it is another one."""
+        """Return the key of this budget in this period, for the record of notifications.
+
+        A further grant changes the key, so that people are notified again about the larger budget.
+        """
         limit = self.bound.limit
         return ":".join(
             (limit.scope, self.name, limit.unit, limit.period, self.bound.first, str(self.granted))
@@ -75,22 +78,22 @@ class BudgetState:
 
 
 NOTICE_SHARE: Final = 0.8
-"""The part of a budget that is used when its users are told."""
+"""The used share of a budget from which its users are notified."""
 
 _USED: Final = {"usd": ("nano", "nano"), "tokens": ("prompt + completion",) * 2, "calls": ("1", "calls")}
-"""What counts in `reservations` and in `usage`."""
+"""SQL expressions for the amount in `reservations` and in `usage`, by unit."""
 
 _GRANTED: Final = {"usd": "nano", "tokens": "tokens", "calls": "0"}
 _KEY: Final = "day, owner, chat, task, bot, model, tool, person"
 _COUNTS: Final = "calls, tool_calls, prompt, completion, cached, nano, unpriced, estimated"
 _ADD: Final = ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in _COUNTS.split(", "))
-_OFFLINE: Final = "offline"
+_OFFLINE: Final = "offline"  # calls of this model do not count towards budgets
 _TASK: Final = "CAST(coalesce(nullif(?3, ''), '0') AS BIGINT)"
 
 
 @dataclass(frozen=True, slots=True)
 class ReserveCall(JournalRequest[BudgetState | None]):
-    """Reserve what a model call may use, unless a budget does not allow it: that is returned."""
+    """Reserve the maximum usage of a model call, or return the budget that does not allow it."""
 
     key: str
     account: Account
@@ -105,7 +108,8 @@ class ReserveCall(JournalRequest[BudgetState | None]):
 
 @steps.of(ReserveCall)
 def reserve_call(request: ReserveCall, transaction: Transaction) -> BudgetState | None:
-    """Reserve a call, or return the budget that does not allow it; then nothing is stored."""
+    """Reserve a call; if a budget does not allow it, return that budget and store nothing."""
+    # Comparison and reservation share a transaction of the one writer: no other call fits in between.
     account, tokens = request.account, request.prompt + request.completion
     for bound in request.bounds:
         state = _state(transaction, bound, account.name(bound.limit.scope), account)
@@ -134,9 +138,9 @@ def reserve_call(request: ReserveCall, transaction: Transaction) -> BudgetState 
 
 @dataclass(frozen=True, slots=True)
 class SettleCall(JournalRequest[tuple[BudgetState, ...]]):
-    """End a reservation and count `rows` for it; None counts what was reserved. A second time does nothing.
+    """End a reservation and count its usage `rows`, or the reserved amount if None. Idempotent.
 
-    Returns the budgets that are nearly used up and about which nobody was told.
+    Return the budgets that are nearly used up and whose users were not notified yet.
     """
 
     key: str
@@ -147,7 +151,7 @@ class SettleCall(JournalRequest[tuple[BudgetState, ...]]):
 
 @steps.of(SettleCall)
 def settle_call(request: SettleCall, transaction: Transaction) -> tuple[BudgetState, ...]:
-    """Count a reserved call and end its reservation, both once. Return budgets that are nearly used up."""
+    """End a reservation and count its usage, once. Return budgets to notify people about."""
     if not _settle(transaction, request.key, request.rows):
         return ()
     account = request.account
@@ -164,9 +168,9 @@ def settle_call(request: SettleCall, transaction: Transaction) -> tuple[BudgetSt
 
 @dataclass(frozen=True, slots=True)
 class SettleLeft(JournalRequest[int]):
-    """Count every reservation as what it reserved: an earlier process has made them. Returns how many.
+    """Settle the reservations of an earlier process with their reserved amounts. Return their number.
 
-    Only those of some `partitions`, if named.
+    `partitions` restricts this to reservations of these partitions.
     """
 
     partitions: frozenset[int] | None = None
@@ -174,7 +178,8 @@ class SettleLeft(JournalRequest[int]):
 
 @steps.of(SettleLeft)
 def settle_left(request: SettleLeft, transaction: Transaction) -> int:
-    """Count all reservations as what they reserved: those who made them are gone."""
+    """Settle reservations with their reserved amounts."""
+    # The process that made them has ended: how much its calls used is not known.
     left = transaction.db.execute(
         f"SELECT key FROM reservations WHERE TRUE{mine(transaction, only=request.partitions)}"
     ).fetchall()
@@ -185,33 +190,33 @@ def settle_left(request: SettleLeft, transaction: Transaction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RecordUsage(JournalRequest[None]):
-    """Count calls that no budget bounds."""
+    """Record the usage of calls that no budget limits."""
 
     rows: tuple[UsageRow, ...]
 
 
 @steps.of(RecordUsage)
 def record_usage(request: RecordUsage, transaction: Transaction) -> None:
-    """Count calls that nothing bounded."""
+    """Add the usage of calls without a reservation."""
     for row in request.rows:
         _count(transaction, row)
 
 
 @dataclass(frozen=True, slots=True)
 class MarkNoticed(JournalRequest[None]):
-    """Note that people were told that these budgets are nearly used up."""
+    """Record that people were notified that these budgets are nearly used up."""
 
     keys: tuple[str, ...]
 
 
 @steps.of(MarkNoticed)
 def mark_noticed(request: MarkNoticed, transaction: Transaction) -> None:
-    """Note that people were told that these budgets are nearly used up."""
+    """Record that people were notified about these budgets."""
     record_notices(transaction, request.keys)
 
 
 def record_notices(transaction: Transaction, keys: tuple[str, ...]) -> None:
-    """Note that people were told about these budgets."""
+    """Record in the open transaction that people were notified about these budgets."""
     for key in keys:
         transaction.db.execute(
             "INSERT INTO budget_notices (key, created) VALUES (?, ?) ON CONFLICT DO NOTHING",
@@ -221,21 +226,21 @@ def record_notices(transaction: Transaction, keys: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Noticed(JournalRequest[bool]):
-    """Ask if people were told about a budget in its period."""
+    """Return True if people were notified about a budget in its period."""
 
     key: str
 
 
 @steps.of(Noticed)
 def noticed(request: Noticed, transaction: Transaction) -> bool:
-    """Return True if people were told about that budget in that period."""
+    """Return True if a notification about this budget is recorded."""
     found = transaction.db.execute("SELECT 1 FROM budget_notices WHERE key = ?", (request.key,)).fetchone()
     return found is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Grant(JournalRequest[None]):
-    """Allow more on a day: to the chat, to its owner, and in all."""
+    """Grant an additional amount on a day: to the chat, to its owner, and to the total budget."""
 
     day: str
     owner: str
@@ -246,7 +251,7 @@ class Grant(JournalRequest[None]):
 
 @steps.of(Grant)
 def grant(request: Grant, transaction: Transaction) -> None:
-    """Store that more may be used on a day."""
+    """Store an additional amount for a day."""
     transaction.db.execute(
         "INSERT INTO grants (day, owner, chat, nano, tokens, created) VALUES (?, ?, ?, ?, ?, ?)",
         (request.day, request.owner, request.chat, request.nano, request.tokens, transaction.now()),
@@ -255,9 +260,9 @@ def grant(request: Grant, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Spending(Read[tuple[UsageRow, ...]]):
-    """Return what was used from one day to another, both included, `by` one thing.
+    """Return the usage from the day `first` to the day `last`, both included, grouped `by` one column.
 
-    Only that of an `owner`, a `chat` or a `person`, if they are named.
+    `owner`, `chat` and `person` restrict the usage if they are not empty.
     """
 
     by: By
@@ -270,7 +275,7 @@ class Spending(Read[tuple[UsageRow, ...]]):
 
 @steps.of(Spending)
 def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...]:
-    """Return what was used on those days, summed up by one column."""
+    """Return the usage of a period, summed up by one column."""
     by = request.by
     column = by if by != "all" else None
     sums = ", ".join(f"sum({name})" for name in _COUNTS.split(", "))
@@ -289,7 +294,7 @@ def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...
 
 @dataclass(frozen=True, slots=True)
 class Standing(Read[tuple[BudgetState, ...]]):
-    """Return how far budgets are used: those of an `owner`, a `chat` and a `person`, or all."""
+    """Return the state of budgets: those of an `owner`, a `chat` and a `person`, or all."""
 
     bounds: tuple[Bound, ...]
     owner: str = ""
@@ -299,7 +304,7 @@ class Standing(Read[tuple[BudgetState, ...]]):
 
 @steps.of(Standing)
 def standing(request: Standing, transaction: Transaction) -> tuple[BudgetState, ...]:
-    """Return how far budgets are used: those of an owner and a chat, or of all that have used something."""
+    """Return the state of the budgets of an owner and a chat, or of all with any usage."""
     found = []
     for bound in request.bounds:
         for name in _names(transaction, bound, request):
@@ -313,7 +318,8 @@ def standing(request: Standing, transaction: Transaction) -> tuple[BudgetState, 
 
 
 def merge_chat(transaction: Transaction, chat: str) -> None:
-    """Take a chat's id out of what it has used: its owner's budget and all sums stay as they are."""
+    """Remove a chat's id from its usage. Its owner's budget and all sums do not change."""
+    # Usage rows are unique without the chat: merge a row with the one of earlier deleted chats.
     counts = _KEY.replace("chat", "''", 1)
     transaction.db.execute(
         f"INSERT INTO usage ({_KEY}, {_COUNTS}, created) SELECT {counts}, {_COUNTS}, created FROM usage"
@@ -326,7 +332,7 @@ def merge_chat(transaction: Transaction, chat: str) -> None:
 
 
 def _settle(transaction: Transaction, key: str, rows: tuple[UsageRow, ...] | None) -> bool:
-    """End a reservation and count its call. Return False if it has ended before: then nothing is counted."""
+    """End a reservation and count its call. Return False, and count nothing, if it had ended before."""
     found = transaction.db.execute(
         "SELECT day, owner, chat, task, bot, person, model, prompt, completion, nano, priced"
         " FROM reservations WHERE key = ?",
@@ -367,7 +373,7 @@ def _count(transaction: Transaction, row: UsageRow) -> None:
 
 
 def _state(transaction: Transaction, bound: Bound, name: str, account: Account) -> BudgetState:
-    """Return how far a budget is used: settled, and reserved; with what was granted for it."""
+    """Return the state of a budget: settled and reserved usage, and the granted amount."""
     limit = bound.limit
     scope, days = limit.scope, (bound.first, bound.last)
     of = _of(scope)
@@ -384,7 +390,7 @@ def _state(transaction: Transaction, bound: Bound, name: str, account: Account) 
 def _granted(
     transaction: Transaction, unit: Unit, scope: Scope, days: tuple[str, str], account: Account
 ) -> int:
-    """Return what was granted: to everybody's budget all of it, to an owner's and a chat's what is theirs."""
+    """Return the granted amount: for the total budget all grants, for others those of their owner or chat."""
     theirs = {"total": ("1 = 1 OR ?3 = ''", ""), "owner": ("owner = ?3", account.owner)}
     which, name = theirs.get(scope, ("chat = ?3", account.chat))
     sql = f"SELECT sum({_GRANTED[unit]}) FROM grants WHERE day >= ?1 AND day <= ?2 AND ({which})"
@@ -396,7 +402,7 @@ def _sum(transaction: Transaction, sql: str, days: tuple[str, str], name: str) -
 
 
 def _of(scope: Scope) -> str:
-    """Return the condition for the rows of a scope."""
+    """Return the SQL condition for the rows of a scope."""
     days = "day >= ?1 AND day <= ?2"
     if scope == "total":
         return f"{days} AND ?3 != ''"
@@ -404,7 +410,7 @@ def _of(scope: Scope) -> str:
 
 
 def _names(transaction: Transaction, bound: Bound, request: Standing) -> tuple[str, ...]:
-    """Return whose budgets of a scope to look at."""
+    """Return the names whose budgets of a scope a request is about, such as owners or chats."""
     scope = bound.limit.scope
     if scope == "total":
         return ("total",) if not request.owner else ()

@@ -1,7 +1,7 @@
-"""The journal's database: opened, brought up to date, and asked for several steps in one transaction.
+"""The journal's database: opening, schema upgrades, and transactions of several requests.
 
-Blocking, used by one thread at a time. It is `state.db`, written with WAL and `synchronous=FULL`, so that
-what was committed survives a power cut; or a PostgreSQL database that several workers share.
+Blocking, used by one thread at a time. The database is `state.db`, written with WAL and `synchronous=FULL`,
+so that commits survive a power cut; or a PostgreSQL database that several workers share.
 """
 
 import json
@@ -40,18 +40,18 @@ from rumi.store.sqlite import DatabaseFault, leave_no_trace, transaction
 from rumi.store.steps import Transaction
 
 NOT_NOW: Final = object()
-"""In place of an answer that has to wait until the file can be written."""
+"""Placeholder for the answer to a request that has to wait until the file can be written."""
 
 ATTEMPTS: Final = 5
-"""How often a transaction is tried that others have ended, before the journal waits a moment."""
+"""Attempts at a transaction that conflicts with others, before the journal pauses."""
 
 
 class JournalError(RumiError):
-    """The database cannot be read or written: nothing is accepted that could not be accounted for."""
+    """The database cannot be read or written, so no message is accepted."""
 
 
 class Unwritable(JournalError, UsageError):
-    """The database cannot be written now, and nothing is wrong with what was to be written."""
+    """The database cannot be written now; the requests themselves are correct and may be retried."""
 
     def __init__(self, database: Path | Backend, trouble: Trouble, error: object = "") -> None:
         super().__init__(*backend_of(database).why_unwritten(trouble, error))
@@ -59,13 +59,12 @@ class Unwritable(JournalError, UsageError):
 
 
 class NotOwner(JournalError):
-    """Another worker serves the chat by now: what this one wanted to write was refused."""
+    """The write was refused, because another worker serves the chat by now."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Unsure:
-    """A transaction whose commit had no answer: whose it was, its number, its requests, and what they would
-    have got."""
+    """A transaction whose commit had no answer: its worker, its number, its requests and their replies."""
 
     worker: str
     batch: int
@@ -74,14 +73,14 @@ class _Unsure:
 
 
 class Store:
-    """An open database. `undelivered` is how many replies nobody has acknowledged, as last committed.
+    """An open database. `undelivered` is the number of unacknowledged replies as of the last commit.
 
-    With an `ownership` other workers write it as well: each transaction locks the partitions that it touches,
-    and requests of an owner are refused, with `NotOwner` as their reply, if this worker is not the owner.
+    With an `ownership`, other workers write the database as well. Then each transaction locks the partitions
+    that it touches, and an `OwnedWrite` gets the reply `NotOwner` if this worker does not own its partition.
 
     Raises:
-        Unwritable: it cannot be opened now.
-        JournalError: it cannot be opened, is damaged, or was made by a newer program.
+        Unwritable: The database cannot be opened now.
+        JournalError: The database cannot be opened, is damaged, or was written by a newer program.
     """
 
     def __init__(
@@ -90,14 +89,14 @@ class Store:
         now: Callable[[], float] | None = time.time,
         ownership: Ownership | None = None,
     ) -> None:
-        """`now` is the time for what is stored, None for the database's own clock."""
+        """`now` returns the time to store with rows; None stands for the database's own clock."""
         self._backend = backend_of(database)
         self._now = now
         self._ownership = ownership
         self._batch = 0
         self._unsure: _Unsure | None = None
         self._done: list[tuple[Request[Any], object]] = []
-        """What commits without an answer have done, and its replies, which nobody has yet."""
+        """Requests that a commit without an answer has done, each with its reply, until `run` returns it."""
         self._touched: set[str] = set()
         self.undelivered = 0
         self._db = self._open()
@@ -105,7 +104,7 @@ class Store:
 
     @property
     def location(self) -> str:
-        """Return what users call it."""
+        """Return the name of the database that users see."""
         return self._backend.location
 
     def _open(self) -> Database:
@@ -133,27 +132,29 @@ class Store:
         closed(self._db)
 
     def abandon(self) -> None:
-        """Cut the connection, which a thread may wait at. Callable from another thread."""
+        """Shut down the connection to wake a thread that is blocked on it. Callable from another thread."""
         if (cut := getattr(self._db, "cut", None)) is not None:
             cut()
 
     def has_reservations(self) -> bool:
-        """Return True if model calls are reserved: in a file just opened, by earlier processes."""
+        """Return True if model calls are reserved; in a file just opened, by earlier processes."""
         return self._db.execute("SELECT 1 FROM reservations LIMIT 1").fetchone() is not None
 
     def may_have(self, request: Request[Any]) -> bool:
-        """Return True if the request is in a transaction whose commit had no answer: it may be done."""
+        """Return True if a commit without an answer may have done the request."""
         unsure = () if self._unsure is None else self._unsure.requests
         return any(request_done is request for request_done in (*unsure, *(done for done, _ in self._done)))
 
     def run(self, requests: Sequence[Request[Any]], asked: Sequence[Served] = ()) -> list[object]:
-        """Do all of them in one transaction and return their replies, or do none and raise.
+        """Do all requests in one transaction and return their replies, or do none and raise.
 
-        `asked` is what this worker served when each of them was asked; now, if left out.
+        `asked` has, for each request, the partitions that this worker served when it was asked; by default
+        those that it serves now.
 
         Raises:
-            Unwritable: the disk is full, say. The same requests may be tried again.
-            JournalError: the database cannot be used.
+            Unwritable: The database cannot be written now, for example on a full disk. The same requests may
+                be tried again.
+            JournalError: The database cannot be used.
         """
         try:
             if self._ownership is not None:
@@ -166,6 +167,7 @@ class Store:
             self.undelivered = undelivered
         except (self._backend.error, OSError) as error:
             raise self._failed(error) from error
+        # SQLite cannot truncate the write-ahead log within a transaction, so `LeaveNoTrace` is done after it.
         asked_for = [isinstance(request, LeaveNoTrace) for request in requests]
         if any(asked_for) and isinstance(self._db, sqlite3.Connection):
             done = leave_no_trace(self._db)
@@ -181,6 +183,7 @@ class Store:
         self, requests: Sequence[Request[Any]], asked: Sequence[Served], ownership: Ownership
     ) -> list[object]:
         self._after_an_unsure_commit()
+        # The journal retries the same request objects, so identity tells which ones are done already.
         known = {id(request): reply for request, reply in self._done}
         pairs = zip(requests, asked, strict=True)
         left = [(request, served) for request, served in pairs if id(request) not in known]
@@ -197,9 +200,10 @@ class Store:
         return [known[id(request)] for request in requests]
 
     def _after_an_unsure_commit(self) -> None:
-        """Connect again where the connection has ended; keep the replies of a commit that had no answer.
+        """Reconnect if the connection is lost; find out if a commit without an answer was done.
 
-        They are kept until `run` returns them: the next commit may have no answer either.
+        If it was, its replies are retained until `run` returns them, because the next commit may have no
+        answer either.
         """
         if getattr(self._db, "broken", False):
             self._db = self._open()
@@ -207,7 +211,7 @@ class Store:
         unsure = self._unsure
         if unsure is None:
             return
-        # The server may still be at work on that commit, or wait for it: the lock waits for its end.
+        # The server may still be working on that commit. It holds the row's lock until then: wait for it.
         sql = f"SELECT batch FROM workers WHERE name = ?{self._backend.lock_rows}"
         row = self._db.execute(sql, (unsure.worker,)).fetchone()
         self._unsure = None
@@ -226,16 +230,21 @@ class Store:
             scopes = scopes_of(requests, self._transaction)
             owners = self._lock(scopes)
             for (request, served), scope in zip(asked, scopes, strict=True):
-                gone = self._not_served(scope, owners, served)
+                unserved = self._not_served(scope, owners, served)
+                # Only partitions that this worker still believes to serve are lost: it may have handed over
+                # others since the request was asked.
                 lost |= self._not_served(scope, owners, now) & now.fences.keys()
-                replies.append(self._refusal(request) if gone else steps.do(request, self._transaction))
+                # A refusal is a reply like others: the rest of the batch is still stored.
+                replies.append(self._refusal(request) if unserved else steps.do(request, self._transaction))
             undelivered = self._count_undelivered(db)
             self._notify_others(owners, now)
+            # The number is committed with the transaction: after a lost answer it proves that it was done.
             if any(scope.numbers for scope in scopes):
                 db.execute("UPDATE workers SET batch = ? WHERE name = ?", (batch, now.worker))
             committing = True
             db.execute("COMMIT")
         except BaseException as error:
+            # Before the COMMIT was sent, a lost connection means that nothing was done.
             if committing and self._backend.trouble_of(error) == "away":  # type: ignore[arg-type]
                 self._unsure = _Unsure(now.worker, batch, tuple(requests), tuple(replies))
             with suppress(Exception):
@@ -243,6 +252,7 @@ class Store:
                     db.execute("ROLLBACK")
             raise
         finally:
+            # A failed transaction uses up its number too, so that no later check takes it for another one.
             self._batch = batch
         self.undelivered = undelivered
         if lost:
@@ -250,7 +260,8 @@ class Store:
         return replies
 
     def _lock(self, scopes: Sequence[Scope]) -> Mapping[int, tuple[str | None, int]]:
-        """Lock the partitions of the requests, in their order; return who serves each, and its fence."""
+        """Lock the partitions of the requests; return the worker and the fence of each."""
+        # All workers lock in ascending order, so that two transactions cannot deadlock.
         numbers = sorted(frozenset().union(*(scope.numbers for scope in scopes)))
         if not numbers:
             return {}
@@ -264,7 +275,7 @@ class Store:
     def _not_served(
         scope: Scope, owners: Mapping[int, tuple[str | None, int]], served: Served
     ) -> frozenset[int]:
-        """Return the partitions of a request of an owner that are not served with the fence that it has."""
+        """Return the partitions of an owned request whose current owner or fence is not that in `served`."""
         if not scope.owned:
             return frozenset()
         fences = served.fences
@@ -279,23 +290,25 @@ class Store:
         return NotOwner(f"{type(request).__name__} was refused: another worker serves this chat by now.")
 
     def _notify_others(self, owners: Mapping[int, tuple[str | None, int]], now: Served) -> None:
-        """Tell the workers that serve them of chats in which something is new."""
+        """Notify other workers of the chats that they serve and in which something is new."""
         new: dict[str, list[str]] = {}
         for chat in sorted(self._touched):
             worker, _ = owners.get(partition_of(chat), (None, 0))
             if worker is not None and worker != now.worker:
                 new.setdefault(worker, []).append(chat)
         for worker, chats in new.items():
-            for start in range(0, len(chats), 50):  # a notification has room for 8,000 bytes
+            for start in range(0, len(chats), 50):  # PostgreSQL limits a payload to 8,000 bytes
                 payload = json.dumps(chats[start : start + 50])
                 self._backend.notify(self._db, channel_of(worker), payload)
 
     # Reading
 
     def read(self, requests: Sequence[Request[Any]]) -> list[object]:
-        """Return the answers that need no writing; `NOT_NOW` in place of the others."""
+        """Return the answers that need no writing, and `NOT_NOW` for the other requests."""
+        # Only a local file can still be read while it cannot be written; on a server all requests wait.
         if not isinstance(self._backend, SqliteFile):
             return [NOT_NOW for _ in requests]
+        # A `Read` may have to write, for example to open a session: then it fails here and waits.
         self._db.execute("PRAGMA query_only = ON")
         try:
             return [self._read(request) for request in requests]
@@ -311,15 +324,16 @@ class Store:
             return NOT_NOW
 
     def probe(self) -> None:
-        """Write without changing anything.
+        """Test if the database can be written, without changing anything.
 
         Raises:
-            Unwritable: it still cannot be written.
+            Unwritable: The database still cannot be written.
         """
         try:
             if self._ownership is not None:
                 self.run([Touch()])
             else:
+                # SQLite writes the file's header for this, although the value does not change.
                 self._db.execute(f"PRAGMA user_version = {STATE.version}")
         except self._backend.error as error:
             raise self._failed(error) from error
@@ -334,6 +348,6 @@ class Store:
         )
 
     def _count_undelivered(self, db: Database) -> int:
-        """Return how many replies nobody has acknowledged: few, and an index has them alone."""
+        """Return the number of unacknowledged replies. They are few, and a partial index has only them."""
         (count,) = db.execute("SELECT count(*) FROM outbox WHERE delivered IS NULL").fetchone()
         return int(count)

@@ -1,4 +1,4 @@
-"""Requests that store tasks: what is asked of them, what they are at, and what came of them."""
+"""Requests about tasks: their questions, states, histories and results."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -40,7 +40,7 @@ from rumi.store.steps import Transaction
 
 MOST_ENTRIES: Final = 10_000
 MOST_SAID: Final = 20
-"""So many texts wait to be heard by a session."""
+"""Maximum number of people's messages that wait for a bot's session."""
 
 _STATES: Final = get_args(TaskState)
 _FIELDS: Final = (
@@ -51,14 +51,14 @@ _FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AddTask(JournalRequest[TaskRecord]):
-    """Store a task that is to run. Returns it with its number; the same one for the same `message`."""
+    """Store a queued task; return it with its number, or the existing task of the same `message`."""
 
     task: TaskRecord
 
 
 @steps.of(AddTask)
 def add_task(request: AddTask, transaction: Transaction) -> TaskRecord:
-    """Store a task. Return the one that its message has asked for already, if there is one."""
+    """Store a queued task, unless its message has asked for one already: then return that one."""
     task = request.task
     if task.message:
         found = _tasks(transaction, "message = ?", task.message)
@@ -68,7 +68,7 @@ def add_task(request: AddTask, transaction: Transaction) -> TaskRecord:
 
 
 def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
-    """Store a task that is to run; return it with its number."""
+    """Store a queued task; return it with its number."""
     now = transaction.now()
     (id,) = transaction.db.execute(
         "INSERT INTO tasks (kind, owner, chat, parent, message, attached, question, options, language, model,"
@@ -95,7 +95,7 @@ def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class LoadTask(Read[tuple[TaskRecord, tuple[HistoryEntry, ...]] | None]):
-    """Return a task and its history; None for one that is not there."""
+    """Return a task and its history; None if the task does not exist."""
 
     id: int
 
@@ -116,14 +116,15 @@ def load_task(
 
 @dataclass(frozen=True, slots=True)
 class BeginTask(OwnedWrite[None]):
-    """Note that a task runs."""
+    """Record that a task runs."""
 
     id: int
 
 
 @steps.of(BeginTask)
 def begin_task(request: BeginTask, transaction: Transaction) -> None:
-    """Note that a task runs."""
+    """Record that a task runs."""
+    # Not from 'stopping': a stop that was recorded before the start must not be overwritten.
     transaction.db.execute(
         "UPDATE tasks SET state = 'running', started = coalesce(started, ?)"
         " WHERE id = ? AND state IN ('queued', 'sleeping')",
@@ -133,14 +134,14 @@ def begin_task(request: BeginTask, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MarkStopping(JournalRequest[bool]):
-    """Note that a task is to stop, whatever becomes of its process. Returns False if it has ended."""
+    """Record that a task must stop, also if its process ends first. Return False if it has ended."""
 
     id: int
 
 
 @steps.of(MarkStopping)
 def mark_stopping(request: MarkStopping, transaction: Transaction) -> bool:
-    """Note that a task is to stop; its worker is notified."""
+    """Record that a task must stop, and notify its worker."""
     row = transaction.db.execute(
         f"UPDATE tasks SET state = 'stopping' WHERE id = ? AND ended IS NULL RETURNING {TASK_PARTITION_KEY}",
         (request.id,),
@@ -152,9 +153,9 @@ def mark_stopping(request: MarkStopping, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class KeepTask(OwnedWrite[None]):
-    """Append to a task's history, and note what it has spent so far, in one transaction.
+    """Append to a task's history and store its usage so far, in one transaction.
 
-    The first `heard` of what people have said to it are among the entries.
+    `heard` is the number of people's messages to the task that are among the entries: they no longer wait.
     """
 
     id: int
@@ -165,11 +166,11 @@ class KeepTask(OwnedWrite[None]):
 
 @steps.of(KeepTask)
 def keep_task(request: KeepTask, transaction: Transaction) -> None:
-    """Append to a task's history, and note what it has spent."""
+    """Append to a task's history, and store its usage."""
     key = task_key(request.id)
     session, _ = session_of(transaction, key)
     insert_history(transaction, key, session, request.entries)
-    # Nothing about a user is learned from a task: its words come from outside.
+    # No facts about a user are extracted from a task, because its texts are untrusted.
     transaction.db.execute("UPDATE sessions SET fresh = FALSE WHERE chat = ?", (key,))
     _spend(transaction, request.id, request.spent)
     if request.heard:
@@ -179,10 +180,10 @@ def keep_task(request: KeepTask, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EndIteration(OwnedWrite[Incoming | None]):
-    """Store an iteration of a bot, begin the next one's history, and note until when the bot sleeps.
+    """Store a finished iteration of a bot, begin the session of the next one, and set the end of its sleep.
 
-    With a `message`, a text for its chat, that is stored too, and returned; it asks for the parked calls
-    `asked`. All in one transaction; of the same iteration it is done once.
+    A `message` is a text for the bot's chat that asks about the parked calls `asked`; it is stored as well,
+    and returned as stored. All is done in one transaction, and only once for each iteration.
     """
 
     id: int
@@ -195,7 +196,7 @@ class EndIteration(OwnedWrite[Incoming | None]):
 
 @steps.of(EndIteration)
 def end_iteration(request: EndIteration, transaction: Transaction) -> Incoming | None:
-    """Store an iteration, and begin the history of the next one."""
+    """Store an iteration, and begin the session of the next one."""
     found = _tasks(transaction, "id = ? AND ended IS NULL", request.id)
     done = request.iteration
     if not found or not _add_iteration(transaction, request.id, done):
@@ -203,6 +204,7 @@ def end_iteration(request: EndIteration, transaction: Transaction) -> Incoming |
     task = found[0]
     new_session(NewSession(task_key(task.id)), transaction)
     _spend(transaction, task.id, done.spent)
+    # Messages that arrived during the iteration end the sleep at once; a stop that arrived meanwhile stays.
     transaction.db.execute(
         "UPDATE tasks SET wake_at = ?, state = CASE state WHEN 'stopping' THEN state ELSE 'sleeping' END"
         " WHERE id = ?",
@@ -232,7 +234,7 @@ class Iterations(Read[tuple[IterationRecord, ...]]):
 
 @steps.of(Iterations)
 def iterations(request: Iterations, transaction: Transaction) -> tuple[IterationRecord, ...]:
-    """Return the last iterations of a task."""
+    """Return the last iterations of a task or a bot."""
     which = "task IN (SELECT id FROM tasks WHERE bot = ?1)" if request.bot else "task = ?1"
     rows = transaction.db.execute(
         f"SELECT number, reason, summary, tainted, spent, ended FROM iterations WHERE {which}"
@@ -247,9 +249,9 @@ def iterations(request: Iterations, transaction: Transaction) -> tuple[Iteration
 
 @dataclass(frozen=True, slots=True)
 class SayToTask(JournalRequest[bool]):
-    """Store what a person says to a bot's session, which hears it in its next iteration, and end its sleep.
+    """Store a person's message to a bot's session for its next iteration, and end its sleep.
 
-    An empty text only ends the sleep. Returns False if the session has ended, or has too much to hear.
+    An empty text only ends the sleep. Return False if the session has ended, or if `MOST_SAID` messages wait.
     """
 
     id: int
@@ -258,7 +260,7 @@ class SayToTask(JournalRequest[bool]):
 
 @steps.of(SayToTask)
 def say_to_task(request: SayToTask, transaction: Transaction) -> bool:
-    """Store what a person says to a session, and end its sleep."""
+    """Store a person's message to a session, and end its sleep."""
     found = _tasks(transaction, "id = ? AND ended IS NULL", request.id)
     if not found or len(found[0].said) >= MOST_SAID:
         return False
@@ -270,9 +272,9 @@ def say_to_task(request: SayToTask, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReopenTask(JournalRequest[TaskRecord | None]):
-    """Have a bot's session go on that has ended before its goal, with these options and model; return it.
+    """Resume a bot's session that ended before its goal, with these options and model; return it.
 
-    None, and nothing is changed, if the task is not such a session, or another one of its bot has not ended.
+    Return None, and change nothing, if the task is not such a session, or if another session of the bot runs.
     """
 
     id: int
@@ -283,7 +285,7 @@ class ReopenTask(JournalRequest[TaskRecord | None]):
 
 @steps.of(ReopenTask)
 def reopen_task(request: ReopenTask, transaction: Transaction) -> TaskRecord | None:
-    """Have a session go on."""
+    """Resume an ended session of a bot."""
     found = _tasks(transaction, "id = ? AND bot != '' AND ended IS NOT NULL", request.id)
     if not found or found[0].state == "succeeded":
         return None
@@ -299,9 +301,9 @@ def reopen_task(request: ReopenTask, transaction: Transaction) -> TaskRecord | N
 
 @dataclass(frozen=True, slots=True)
 class EndTask(OwnedWrite[Incoming | None]):
-    """Note how a task ended, and store the message to its chat that brings the result, in one transaction.
+    """Record how a task ended, and store the message with its result for its chat, in one transaction.
 
-    Returns that message as it is stored; None where the task has ended before, or where it brings none.
+    Return that message as stored; None if the task had ended before, or if its chat gets no message.
     """
 
     id: int
@@ -311,14 +313,14 @@ class EndTask(OwnedWrite[Incoming | None]):
     spent: Spent | None = None
     tainted: bool = False
     message: str = ""
-    """The text of the result for its chat; empty: the chat gets none."""
+    """The text of the result for the task's chat; empty if the chat gets no message."""
     iteration: IterationRecord | None = None
-    """A bot's last one."""
+    """The last iteration of a bot's session."""
 
 
 @steps.of(EndTask)
 def end_task(request: EndTask, transaction: Transaction) -> Incoming | None:
-    """Note how a task ended, once, and store the message that brings its result."""
+    """Record once how a task ended, and store the message with its result."""
     found = _tasks(transaction, "id = ? AND ended IS NULL", request.id)
     if not found:
         return None
@@ -343,7 +345,7 @@ def end_task(request: EndTask, transaction: Transaction) -> Incoming | None:
 
 @dataclass(frozen=True, slots=True)
 class OpenTasks(Read[tuple[TaskRecord, ...]]):
-    """Return the tasks that have not ended, oldest first; of a `chat`, of some `partitions`, or all."""
+    """Return the open tasks, oldest first: of one `chat`, of some `partitions`, or all."""
 
     chat: str = ""
     partitions: frozenset[int] | None = None
@@ -351,7 +353,7 @@ class OpenTasks(Read[tuple[TaskRecord, ...]]):
 
 @steps.of(OpenTasks)
 def open_tasks(request: OpenTasks, transaction: Transaction) -> tuple[TaskRecord, ...]:
-    """Return the tasks that have not ended."""
+    """Return the open tasks."""
     ours = mine(transaction, TASK_PARTITION_KEY, request.partitions)
     which = f"ended IS NULL AND (chat = ?1 OR ?1 = ''){ours} ORDER BY id"
     return _tasks(transaction, which, request.chat)
@@ -359,9 +361,9 @@ def open_tasks(request: OpenTasks, transaction: Transaction) -> tuple[TaskRecord
 
 @dataclass(frozen=True, slots=True)
 class InterruptTasks(JournalRequest[None]):
-    """Note that the attached tasks were interrupted: who waited for them has gone with an earlier process.
+    """Record that the open attached tasks were interrupted: their waiting clients ended with their process.
 
-    Only those of some `partitions`, if named.
+    `partitions` restricts this to tasks of these partitions.
     """
 
     partitions: frozenset[int] | None = None
@@ -369,7 +371,7 @@ class InterruptTasks(JournalRequest[None]):
 
 @steps.of(InterruptTasks)
 def interrupt_tasks(request: InterruptTasks, transaction: Transaction) -> None:
-    """Note that who waited for the attached tasks is gone."""
+    """Record that the open attached tasks were interrupted."""
     transaction.db.execute(
         "UPDATE tasks SET state = 'interrupted', ended = ? WHERE attached AND ended IS NULL"
         + mine(transaction, TASK_PARTITION_KEY, request.partitions),
@@ -379,9 +381,9 @@ def interrupt_tasks(request: InterruptTasks, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ListTasks(Read[tuple[TaskRecord, ...]]):
-    """Return the latest tasks, the newest first; of an `owner`, or of all (None).
+    """Return the latest tasks, newest first, of an `owner` or of all owners (None).
 
-    They are those before the number `before`; with a `bot` only its sessions.
+    Only tasks with a number below `before` are returned; with a `bot`, only its sessions.
     """
 
     owner: str | None
@@ -399,34 +401,34 @@ def list_tasks(request: ListTasks, transaction: Transaction) -> tuple[TaskRecord
 
 @dataclass(frozen=True, slots=True)
 class DeleteTask(JournalRequest[bool]):
-    """Delete a task that has ended, with its history. Returns False if it has not, or is not there."""
+    """Delete an ended task with its history. Return False if it has not ended or does not exist."""
 
     id: int
 
 
 @steps.of(DeleteTask)
 def delete_task(request: DeleteTask, transaction: Transaction) -> bool:
-    """Delete a task that has ended, with its history."""
-    gone = transaction.db.execute(
+    """Delete an ended task with its history."""
+    deleted = transaction.db.execute(
         "DELETE FROM tasks WHERE id = ? AND ended IS NOT NULL", (request.id,)
     ).rowcount
-    if gone:
+    if deleted:
         transaction.db.execute("DELETE FROM iterations WHERE task = ?", (request.id,))
-    while gone and delete_chat(DeleteChat(task_key(request.id)), transaction):
-        pass  # a task's history is short
-    return bool(gone)
+    while deleted and delete_chat(DeleteChat(task_key(request.id)), transaction):
+        pass  # all slices in one transaction: the history of a task is short
+    return bool(deleted)
 
 
 @dataclass(frozen=True, slots=True)
 class OldTasks(Read[tuple[int, ...]]):
-    """Return the numbers of some tasks that ended before then, in seconds since 1970."""
+    """Return the numbers of a slice of tasks that ended before `before`, in seconds since 1970."""
 
     before: float
 
 
 @steps.of(OldTasks)
 def old_tasks(request: OldTasks, transaction: Transaction) -> tuple[int, ...]:
-    """Return tasks that ended before then."""
+    """Return tasks past their retention."""
     rows = transaction.db.execute(
         f"SELECT id FROM tasks WHERE ended < ?{mine(transaction, TASK_PARTITION_KEY)} ORDER BY id LIMIT ?",
         (request.before, SLICE),
@@ -439,7 +441,7 @@ def _spend(transaction: Transaction, id: int, spent: Spent) -> None:
 
 
 def _add_iteration(transaction: Transaction, id: int, done: IterationRecord) -> bool:
-    """Store an iteration that has ended; return False if it is stored already."""
+    """Store a finished iteration; return False if it is stored already."""
     values = (
         *(id, done.number, done.reason, clean(done.summary), done.tainted),
         *(json.dumps(asdict(done.spent)), transaction.now()),
@@ -460,7 +462,7 @@ def _say(transaction: Transaction, id: int, said: tuple[str, ...]) -> None:
 
 
 def _texts(said: object) -> tuple[str, ...]:
-    """Return the texts of a JSON list; none of a damaged one."""
+    """Load texts from a JSON list; return none if it is damaged."""
     try:
         return tuple(map(str, json.loads(str(said))))
     except (ValueError, TypeError):
@@ -468,7 +470,7 @@ def _texts(said: object) -> tuple[str, ...]:
 
 
 def _spent(spent: object) -> Spent:
-    """Return the costs of a JSON object; none of a damaged one."""
+    """Load a task's usage from a JSON object; return zeros if it is damaged."""
     try:
         return Spent(**json.loads(str(spent)))
     except (ValueError, TypeError):
@@ -476,13 +478,13 @@ def _spent(spent: object) -> Spent:
 
 
 def _tasks(transaction: Transaction, which: str, *values: object) -> tuple[TaskRecord, ...]:
-    """Return the tasks for which a condition is true."""
+    """Return the tasks that fulfil an SQL condition."""
     rows = transaction.db.execute(f"SELECT {_FIELDS} FROM tasks WHERE {which}", values)
     return tuple(_task(dict(zip(_FIELDS.replace(",", "").split(), row, strict=True))) for row in rows)
 
 
 def _task(row: dict[str, object]) -> TaskRecord:
-    """Return the task of a row; what a damaged file says of its costs and its state is left out."""
+    """Load a task from a row; replace damaged values, such as its usage, by defaults."""
     spent = _spent(row.pop("spent"))
     numbers = ("parent", "message", "started", "ended", "schedule")
     row |= {name: row[name] or 0 for name in numbers}

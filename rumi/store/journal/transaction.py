@@ -1,4 +1,4 @@
-"""What all requests to the journal share: their types, the register of their steps, and common conditions."""
+"""The base of all journal requests: their types, the registry of their steps, and common SQL conditions."""
 
 from collections.abc import Collection
 from typing import Any, Final, TypeAlias, TypeVar
@@ -10,13 +10,14 @@ from rumi.store.steps import Steps, Transaction
 R_co = TypeVar("R_co", covariant=True)
 
 SLICE: Final = 250
-"""Rows that one transaction deletes of what is forgotten: others wait for no more than that."""
+"""Maximum number of rows that one transaction deletes or reads in the background. Other requests wait for
+that transaction, so it must be short."""
 
 TASK_PARTITION_KEY: Final = "coalesce(nullif(chat, ''), owner)"
-"""What a task belongs to: the chat that gets its result, or who asked for it."""
+"""SQL expression for the partition key of a task: the chat that gets its result, or the task's owner."""
 
 steps: Steps[Transaction] = Steps()
-"""The function of each type of request."""
+"""The registry of the steps of all journal requests."""
 
 
 class JournalRequest(Request[R_co]):
@@ -29,21 +30,24 @@ JournalMessage: TypeAlias = JournalRequest[Any]
 
 
 class Read(JournalRequest[R_co]):
-    """A request that is answered also while nothing can be written, as long as it finds all that it needs."""
+    """A request that only reads, as long as it finds all rows that it needs.
+
+    The journal answers it also while the database cannot be written.
+    """
 
     __slots__ = ()
 
 
 class OwnedWrite(JournalRequest[R_co]):
-    """A request of a turn, a task or a schedule at work: only the owner of its partition may do it."""
+    """A request of a running turn, task or schedule: refused unless this worker owns its partition."""
 
     __slots__ = ()
 
 
 def clean(text: str) -> str:
-    """Return the text without lone halves of surrogate pairs, which models write and SQLite refuses.
+    """Replace lone halves of surrogate pairs, which models sometimes write and SQLite refuses.
 
-    One such character must not be a write error: that would restart the journal, and with it every chat.
+    Such a character must not cause a write error, which would restart the journal and with it every chat.
     """
     try:
         text.encode()
@@ -53,9 +57,9 @@ def clean(text: str) -> str:
 
 
 def mine(transaction: Transaction, key_column: str = "chat", only: Collection[int] | None = None) -> str:
-    """Return the condition that a row's chat is one of this worker's, for the end of a WHERE clause.
+    """Return an SQL condition for rows whose chat this worker serves, to append to a WHERE clause.
 
-    With `only` it is in one of these partitions. It is empty where one process serves all chats.
+    `only` restricts it to these partitions instead. The condition is empty if one process serves all chats.
     """
     if transaction.owned is None:
         return ""

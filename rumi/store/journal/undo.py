@@ -1,4 +1,4 @@
-"""Requests that take a turn back: its history, its schedules, its questions, its reply."""
+"""Requests that undo a turn: its history, schedules, parked calls and reply."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -13,9 +13,9 @@ from rumi.store.steps import Transaction
 
 @dataclass(frozen=True, slots=True)
 class LastTurn:
-    """A turn that can be taken back: what its user said, who that was, and the calls that it made.
+    """A turn that can be undone: its message and user, and the tool calls that it made.
 
-    `behind` counts the chat's later turns, which are taken back already.
+    `behind` is the number of the chat's later turns, which are undone already.
     """
 
     turn: str
@@ -26,30 +26,30 @@ class LastTurn:
 
 
 UNDONE = "this turn was taken back"
-"""Why a reply that was withdrawn reaches nobody."""
+"""The reason stored with a withdrawn reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindLastTurn(Read[LastTurn | None]):
-    """Return the chat's last turn that was not taken back and whose history is still there."""
+    """Return the chat's last turn that was not undone and whose history still exists."""
 
     chat: str
 
 
 @steps.of(FindLastTurn)
 def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn | None:
-    """Return the last turn, with its calls."""
+    """Return the last turn that can be undone, with its calls."""
     turns = transaction.db.execute(
         "SELECT turn FROM history"
         " JOIN sessions ON sessions.chat = history.chat AND number = history.session AND NOT forget"
         " WHERE history.chat = ? AND NOT undone ORDER BY history.id DESC",
         (request.chat,),
     )
-    looked, found = "", None
+    examined, found = "", None
     for (turn,) in turns:
-        if turn == looked:
+        if turn == examined:
             continue
-        looked, message = turn, _message_of(turn)
+        examined, message = turn, _message_of(turn)
         found = transaction.db.execute(
             "SELECT text, user FROM messages WHERE id = ? AND chat = ? AND turn = ?",
             (message, request.chat, turn),
@@ -66,7 +66,7 @@ def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn 
 
 
 def _message_of(turn: str) -> int:
-    """Return the number of the message that became a turn, 0 for a turn that has none."""
+    """Return the number of the message that became a turn, 0 for a turn without a message."""
     number = turn[1:]
     return int(number) if number.isdecimal() and len(number) < 19 else 0
 
@@ -80,12 +80,12 @@ def _calls_of(transaction: Transaction, chat: str, turn: str) -> tuple[ToolCall,
 
 @dataclass(frozen=True, slots=True)
 class TakeBack(OwnedWrite[Undone]):
-    """Take back what `state.db` has of a turn, for a message; begun, it has to be completed (`EndUndo`).
+    """Undo the rows of a turn in `state.db`; afterwards the rest must be undone, up to `EndUndo`.
 
-    Prompts do not show the turn any more. Its parked calls wait no longer, its schedules are as before unless
-    something else changed them, its reply is withdrawn unless a part of it was sent. `undone` has what is
-    known already. With `clean_files`, the files are such that nothing in them came from outside. The same
-    message takes back one turn, however often this is asked.
+    Prompts do not show the turn any more. Its parked calls are withdrawn, its schedules are restored unless
+    they have changed since, and its reply is withdrawn unless a part of it was sent. `undone` has the facts
+    that are known already, among them the message that asks for the undo. With `clean_files`, the restored
+    files have no untrusted content. One message undoes one turn, however often this is asked.
     """
 
     chat: str
@@ -95,9 +95,10 @@ class TakeBack(OwnedWrite[Undone]):
 
 @steps.of(TakeBack)
 def take_back(request: TakeBack, transaction: Transaction) -> Undone:
-    """Take back what can be, all of it in this transaction."""
+    """Undo the turn's rows, all in this transaction, and record the undo as begun."""
     chat, db = request.chat, transaction.db
     undone = request.undone
+    # This commit decides the undo. After a kill the chat finds the record and completes files and facts.
     if (found := find_undo(FindUndo(chat, undone.message), transaction)) is not None:
         return found
     turn = undone.turn
@@ -112,7 +113,7 @@ def take_back(request: TakeBack, transaction: Transaction) -> Undone:
         "SELECT id, session FROM history WHERE chat = ? AND turn = ? ORDER BY id LIMIT 1", (chat, turn)
     ).fetchone() or (0, 0)
     db.execute("UPDATE history SET undone = TRUE WHERE chat = ? AND turn = ?", (chat, turn))
-    # A summary that has words of the turn goes: the next one is made without it.
+    # Delete a summary that has words of the turn: the next one is made without them.
     db.execute("DELETE FROM summaries WHERE chat = ? AND session = ? AND upto >= ?", (chat, session, first))
     if request.clean_files:
         db.execute("DELETE FROM tainted_files WHERE chat = ?", (chat,))
@@ -125,14 +126,14 @@ def take_back(request: TakeBack, transaction: Transaction) -> Undone:
 
 @dataclass(frozen=True, slots=True)
 class EndUndo(OwnedWrite[None]):
-    """Note that a turn is taken back, and what has become of it."""
+    """Record that an undo is complete, and its result."""
 
     undone: Undone
 
 
 @steps.of(EndUndo)
 def end_undo(request: EndUndo, transaction: Transaction) -> None:
-    """Note the end, and what has become of it."""
+    """Record that an undo is complete, and its result."""
     undone = replace(request.undone, done=True)
     transaction.db.execute(
         "UPDATE undos SET done = TRUE, undone = ? WHERE message = ?", (_dump(undone), undone.message)
@@ -141,7 +142,7 @@ def end_undo(request: EndUndo, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FindUndo(Read[Undone | None]):
-    """Return what a message has taken back; with a `chat` alone, what it has begun to take back."""
+    """Return the undo that a message asked for; without a `message`, the chat's unfinished undo."""
 
     chat: str
     message: int = 0
@@ -149,7 +150,7 @@ class FindUndo(Read[Undone | None]):
 
 @steps.of(FindUndo)
 def find_undo(request: FindUndo, transaction: Transaction) -> Undone | None:
-    """Return what a message has taken back, or what was begun."""
+    """Return the undo of a message, or the chat's unfinished undo."""
     which = "message = ?2" if request.message else "NOT done"
     row = transaction.db.execute(
         f"SELECT undone FROM undos WHERE chat = ?1 AND {which} ORDER BY message LIMIT 1",
@@ -159,7 +160,7 @@ def find_undo(request: FindUndo, transaction: Transaction) -> Undone | None:
 
 
 def note_schedule(transaction: Transaction, turn: str, chat: str, id: int, before: str | None) -> None:
-    """Note what a turn has made of a schedule, which it has just changed; None: there was none."""
+    """Record a turn's change of a schedule, after it. `before` is the old row, None for a new schedule."""
     if turn:
         transaction.db.execute(
             "INSERT INTO schedule_changes (turn, chat, schedule, before, after, created)"
@@ -169,48 +170,51 @@ def note_schedule(transaction: Transaction, turn: str, chat: str, id: int, befor
 
 
 def schedule_row(transaction: Transaction, id: int) -> str | None:
-    """Return all columns of a schedule as a JSON object; None where there is none."""
+    """Return all columns of a schedule as a JSON object; None if the schedule does not exist."""
     cursor = transaction.db.execute("SELECT * FROM schedules WHERE id = ?", (id,))
     row = cursor.fetchone()
     if row is None:
         return None
     columns = dict(zip((column[0] for column in cursor.description), row, strict=True))
-    columns["tainted"] = int(columns["tainted"])  # as every database writes it
+    columns["tainted"] = int(columns["tainted"])  # PostgreSQL returns a bool: texts of both must be equal
     return json.dumps(columns)
 
 
 def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
-    """Restore what the turn changed, the last change first; what was changed since stays."""
-    db, restored, kept = transaction.db, list[int](), list[int]()
+    """Restore the schedules that the turn changed, the last change first.
+
+    A schedule that differs from what the turn left was changed since, and stays as it is.
+    """
+    db, restored, conflicts = transaction.db, list[int](), list[int]()
     rows = db.execute(
         "SELECT schedule, before, after FROM schedule_changes WHERE turn = ? ORDER BY id DESC", (undone.turn,)
     ).fetchall()
     for id, before, after in rows:
         now = schedule_row(transaction, id)
-        if now is not None and before is None and id not in kept:
+        if now is not None and before is None and id not in conflicts:
             db.execute("DELETE FROM fires WHERE schedule = ?", (id,))
             db.execute("DELETE FROM schedules WHERE id = ?", (id,))  # also one that has fired since
         elif now == after and before is not None:
             columns = json.loads(before)
             columns["tainted"] = bool(columns["tainted"])
-            marks = ", ".join("?" * len(columns))
-            names = ", ".join(columns)  # of the table itself, as this file wrote them
+            placeholders = ", ".join("?" * len(columns))
+            names = ", ".join(columns)  # safe in SQL: `schedule_row` took the names from the table
             db.execute("DELETE FROM schedules WHERE id = ?", (id,))
-            db.execute(f"INSERT INTO schedules ({names}) VALUES ({marks})", list(columns.values()))
+            db.execute(f"INSERT INTO schedules ({names}) VALUES ({placeholders})", list(columns.values()))
         elif now is not None or before is not None:
-            kept.append(id)
+            conflicts.append(id)
             continue
         restored.append(id)
     db.execute("DELETE FROM schedule_changes WHERE turn = ?", (undone.turn,))
     return replace(
         undone,
-        schedules=tuple(sorted(set(restored) - set(kept))),
-        schedules_kept=tuple(sorted(set(kept))),
+        schedules=tuple(sorted(set(restored) - set(conflicts))),
+        schedules_kept=tuple(sorted(set(conflicts))),
     )
 
 
 def _withdraw_parked(transaction: Transaction, chat: str, turn: str) -> tuple[int, ...]:
-    """Have the calls that the turn has parked wait no longer."""
+    """Withdraw the turn's parked calls that wait for approval; return their numbers."""
     rows = transaction.db.execute(
         "UPDATE parked SET state = 'withdrawn' WHERE chat = ? AND turn = ? AND state = 'waits'"
         " RETURNING number",
@@ -220,7 +224,8 @@ def _withdraw_parked(transaction: Transaction, chat: str, turn: str) -> tuple[in
 
 
 def _tasks_of(transaction: Transaction, chat: str, turn: str) -> tuple[int, ...]:
-    """Return the tasks that the turn has begun and that have not ended: no message and no schedule did."""
+    """Return the open tasks that the turn started."""
+    # Tasks do not store their turn: these were created during it, and not by a command or a schedule.
     rows = transaction.db.execute(
         "SELECT id FROM tasks WHERE chat = ?1 AND message IS NULL AND schedule IS NULL AND NOT attached"
         " AND ended IS NULL AND created >= (SELECT min(created) FROM history WHERE chat = ?1 AND turn = ?2)"
@@ -232,7 +237,7 @@ def _tasks_of(transaction: Transaction, chat: str, turn: str) -> tuple[int, ...]
 
 
 def _withdraw_reply(transaction: Transaction, chat: str, turn: str) -> int:
-    """Have nobody get the turn's reply, if nothing of it was sent; return its delivery's number, or 0."""
+    """Withdraw the turn's reply if no part of it was sent; return its delivery number, or 0."""
     row = transaction.db.execute(
         "UPDATE outbox SET delivered = ?, failure = ? WHERE delivered IS NULL AND parts = 0"
         " AND id = (SELECT reply FROM messages WHERE chat = ? AND turn = ?) RETURNING id",

@@ -1,9 +1,10 @@
-"""Requests that keep the files of chats in the store.
+"""Requests that store the files of chats in the database.
 
-A workspace is a manifest, and pieces of files by their hash. The pieces belong to a chat, so that its
-deletion deletes them, and no chat learns what another one has. The owner of a chat puts the pieces first and
-then the manifest, in one transaction that finds all of them there: what is stored is the former workspace or
-the new one. Each owner has a fence, a number that grows: after `LoadWorkspace`, no earlier owner writes.
+A workspace is a manifest, and pieces of files under their hashes. Pieces belong to a chat, so that deleting
+the chat deletes them, and no chat can find out what another one has. The owner of a chat stores the pieces
+first and then the manifest, in a transaction that finds all pieces. So the database always has the old
+workspace or the new one. Each owner has a fence, a growing number: after its `LoadWorkspace`, no earlier
+owner can write.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,17 +15,18 @@ from rumi.store.journal.transaction import JournalRequest, Read, steps
 from rumi.store.steps import Transaction
 
 ASKED_AT_ONCE: Final = 500
-"""Keys in one statement: fewer than any database takes."""
+"""Keys in one statement: fewer than the parameter limit of any database."""
 
 PIECES_AT_ONCE: Final = 32
-"""Pieces that one transaction deletes: others wait for no more than that."""
+"""Maximum number of pieces that one transaction deletes. Other requests wait for that transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadWorkspace(JournalRequest[bytes | None]):
-    """Return the manifest of a chat's files, empty where none is stored; earlier owners write no more.
+    """Return the manifest of a chat's files, empty if none is stored.
 
-    None: a later owner has loaded it, and this one has lost its lease.
+    From now on earlier owners cannot write. Return None if a later owner has loaded the manifest: this owner
+    has lost its lease.
     """
 
     chat: str
@@ -33,7 +35,7 @@ class LoadWorkspace(JournalRequest[bytes | None]):
 
 @dataclass(frozen=True, slots=True)
 class MissingPieces(Read[tuple[str, ...]]):
-    """Return those of the keys of which the chat has no piece."""
+    """Return the keys for which the chat has no stored piece."""
 
     chat: str
     keys: tuple[str, ...]
@@ -41,7 +43,7 @@ class MissingPieces(Read[tuple[str, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class PutPieces(JournalRequest[bool]):
-    """Store pieces, each with its key. False, and nothing is stored: this owner has lost its lease."""
+    """Store pieces with their keys. Return False, and store nothing, if this owner has lost its lease."""
 
     chat: str
     fence: int
@@ -50,7 +52,7 @@ class PutPieces(JournalRequest[bool]):
 
 @dataclass(frozen=True, slots=True)
 class GetPieces(Read[tuple[tuple[str, bytes], ...]]):
-    """Return pieces of a chat with their keys; those that are not there are left out."""
+    """Return the stored pieces of a chat with these keys, without those that do not exist."""
 
     chat: str
     keys: tuple[str, ...]
@@ -58,9 +60,10 @@ class GetPieces(Read[tuple[tuple[str, bytes], ...]]):
 
 @dataclass(frozen=True, slots=True)
 class KeepWorkspace(JournalRequest[tuple[str, ...] | None]):
-    """Replace the manifest of a chat's files, which has these pieces; `size` is that of the files in bytes.
+    """Replace the manifest of a chat's files. `keys` are its pieces, `size` the size of the files in bytes.
 
-    Returns the keys of pieces that are not there: then nothing has changed. None: the owner's lease is lost.
+    Return the keys of missing pieces; if there are any, nothing has changed. Return None if this owner has
+    lost its lease.
     """
 
     chat: str
@@ -72,7 +75,7 @@ class KeepWorkspace(JournalRequest[tuple[str, ...] | None]):
 
 @dataclass(frozen=True, slots=True)
 class CollectPieces(JournalRequest[bool]):
-    """Delete a slice of the pieces that no manifest has. The reply is True if there may be more."""
+    """Delete a slice of the pieces that the manifest does not list. Return True if there may be more."""
 
     chat: str
     fence: int
@@ -80,7 +83,7 @@ class CollectPieces(JournalRequest[bool]):
 
 @dataclass(frozen=True, slots=True)
 class DropWorkspace(JournalRequest[bool]):
-    """Delete a slice of the stored files of a chat. The reply is True if there may be more."""
+    """Delete a slice of the stored files of a chat. Return True if there may be more."""
 
     chat: str
 
@@ -92,7 +95,7 @@ WorkspaceMessage: TypeAlias = (
 
 @steps.of(LoadWorkspace)
 def load_workspace(request: LoadWorkspace, transaction: Transaction) -> bytes | None:
-    """Return the manifest, and note the fence."""
+    """Return the manifest, and store the owner's fence."""
     transaction.db.execute(
         "INSERT INTO workspaces (chat, fence, manifest, size, changed) VALUES (?, ?, ?, 0, ?)"
         " ON CONFLICT DO NOTHING",
@@ -112,22 +115,22 @@ def load_workspace(request: LoadWorkspace, transaction: Transaction) -> bytes | 
 
 @steps.of(MissingPieces)
 def missing_pieces(request: MissingPieces, transaction: Transaction) -> tuple[str, ...]:
-    """Return the keys without a piece, in their order."""
-    there = set[str]()
+    """Return the keys without a stored piece, in their order."""
+    stored = set[str]()
     for keys in _slices(request.keys):
-        there |= {
+        stored |= {
             key
             for (key,) in transaction.db.execute(
                 f"SELECT key FROM pieces WHERE chat = ? AND key IN ({_placeholders(keys)})",
                 (request.chat, *keys),
             )
         }
-    return tuple(key for key in request.keys if key not in there)
+    return tuple(key for key in request.keys if key not in stored)
 
 
 @steps.of(PutPieces)
 def put_pieces(request: PutPieces, transaction: Transaction) -> bool:
-    """Store the pieces that are not there yet. No manifest has them until it is stored."""
+    """Store the pieces that do not exist yet, as unused until a manifest lists them."""
     if not _owns(transaction, request.chat, request.fence):
         return False
     transaction.db.executemany(
@@ -139,7 +142,7 @@ def put_pieces(request: PutPieces, transaction: Transaction) -> bool:
 
 @steps.of(GetPieces)
 def get_pieces(request: GetPieces, transaction: Transaction) -> tuple[tuple[str, bytes], ...]:
-    """Return the pieces that are there."""
+    """Return the stored pieces."""
     found: list[tuple[str, bytes]] = []
     for keys in _slices(request.keys):
         rows = transaction.db.execute(
@@ -152,7 +155,7 @@ def get_pieces(request: GetPieces, transaction: Transaction) -> tuple[tuple[str,
 
 @steps.of(KeepWorkspace)
 def keep_workspace(request: KeepWorkspace, transaction: Transaction) -> tuple[str, ...] | None:
-    """Replace the manifest if all its pieces are there, and note which pieces it has."""
+    """Replace the manifest if all its pieces are stored, and mark its pieces as used."""
     chat, db = request.chat, transaction.db
     if not _owns(transaction, chat, request.fence):
         return None
@@ -178,7 +181,8 @@ def keep_workspace(request: KeepWorkspace, transaction: Transaction) -> tuple[st
 
 @steps.of(CollectPieces)
 def collect_pieces(request: CollectPieces, transaction: Transaction) -> bool:
-    """Delete a slice of unused pieces, for the owner, which is putting none meanwhile."""
+    """Delete a slice of unused pieces. The owner asks for this while it stores no pieces."""
+    # Otherwise this could delete pieces that were stored for the next manifest.
     if not _owns(transaction, request.chat, request.fence):
         return False
     return _delete_pieces(transaction, request.chat, " AND used = 0")
@@ -186,7 +190,8 @@ def collect_pieces(request: CollectPieces, transaction: Transaction) -> bool:
 
 @steps.of(DropWorkspace)
 def drop_workspace(request: DropWorkspace, transaction: Transaction) -> bool:
-    """Delete a slice, the manifest first, because a workspace is all of its pieces."""
+    """Delete a slice of the stored files."""
+    # The manifest is emptied first: it must never list a piece that is deleted already.
     if forget_workspace(transaction, request.chat):
         return True
     transaction.db.execute("DELETE FROM workspaces WHERE chat = ?", (request.chat,))
@@ -194,7 +199,7 @@ def drop_workspace(request: DropWorkspace, transaction: Transaction) -> bool:
 
 
 def forget_workspace(transaction: Transaction, chat: str) -> bool:
-    """Delete a slice of the stored files of a chat that goes on. Return True if there may be more."""
+    """Delete a slice of the stored files of a continuing chat. Return True if there may be more."""
     transaction.db.execute(
         "UPDATE workspaces SET manifest = ?, size = 0, changed = ? WHERE chat = ? AND manifest <> ?",
         (b"", transaction.now(), chat, b""),
@@ -203,9 +208,10 @@ def forget_workspace(transaction: Transaction, chat: str) -> bool:
 
 
 def _owns(transaction: Transaction, chat: str, fence: int) -> bool:
-    """Return True if the chat's files were last loaded with this fence, and keep that so in this transaction.
+    """Return True if this fence is the one that loaded the chat's files last.
 
-    It changes nothing, but locks the row where transactions run at the same time.
+    The UPDATE changes no value, but on PostgreSQL it locks the row, so that no later owner can load the files
+    before this transaction ends.
     """
     owned = transaction.db.execute(
         "UPDATE workspaces SET fence = fence WHERE chat = ? AND fence = ?", (chat, fence)
@@ -214,12 +220,12 @@ def _owns(transaction: Transaction, chat: str, fence: int) -> bool:
 
 
 def _delete_pieces(transaction: Transaction, chat: str, which: str = "") -> bool:
-    gone = transaction.db.execute(
+    deleted = transaction.db.execute(
         "DELETE FROM pieces WHERE chat = ? AND key IN"
         f" (SELECT key FROM pieces WHERE chat = ?{which} LIMIT {PIECES_AT_ONCE})",
         (chat, chat),
     ).rowcount
-    return bool(gone == PIECES_AT_ONCE)
+    return bool(deleted == PIECES_AT_ONCE)
 
 
 def _slices(keys: Sequence[str]) -> Iterator[Sequence[str]]:
