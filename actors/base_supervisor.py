@@ -133,7 +133,7 @@ class BaseSupervisor(Node):
             self._wake()
 
     def _wake(self) -> None:
-        # Each event serves one change: a trio.Event cannot be reset, and every waiter re-checks its condition.
+        # One event per change: a trio.Event cannot be reset, and every waiter checks its condition again.
         self._news.set()
         self._news = trio.Event()
 

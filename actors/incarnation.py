@@ -145,7 +145,7 @@ class Incarnation(Life, Generic[M]):
             self._settle(item)
 
     async def _serve_many(self, actor: Actor[M], nursery: trio.Nursery) -> None:
-        """Handle up to `concurrency` messages at once, each in its own task; at a stop, wait for all of them."""
+        """Handle up to `concurrency` messages at once, each in a task; at a stop, wait for all of them."""
         mailbox = self._mailbox
         limit = actor.concurrency
         in_hands: dict[Handling, None] = {}

@@ -95,13 +95,13 @@ class ActorRef(Generic[M_contra]):
             mailbox.put_nowait(ask)
         try:
             return await ask.reply()
-        except BaseException:  # Cancelled or KeyboardInterrupt; a reply or error would have settled it
+        except BaseException:  # Cancelled or KeyboardInterrupt; a reply or error has settled it
             if ask.stage is QUEUED:
                 mailbox.remove(ask)
             elif ask.stage is HANDLED:
                 ask.give_up()
-                # Shielded, so that no work for this asker outlives its call, even when the asker is cancelled;
-                # bounded, because a handler may shield itself from cancellation.
+                # Shielded, so that the handler's work does not outlive a cancelled asker's call; bounded,
+                # because a handler may shield itself from cancellation.
                 with trio.move_on_after(self._shutdown, shield=True):
                     await ask.ended()
             raise
