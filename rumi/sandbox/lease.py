@@ -16,7 +16,7 @@ BEATS: Final = 10
 """Number of heartbeats per length of a lease."""
 
 ENDED_S: Final = 1.0
-"""Maximum time after a lease's expiry until no process of its sandbox is left; the next owner waits as long."""
+"""Maximum time from a lease's expiry until its sandbox has no process. The next owner waits that long."""
 
 
 class Lease(Protocol):

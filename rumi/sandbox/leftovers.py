@@ -51,7 +51,7 @@ def _is_in(pid: int, containers: Collection[str]) -> bool:
 
 
 async def end_leftovers(home: Path, installation: str, known: Collection[str] = ()) -> list[str]:
-    """End leftover processes, remove leftover control groups, return their names. If cancelled, call again."""
+    """End leftover processes and remove control groups; return their names. If cancelled, call again."""
     find = partial(processes_left, home, installation, known)
     removed = [f"process {pid}" for pid in await trio.to_thread.run_sync(_end, find)]
     for group in await trio.to_thread.run_sync(groups_of, installation):
@@ -107,7 +107,7 @@ def _with_mounts_of(home: Path) -> Iterator[int]:
         here = os.readlink(PROC / "self/ns/mnt")
         for pid in pids():
             with contextlib.suppress(OSError):
-                with contextlib.suppress(PermissionError):  # of another user: mountinfo may be readable nevertheless
+                with contextlib.suppress(PermissionError):  # its mountinfo may be readable
                     if os.readlink(PROC / str(pid) / "ns/mnt") == here:
                         continue
                 if {*_workspaces(PROC / str(pid) / "mountinfo", device, folder)} - own:

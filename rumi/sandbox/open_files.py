@@ -119,7 +119,7 @@ class _Look:
 
 
 def _runs(base: str) -> bool:
-    """Return True if a process exists and is not a zombie: a zombie cannot be inspected, but holds no files."""
+    """Return True if a process exists and is not a zombie, which can't be inspected but holds no files."""
     try:
         with open(f"{base}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")

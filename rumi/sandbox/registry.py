@@ -99,11 +99,11 @@ class ContainerRegistry(Actor[RegistryMessage]):
         self._engine = engine
         self._registry: dict[str, _Registered] = {}
         self._listed = False
-        """True after the engine has listed the containers of an earlier process: only then is it certain that a
-        chat without a record has no container."""
+        """True after the engine has listed the containers of an earlier process: only then is it certain that
+        a chat without a record has no container."""
 
     async def started(self) -> None:
-        """List the leftover containers of an earlier process of this installation and start to remove them."""
+        """List the leftover containers of an earlier process of this installation; start their removal."""
         with trio.move_on_after(LIST_S):
             if await self._sweep():
                 return
@@ -111,7 +111,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
 
     @answers(Remove)
     async def remove(self, message: Remove) -> None:
-        """Remove a chat's container, if there is one; return when it is gone."""
+        """Remove the chat's container, if it has one; return when it is gone."""
         if (entry := self._known(message.chat_id)) is not None:
             self._let_go(message.chat_id, entry)
             await entry.removed()
@@ -130,7 +130,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
                 nursery.start_soon(self._remove_at_end, chat_id)
 
     def activity(self) -> str:
-        """Return the numbers of containers that are active and that are being removed."""
+        """Return the numbers of active containers and of those being removed."""
         removing = sum(entry.unwanted for entry in self._registry.values())
         return f"{len(self._registry) - removing} active, {removing} being removed"
 
@@ -208,7 +208,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
         return True
 
     def _known(self, chat_id: str) -> _Registered | None:
-        """Return the chat's record; until the engine has listed its containers, assume that the chat has one."""
+        """Return the chat's record; until the engine has listed its containers, assume that one exists."""
         entry = self._registry.get(chat_id)
         return entry if entry is not None or self._listed else self._leftover(chat_id)
 
