@@ -163,7 +163,7 @@ class BubblewrapContainer:
         await self.start()
 
     async def stop(self) -> None:
-        """End the container; return when none of its processes is left, after some seconds at most. Idempotent.
+        """End the container; return when none of its processes is left, in some seconds at most. Idempotent.
 
         Raises:
             SandboxError: A process still runs. Call it again.

@@ -53,7 +53,7 @@ class InitListener:
             undone.pop_all()
 
     async def accept(self, pid: int, lease: Lease | None = None) -> "Init | None":
-        """Accept the connection of the process `pid`, the first of the container; return None after the limit."""
+        """Accept the connection of the first process, which has this `pid`; return None after `CONNECT_S`."""
         with trio.move_on_after(CONNECT_S):
             while True:
                 connection, _ = await self._socket.accept()

@@ -13,9 +13,9 @@ from rumi.sandbox.seccomp import docker_profile
 from runner.rootfs import accounts
 
 FIRST_PROCESS = "/usr/lib/rumi/first"
-"""A copy of `sleep` in the image that no user may read. The kernel denies processes of the same user access to
-the memory, the OOM score and the /proc files of a process started from such a file. So a command cannot take
-over the first process, which survives every kill.
+"""A copy of `sleep` in the image that no user may read. The kernel denies processes of the same user access
+to the memory, the OOM score and the /proc files of a process started from such a file. So a command cannot
+take over the first process, which survives every kill.
 """
 
 INIT = "/usr/lib/rumi/init"
@@ -40,8 +40,8 @@ OPEN_FILES = 1024
 CPU_SHARES = 256
 """A quarter of the default, so that Rumi gets processor time to pause containers, however many run."""
 
-# Docker's default lists, because naming any path replaces them. In addition, message queues and shared memory:
-# they would outlive the command that wrote them, and no program of the sandbox needs them.
+# Docker's default lists, because naming any path replaces them, plus message queues and shared memory: these
+# would outlive the command that wrote them, and no program of the sandbox needs them.
 MASKED = (
     "/proc/acpi",
     "/proc/asound",
@@ -77,8 +77,8 @@ class ContainerSpec:
     """uid and gid of commands, never 0."""
     limits: SandboxLimits
     names: Path | None = None
-    """A folder with the files `passwd` and `group`, which name the user, because installations may share an image.
-    None: the user has only a number.
+    """A folder with the files `passwd` and `group` that name the user, because installations may share an
+    image. None: the user has only a number.
     """
     skills: Path | None = None
     """The folder that is mounted as /skills."""

@@ -18,8 +18,8 @@ import sys
 import time
 
 LANDS_S, LANDS_LEAST_S, TIMES_THE_LONGEST = 3.0, 1.0, 5
-"""Maximum wait, while the daemon answers, for a pending create, which may never have been sent. `LANDS_S` if no
-create was answered before; otherwise `TIMES_THE_LONGEST` times the longest one, at least `LANDS_LEAST_S`."""
+"""Maximum wait, while the daemon answers, for a pending create, which may never have been sent: `LANDS_S` if
+no create was answered before, otherwise `TIMES_THE_LONGEST` times the longest, at least `LANDS_LEAST_S`."""
 ENDS_S = 0.5
 """Time for a running container to end and be removed by itself. If the daemon gets two removals of the same
 container at once, it may continue to list it."""
