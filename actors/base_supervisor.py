@@ -64,12 +64,13 @@ class BaseSupervisor(Node):
                 if self.phase is not Phase.STOPPED:
                     yield
             except trio.Cancelled:
-                raise
+                raise  # the nursery and the scopes above must see a cancellation, also one in a group
             except BaseException as error:
                 if isinstance(error, BaseExceptionGroup) and error.split(trio.Cancelled)[0] is not None:
                     raise
                 body_error = error  # must not reach the nursery, which would wrap it in a group
             finally:
+                # In any case, or the nursery would wait for the tree forever.
                 self._request_stop(final=True)
         if self._failure is not None:
             if body_error is not None:
@@ -96,6 +97,7 @@ class BaseSupervisor(Node):
                 started = True
                 self._up()
                 await self._watch()
+            # Inside the nursery, in which the children's tasks run: its exit waits for them, but stops none.
             await self._bring_down()
         self._nursery = None
         return self._outcome(started)

@@ -111,6 +111,7 @@ class Cell(Node, Generic[M]):
         self._life.request_end()
 
     def _finalise(self, reason: StopReason) -> None:
+        # First: a task that is woken by the final stop must find the mailbox closed.
         self.mailbox.close()
         self._life = None
         super()._finalise(reason)

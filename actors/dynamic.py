@@ -152,7 +152,7 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
             never_up = cell.settled is not None
             cell._request_stop(final=final or never_up or cell.spec.restart == "temporary")
         await self._until(lambda: all(cell.down for cell in self._cells.values()))
-        self._nursery.cancel_scope.cancel()
+        self._nursery.cancel_scope.cancel()  # ends the idle watch, the only task left
 
     def _count_restart(self, child: Node, now: float) -> bool:
         assert isinstance(child, KeyedCell)
@@ -178,6 +178,7 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
     def _changed(self, child: Node) -> None:
         """Handle that a child has come up, or that its task has ended."""
         assert isinstance(child, KeyedCell)
+        # Before the starters are woken: the key must be free, because they may try again at once.
         if child.down and child._start_error is not None:
             child._finalise("crashed")
         if child.phase is Phase.RUNNING and child.spec.idle_s is not None and child.look_at is None:

@@ -76,6 +76,8 @@ class Incarnation(Life, Generic[M]):
                         await self._serve(self._actor)
                     else:
                         await self._serve_many(self._actor, self._nursery)
+                # The tasks that the actor started must have ended before its `stopped` hook runs: cancel them
+                # here, and the nursery waits for them.
                 self._ending = True
                 self._cancel_tasks()
         except BaseExceptionGroup as group:
@@ -98,7 +100,7 @@ class Incarnation(Life, Generic[M]):
     async def _start(self) -> None:
         try:
             self._actor = actor = self._spec.factory()
-            actor._life = self
+            actor._life = self  # before `started`, which may use ref, id and start_soon
             await actor.started()
             self._started = True
         except Exception as error:  # noqa: BLE001  # any error of the actor's own code is a crash
@@ -156,12 +158,15 @@ class Incarnation(Life, Generic[M]):
             if not has_capacity or not mailbox.queue:
                 await mailbox.wait(listen=has_capacity)
                 continue
+            # Marked as handled before its task runs: an asker that gives up in between must cancel the work
+            # instead of searching the queue.
             handling = Handling(mailbox.pop())
             if type(handling.item) is Ask:
                 handling.item.take(handling.work)
             in_hands[handling] = None
             self.since = trio.current_time()
             nursery.start_soon(self._handle, actor, handling, in_hands, self._handlers)
+        # A stop lets all handlers finish. The nursery's deadline, set by request_stop, bounds this wait.
         while in_hands:
             await mailbox.wait(listen=False)
 
@@ -191,6 +196,7 @@ class Incarnation(Life, Generic[M]):
             del in_hands[handling]
             self.since = trio.current_time()
             self._settle(item)
+            # Last: it wakes the reader, which must see the free slot.
             self._mailbox.handler_ended()
 
     def _settle(self, item: Item) -> None:
@@ -341,7 +347,7 @@ class Incarnation(Life, Generic[M]):
 
 def _refused(error: Exception, item: Item) -> bool:
     """Return True if the handler raised `Refused`; give its error to the asker if that still waits."""
-    alone = _alone(error)
+    alone = _alone(error)  # a nursery in the handler wraps even a single error in a group
     if not isinstance(alone, Refused):
         return False
     if type(item) is Ask and not item.given_up:

@@ -105,6 +105,7 @@ class Mailbox:
     def pop(self) -> Item:
         """Remove and return the oldest item of a non-empty queue; append the first waiting sender's item."""
         item = self.queue.popleft()
+        # In the same step: while senders wait, the queue is always full, and so no later put overtakes them.
         if self._senders:
             self._refill()
         return item

@@ -76,11 +76,11 @@ _STOPPING: Final = (Phase.SUSPENDING, *_OVER)
 
 
 class Parent(Protocol):
-    """What a node needs of the supervisor above it. None of this waits."""
+    """The interface of a supervisor to its child nodes. No method waits."""
 
     @property
     def path(self) -> str:
-        """Return where in the tree it is."""
+        """Return the supervisor's path in the tree."""
         ...
 
     def _ended(self, child: Node, outcome: Outcome) -> float | None:
@@ -238,7 +238,7 @@ class Node(ABC):
         # A final stop stays final: a later request to suspend must not make the node startable again.
         self._enter(Phase.ENDING if final or self.phase is Phase.ENDING else Phase.SUSPENDING)
         if self._pause is not None:
-            self._pause.cancel()
+            self._pause.cancel()  # a stop does not wait for the end of a restart backoff
         self._stop_requested()
 
     @abstractmethod

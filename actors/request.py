@@ -73,11 +73,14 @@ class Ask(Generic[R]):
         self._settle(outcome.Error(error))
 
     def _settle(self, result: outcome.Outcome[R]) -> None:
+        # The first result counts: a reply that comes after a crash or a stop is dropped.
         if self.stage is SETTLED:
             return
         self.stage = SETTLED
         self.scope = None
         if self._task is None:
+            # The asker does not wait at this moment, for example because it was woken from a full mailbox and
+            # has not run since.
             self._result = result
         else:
             task, self._task = self._task, None

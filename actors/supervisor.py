@@ -159,11 +159,13 @@ class Supervisor(BaseSupervisor):
     def _delay(self, child: Node, delay_s: float) -> float | None:
         if self.strategy == "one_for_one":
             return delay_s
+        # A group is restarted by the supervisor's own task, one child after the other; the child's task ends.
         self._due[child] = delay_s
         self._wake()
         return None
 
     def _finalise(self, reason: StopReason) -> None:
+        # The children are down by now, but suspended ones still have open mailboxes, which this closes.
         for child in reversed(self._children):
             child._request_stop(final=True)
         super()._finalise(reason)

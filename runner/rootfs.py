@@ -91,7 +91,7 @@ def build_rootfs(
         tree = building / "tree"
         report, sources, found = _make_tree(tree, uid, gid, selection, progress or (lambda _: None))
         _manifest(target).unlink(missing_ok=True)  # first: a crash must not leave a manifest of another tree
-        if target.exists():
+        if target.exists():  # a rename cannot replace a folder that is not empty
             target.rename(building / "old")
         tree.rename(target)
         manifest = {

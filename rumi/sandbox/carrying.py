@@ -139,6 +139,7 @@ class WorkspaceCarrier:
             await self._offload(partial(_commit, swap, chat, self._folder / chat))
         finally:
             await self._offload(partial(_discard, swap))
+        # Read the new files once now, so that the first `store` knows their versions.
         self._known[chat] = (await self._offload(partial(self._pack, chat))).known
         return made
 
@@ -253,7 +254,7 @@ def _finish_interrupted(swap: FolderSwap) -> None:
 
 
 def _commit(swap: FolderSwap, chat: str, workspace: Path) -> None:
-    if os.path.ismount(workspace):
+    if os.path.ismount(workspace):  # a mount point cannot be renamed
         raise OSError(f"{workspace} is a mount")
     swap.commit([chat])
 

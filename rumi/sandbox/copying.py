@@ -55,7 +55,7 @@ def copy_files(source: Path, target: Path, *, keep_owners: bool = True) -> CopyS
         return copied
     with opened(top):
         _copy_folder(top, target, copied, MAX_DEPTH)
-    os.sync()
+    os.sync()  # once, instead of an fsync for each file
     return copied
 
 
@@ -75,6 +75,7 @@ def _copy_folder(folder: int, target: Path, copied: CopySummary, depth: int) -> 
                 copied.left_out += 1
                 continue
         except OSError as error:
+            # These concern the target or the disk, so the copy has failed; others only concern this entry.
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
                 raise
             copied.left_out += error.errno != errno.ENOENT  # a vanished file is not an omission

@@ -274,6 +274,8 @@ class DiskWatch(Actor[Never]):
             # With half of the reserve gone, commands that could not be measured in time are ended as well:
             # waiting for the next pause could let them use up the rest.
             urgent = free.bytes < free.reserve_bytes / 2 or free.files < free.reserve_files / 2
+            # Processes that multiply faster than they can be paused write during the measurement, so their
+            # command is ended without a comparison.
             doomed = fillers(counted) | restless
             if urgent:
                 doomed |= {command for command in running if command not in counted}

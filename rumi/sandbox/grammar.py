@@ -102,7 +102,7 @@ def read(line: str) -> Script:
     """
     if line.count("|") > MAX_PIPES:
         raise CommandRefused(f"Refused: more than {MAX_PIPES} `|` in one line.", "Give long text as `stdin`.")
-    if _SPACE.decode() in line:
+    if _SPACE.decode() in line:  # it would be mistaken for the placeholder
         raise CommandRefused("Refused: the character U+0001 in the line.", r"Write it as `$'\x01'`.")
     source = line.encode()
     if (len(source) - len(source.rstrip(b"\\"))) % 2:
@@ -136,7 +136,7 @@ def _parsed(source: bytes) -> "Node":
     try:
         tree = parser.parse(piece, progress_callback=lambda at, error: monotonic() > until)
     except ValueError:
-        parser.reset()
+        parser.reset()  # otherwise the cached parser would resume this line at its next use
         raise CommandRefused(
             "Refused: the line is too complicated to read.", "Split it, or put it into a script file."
         ) from None

@@ -170,6 +170,7 @@ class _Level:
         """Reopen this folder, if it was closed, as the parent of `inner`. Raise OSError if that moved."""
         if self.folder < 0:
             self.folder = os.open("..", FOLDER, dir_fd=inner)
+            # A command may have moved the inner folder, and then ".." could lead out of the workspace.
             if not os.path.samestat(self._status, os.fstat(self.folder)):
                 raise OSError(errno.EAGAIN, "folders are being moved about")
 

@@ -186,7 +186,7 @@ def read_pieces(workspace: Path, wanted: Iterable[tuple[str, PieceLocation]]) ->
             for key, location in wanted:
                 with opened(openat2(top, os.fsencode(location.path))) as file:
                     found[key] = os.pread(file, location.length, location.offset)
-                if key_of(found[key]) != key:
+                if key_of(found[key]) != key:  # a command has written since
                     return None
     except OSError:
         return None
@@ -221,6 +221,7 @@ def _check(entries: Iterable[Entry]) -> None:
     folders, files, seen = {""}, set[str](), set[str]()
     for entry in entries:
         above, _, name = entry.path.rpartition("/")
+        # Only entries of the kind `folder` are valid parents: a path through a link could lead outside.
         if above not in folders or name in ("", ".", "..") or "\0" in entry.path or entry.path in seen:
             raise ValueError("a path leads outside")
         if entry.kind not in get_args(Kind) or (entry.kind == "name" and entry.content not in files):

@@ -141,7 +141,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
         while before is not None:
             self._let_go(message.chat_id, before)
             await before.removed()
-            before = self._registry.get(message.chat_id)
+            before = self._registry.get(message.chat_id)  # another Make may have been faster
         # Recorded before the create is sent, with no checkpoint in between: from the first moment at which a
         # container may exist, the registry knows about it.
         entry = self._registry[message.chat_id] = _Registered()
@@ -188,6 +188,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
                 await entry.wanted_now.wait()
             entry.wanted_now = trio.Event()
             pause = min(pause * 2, LONGEST_PAUSE_S)
+        # Before the waiting tasks are woken: they may create the next container under this name.
         del self._registry[chat_id]
         entry.record_attempt(None)
 

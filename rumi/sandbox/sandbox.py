@@ -171,6 +171,7 @@ class Sandbox(Actor[SandboxMessage]):
         # Until the reply arrives, a container may exist that nobody wants any more. The flag makes the end of
         # the turn, and `stopped`, have it removed although its id is not known.
         self._leaving = True
+        # At the time limit the ask is cancelled, and the registry then removes the container.
         with trio.move_on_after(MAKE_S):
             made = await self._registry.ask(Make(self._chat_id, self._workspace))
             self._container, self._leaving = made, False
@@ -209,6 +210,8 @@ class Sandbox(Actor[SandboxMessage]):
 
     async def _run_in(self, container: Container, message: RunCommand) -> CommandResult:
         command, limits = message.command, self._limits
+        # The measurement after the previous command saves a walk through the workspace. Before a refusal, it
+        # is repeated, because files may have been deleted since.
         before = self._use
         if before is None or over_limits(before, limits, command.needed_bytes):
             before = await self._measured()
@@ -264,7 +267,7 @@ class Sandbox(Actor[SandboxMessage]):
                 with trio.move_on_after(LINGER_S):
                     await course.executed.wait()
                 course.code = 137 if course.code is None else course.code
-            nursery.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()  # the watch, and a listener to a command that was killed
         if isinstance(course.lost, ContainerGoneError | LeaseLostError):
             raise course.lost
         if course.ending is not None or killed:

@@ -115,6 +115,7 @@ class Sandboxes:
             try:
                 await child.ask(EndProcesses())
             except ActorError:
+                # The actor has stopped, and with it its container is removed, which ends all processes.
                 await self._gone(chat_id)
 
     async def stop(self, chat_id: str) -> None:
@@ -123,6 +124,7 @@ class Sandboxes:
         Raises:
             SandboxError: The removal was not confirmed in time; it continues in the background.
         """
+        # First, because the actor would otherwise let the running command finish within its `shutdown`.
         for scope in self._running.get(chat_id, ()):
             scope.cancel()
         await self._children.stop(chat_id)

@@ -63,6 +63,7 @@ class ParsedLine:
     words: tuple[str, ...] | None
 
 
+# Cached, because the policy, the check for writes, the status and the disk limits all parse the same line.
 @lru_cache(maxsize=8)
 def reading(line: str) -> ParsedLine:
     """Parse a shell line and return the programs that it starts.

@@ -276,6 +276,7 @@ def _open_folder(parent: int, name: str) -> int | None:
             with opened(os.open(name, flags, dir_fd=parent)) as folder:
                 # Through the descriptor: the name may be a link to another folder by now.
                 os.chmod(f"/proc/self/fd/{folder}", 0o700)
+                # Without O_NOFOLLOW: this path in /proc is itself a link, to the folder that was checked.
                 return os.open(f"/proc/self/fd/{folder}", FOLDER & ~os.O_NOFOLLOW)
     except OSError:
         pass

@@ -135,6 +135,7 @@ class BubblewrapContainer:
             code = await running.finish(stdout, stderr)
         finally:
             running.close()
+        # Not in `finally`: after a cancellation the command may still run, until kill_all.
         self._quiet = True
         self._prepare()
         return code
@@ -203,6 +204,7 @@ class BubblewrapContainer:
                     stdout=subprocess.DEVNULL,
                     pass_fds=fds.all(),
                     start_new_session=True,
+                    # For systemd-run; the keeper gets nothing else of Rumi's environment.
                     env={key: os.environ[key] for key in ("PATH", "XDG_RUNTIME_DIR") if key in os.environ},
                     cwd="/",
                 )
@@ -252,6 +254,7 @@ class BubblewrapContainer:
                 running.close()
                 running = None
             running = running or Spare(partial(self._ask, b"run"))
+            # Before the words are sent: after a cancellation in between, the command may run.
             self._quiet = False
             try:
                 await running.begin(words, stdin)

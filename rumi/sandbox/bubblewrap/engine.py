@@ -134,6 +134,7 @@ class BubblewrapEngine:
         """
         if (container := self._containers.get(chat_id)) is not None:
             await container.stop()
+            # Another task may have created a new container in the meantime.
             if self._containers.get(chat_id) is container:
                 del self._containers[chat_id]
 
@@ -195,6 +196,7 @@ class BubblewrapEngine:
         return container
 
     async def _plan(self, chat_id: str, workspace: Path) -> ContainerPlan:
+        # Locked, so that the first commands of two chats do not build the root file system twice.
         async with self._preparing:
             if self._prepared is None:
                 self._prepared = await trio.to_thread.run_sync(self._prepare, limiter=self._threads)

@@ -377,6 +377,7 @@ def live(settings: dict[str, str]) -> None:
             call("process namespace", libc.unshare(CLONE_NEWPID))
         else:
             enter_user_namespace(int(settings["uid"]), int(settings["gid"]), CLONE_NEWPID)
+        # The inner process has pid 1 in its namespace, so it learns from the outer one its pid on the host.
         number, tell = os.pipe()
         inner = os.fork()
     except (StepError, OSError) as error:

@@ -51,7 +51,7 @@ class ParentProcess:
         for kind, bound in {resource.RLIMIT_CORE: 0, **bounds}.items():
             _, hard = resource.getrlimit(kind)
             most = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-            resource.setrlimit(kind, (most, most))
+            resource.setrlimit(kind, (most, most))  # the hard limit too, so that no code can raise it again
         self.requests, self.answers = os.dup(0), os.dup(1)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)

@@ -212,6 +212,7 @@ class Child:
         with trio.CancelScope(shield=True):
             with trio.move_on_after(END_S):
                 await self._kill()
+            # If killing took too long, the kernel ends the child because of this pipe.
             os.close(self._life)
             for pipe in (self._to, self._from, self.printed):
                 if pipe is not None:
@@ -256,7 +257,7 @@ async def kill_family(pid: int, exited: Callable[[], Awaitable[object]]) -> None
         try:
             while kill_descendants(pid):  # noqa: ASYNC110  # they go when they go
                 await trio.sleep(PAUSE_S)
-        finally:
+        finally:  # also if cancelled, or the stopped group would remain
             os.killpg(pid, signal.SIGKILL)
     await exited()
     while any(group == pid and state not in "ZX" for state, _, group in processes().values()):  # noqa: ASYNC110  # no event for others' children

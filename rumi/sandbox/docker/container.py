@@ -154,6 +154,7 @@ class DockerContainer:
                     return
                 raise SandboxError("The sandbox's container has ended.")
             raise SandboxError("The sandbox's processes could not be ended in time.", HUNG)
+        # The cheap proof, at the end of most turns: every command has ended, and one task is left.
         if not self._unfinished and self._tasks() == 1:
             await trio.lowlevel.checkpoint()
             return

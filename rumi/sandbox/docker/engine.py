@@ -196,6 +196,7 @@ class DockerEngine:
             await self.remove(chat_id)
             require(lease)
             raise SandboxError("The container's first process did not connect in time.", HUNG)
+        # Remembered, so that further containers do not wait for a connection in vain.
         self._by_exec = "a container's first process did not connect"
         log.warning("Docker's exec starts the commands, because %s.", self._by_exec)
         await self.remove(chat_id)
@@ -230,6 +231,7 @@ class DockerEngine:
         request = self._spec.request(chat_id, workspace, socket, lease, self._watched.owner)
         created = None
         for _ in range(3):
+            # Before the create is sent: if Rumi is killed in between, the watcher knows the name.
             self._watched.begin(name)
             try:
                 created = await self._api.call(

@@ -86,7 +86,7 @@ class ImageReport:
 
 
 async def look_at_image(api: EngineApi, image: str, selection: Selection = CORE_ONLY) -> ImageState:
-    """Inspect the image: does it exist, was it made by this version of Rumi, and has it the right tools?
+    """Return the state of the image: its existence, its format version and its tools.
 
     An image with another name that Rumi did not make is the user's own; it is sound if it exists.
 

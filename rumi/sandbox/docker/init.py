@@ -113,6 +113,7 @@ class Init:
                         os.fchown(stream, *user)  # so that a command can open /dev/stdout
                 number = self._begun = self._begun + 1
                 await self._send(b"run", words, stdin, out, err, reply)
+            # Our copies of their ends are closed now, so the streams end with the command's processes.
             async with trio.open_nursery() as nursery:
 
                 def hear(line: bytes) -> None:

@@ -123,6 +123,7 @@ class ContainerSpec:
             "Hostname": "rumi",
             "User": user,
             "WorkingDir": "/workspace",
+            # The user's own image keeps its PATH, because its programs may be elsewhere.
             "Env": [
                 variable
                 for variable in ENVIRONMENT

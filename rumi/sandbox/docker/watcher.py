@@ -131,7 +131,7 @@ def listen(parent: int) -> Creates | None:
 def main() -> None:
     """Wait for Rumi's end, then remove its containers."""
     address, parent, owner = sys.argv[1:]
-    os.setsid()
+    os.setsid()  # signals of the terminal to Rumi's process group must not end the watcher
     if (creates := listen(int(parent))) is not None:
         clean(address, owner, creates)
 
