@@ -60,7 +60,7 @@ class Life(OwnTasks):
 
     @abstractmethod
     def request_end(self) -> None:
-        """End normally after the message in hand."""
+        """End the incarnation normally after the current message."""
 
 
 class Actor(Generic[M_contra]):

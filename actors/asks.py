@@ -69,17 +69,17 @@ def circles(asks: Sequence[PendingAsk]) -> tuple[tuple[str, ...], ...]:
     for ask in asks:
         asked.setdefault(ask.asker, {})[ask.asked] = None
     found: list[tuple[str, ...]] = []
-    way: list[str] = []
+    path_so_far: list[str] = []
     done: set[str] = set()
 
     def walk(path: str) -> None:
-        if path in way:
-            found.append(tuple(way[way.index(path) :]))
+        if path in path_so_far:
+            found.append(tuple(path_so_far[path_so_far.index(path) :]))
         elif path not in done:
-            way.append(path)
+            path_so_far.append(path)
             for after in asked.get(path, ()):
                 walk(after)
-            way.pop()
+            path_so_far.pop()
             done.add(path)
 
     for start in sorted(asked):

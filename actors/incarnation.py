@@ -140,7 +140,7 @@ class Incarnation(Life, Generic[M]):
                         # many queued messages would starve the other tasks.
                         if queue:
                             await trio.lowlevel.checkpoint()
-            except Exception as error:  # noqa: BLE001  # as above
+            except Exception as error:  # noqa: BLE001  # any error of the actor's own code is a crash
                 if not _refused(error, self._in_hand):
                     self._failed(error, work)
             item, self._in_hand = self._in_hand, NOTHING
@@ -188,7 +188,7 @@ class Incarnation(Life, Generic[M]):
                         item.answer(reply)
                 else:
                     await actor._handle(item)
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # any error of the actor's own code is a crash
             if not _refused(error, item):
                 self._failed(error, handling.work)
         finally:
@@ -225,8 +225,8 @@ class Incarnation(Life, Generic[M]):
         restart.
         """
         assert self._nursery is not None
-        beside = self._nursery.child_tasks or self._starts
-        if beside or trio.lowlevel.current_task() is not self._task:
+        others = self._nursery.child_tasks or self._starts
+        if others or trio.lowlevel.current_task() is not self._task:
             self._nursery.cancel_scope.cancel()
 
     def _sort_out(self, group: BaseExceptionGroup[BaseException]) -> None:
@@ -251,7 +251,7 @@ class Incarnation(Life, Generic[M]):
         try:
             with trio.move_on_after(self._spec.shutdown, shield=True) as bound:
                 await actor.stopped(reason)
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # the incarnation has ended, so this can't be a crash
             self._node.last_error = one_line(error)
             logger.exception("%s: stopped() raised", self._node.path)
         if bound.cancelled_caught:
@@ -309,7 +309,7 @@ class Incarnation(Life, Generic[M]):
         assert self._actor is not None
         try:
             return not self._actor.busy()
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # any error of the actor's own code is a crash
             self._failed(error)
             return False
 
@@ -341,7 +341,7 @@ class Incarnation(Life, Generic[M]):
         """Return the counters of `Actor.metrics`; an exception becomes the value of "error"."""
         try:
             return self._actor.metrics() if self._actor is not None and self._started else {}
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # one actor must not make the status fail
             return {"error": f"figures() raised {one_line(error)}"}
 
 

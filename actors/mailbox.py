@@ -134,13 +134,13 @@ class Mailbox:
         if self.closed:
             return
         self.closed = True
-        left = list(self.queue)
+        queued = list(self.queue)
         self.queue.clear()
         if self._senders:
             senders, self._senders = self._senders, None
             for task in senders:
                 trio.lowlevel.reschedule(task, outcome.Value(_REFUSED))
-        for item in left:
+        for item in queued:
             if type(item) is Ask:
                 item.fail(ActorStopped(self._node.path))
             else:

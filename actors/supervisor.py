@@ -49,7 +49,7 @@ class Supervisor(BaseSupervisor):
         self.strategy = strategy
         self._children: list[Node] = []
         self._intensity = RestartIntensity(max_restarts, within)
-        self._due: dict[Node, float] = {}  # ended children that want a group restart, and their delays
+        self._due: dict[Node, float] = {}  # ended children that require a group restart, with their delays
 
     def add(self, spec: ChildSpec[M]) -> ActorRef[M]:
         """Add an actor before the tree runs; return its reference, which accepts messages at once.
@@ -171,7 +171,7 @@ class Supervisor(BaseSupervisor):
         super()._finalise(reason)
 
     def children(self) -> Iterable[Node]:
-        """Return the nodes below, in the order in which they start."""
+        """Return the child nodes, in the order in which they start."""
         return self._children
 
     @override

@@ -145,7 +145,7 @@ def elf_interpreter(path: Path) -> str:
         with path.open("rb") as file:
             ident = file.read(16)
             wide, order = ident[4] == 2, "<" if ident[5] == 1 else ">"
-            # e_type to e_phnum; then of each program header p_type, p_offset and p_filesz.
+            # The fields e_type to e_phnum; then p_type, p_offset and p_filesz of each program header.
             header_format = order + ("HHIQQQIHHH" if wide else "HHIIIIIHHH")  # e_type to e_phnum
             header = struct.unpack(header_format, file.read(struct.calcsize(header_format)))
             table_offset, entry_size, entries = header[4], header[8], header[9]

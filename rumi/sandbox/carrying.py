@@ -195,23 +195,23 @@ class WorkspaceCarrier:
         await self._offload(partial(_make_folders, swap))
         wanted = await self._offload(partial(make_files, target, entries))
         local_pieces = here.pieces if here is not None else {}
-        away = [key for key in wanted if key not in local_pieces]
+        missing = [key for key in wanted if key not in local_pieces]
         for batch in _batches((key, local_pieces[key]) for key in wanted if key in local_pieces):
             read = await self._offload(partial(read_pieces, self._folder / chat, batch))
-            if read is None:
-                away += [key for key, _ in batch]
+            if read is None:  # the folder has changed since it was packed: fetch these pieces too
+                missing += [key for key, _ in batch]
             else:
                 await self._offload(partial(write_pieces, target, read, wanted))
         size = 0
-        for at in range(0, len(away), BATCH_BYTES // PIECE_BYTES):
-            asked = away[at : at + BATCH_BYTES // PIECE_BYTES]
+        for at in range(0, len(missing), BATCH_BYTES // PIECE_BYTES):
+            asked = missing[at : at + BATCH_BYTES // PIECE_BYTES]
             got = await self._store.get(chat, asked)
             if any(key not in got for key in asked):
                 raise SpoiltWorkspace("a piece of a file is missing")
             await self._offload(partial(write_pieces, target, got, wanted))
             size += sum(map(len, got.values()))
         await self._offload(partial(finish_files, target, entries, self._user))
-        return TransferResult(len(entries), len(away), size)
+        return TransferResult(len(entries), len(missing), size)
 
     def _swap_of(self, chat: str) -> FolderSwap:
         staging = self._folder / BESIDE / chat

@@ -73,9 +73,9 @@ def _end(find: Callable[[], list[int]]) -> list[int]:
             # A process may have ended before its pidfd was opened, and its pid may have been reused by now:
             # only pids that `find` still returns are killed, through their pidfd.
             killed = [handles[pid] for pid in set(find()) & handles.keys() if _kill(handles[pid])]
-            gone = set(_ended(killed, until))
-            ended |= {pid for pid, handle in handles.items() if handle in gone}
-        if not gone or time.monotonic() > until:
+            ended_handles = set(_ended(killed, until))
+            ended |= {pid for pid, handle in handles.items() if handle in ended_handles}
+        if not ended_handles or time.monotonic() > until:
             break
     return sorted(ended)
 

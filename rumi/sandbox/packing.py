@@ -105,8 +105,8 @@ def pack(workspace: Path, limits: PackLimits, known: Mapping[Key, str]) -> Packe
         raise Unpackable(error.cause, limits) from error
     except OSError as error:
         raise Unpackable("unreadable", limits) from error
-    kept = {entry.key: entry.content for entry in entries if entry.key}
-    return Packed(entries, packing.pieces, packing.size, kept)
+    known_contents = {entry.key: entry.content for entry in entries if entry.key}
+    return Packed(entries, packing.pieces, packing.size, known_contents)
 
 
 class _Packing:

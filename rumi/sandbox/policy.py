@@ -19,7 +19,7 @@ from runner.programs import CORE_ONLY
 __all__ = ["MAX_COMMAND_BYTES", "CommandPolicy", "CommandRefused", "in_bash", "may_write"]
 
 MAX_COMMAND_BYTES = 100_000
-"""Linux's limit for one argument is 131072 bytes."""
+"""Maximum size of a command line, below Linux's limit of 131072 bytes for one argument."""
 
 READERS = frozenset(
     (

@@ -120,13 +120,13 @@ class ContainerRegistry(Actor[RegistryMessage]):
         """Remove all containers of this installation. The next start removes those that are not confirmed."""
         if reason == "crashed":
             return  # the next incarnation finds all of them by their labels
-        left = set(self._registry)
+        chat_ids = set(self._registry)
         try:
-            left |= {container.chat_id for container in await self._engine.containers()}
+            chat_ids |= {container.chat_id for container in await self._engine.containers()}
         except SandboxError as error:
             log.warning("The sandboxes could not be listed at the end: %s", error)
         async with trio.open_nursery() as nursery:
-            for chat_id in left:
+            for chat_id in chat_ids:
                 nursery.start_soon(self._remove_at_end, chat_id)
 
     def activity(self) -> str:

@@ -14,7 +14,7 @@ from rumi.sandbox.syscalls import BY_MACHINE, EVERYWHERE
 
 AF_UNIX = 1
 NEW_NAMESPACES = 0x7E020000
-"""CLONE_NEWNS, -CGROUP, -UTS, -IPC, -USER, -PID and -NET together."""
+"""The flags CLONE_NEWNS, -CGROUP, -UTS, -IPC, -USER, -PID and -NET combined."""
 PERSONALITIES = (0, 0xFFFFFFFF)
 """Plain Linux, and the query of the current personality; others can disable address randomisation."""
 

@@ -67,7 +67,7 @@ class Spare:
             nursery.start_soon(pump, self._out, stdout)
             nursery.start_soon(pump, self._err, stderr)
             await pump(self._reply, said.extend)
-            # No process of the command is left, or the keeper, which would end them, is gone.
+            # The keeper has replied and no process of the command is left, or the keeper is gone.
             nursery.cancel_scope.deadline = trio.current_time() + (LINGER_S if said else 0)
         text = said.decode("utf-8", "replace")
         if not text:

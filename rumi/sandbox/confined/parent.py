@@ -255,7 +255,7 @@ async def kill_family(pid: int, exited: Callable[[], Awaitable[object]]) -> None
     with suppress(ProcessLookupError):  # not reaped yet, so the pid is still its own
         os.killpg(pid, signal.SIGSTOP)  # so that it starts no further process
         try:
-            while kill_descendants(pid):  # noqa: ASYNC110  # they go when they go
+            while kill_descendants(pid):  # noqa: ASYNC110  # no event for the end of descendants
                 await trio.sleep(PAUSE_S)
         finally:  # also if cancelled, or the stopped group would remain
             os.killpg(pid, signal.SIGKILL)

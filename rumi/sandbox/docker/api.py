@@ -65,10 +65,10 @@ class EngineApi:
         # bare transport without httpx's client, whose handling of cookies, redirects and proxies, of which
         # there are none here, takes as long as the rest of a call.
         uds = rest if scheme == "unix" else None
-        kept = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5)
+        pooled = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5)
         # TLS is never used. The context loads no certificates, because loading the default ones takes 15 ms.
         no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._transport = httpx.AsyncHTTPTransport(verify=no_tls, uds=uds, limits=kept, trust_env=False)
+        self._transport = httpx.AsyncHTTPTransport(verify=no_tls, uds=uds, limits=pooled, trust_env=False)
         # For calls that must not be sent twice: a pooled connection may turn out to be closed.
         fresh = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         self._fresh = httpx.AsyncHTTPTransport(verify=no_tls, uds=uds, limits=fresh, trust_env=False)

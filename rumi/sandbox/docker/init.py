@@ -126,18 +126,18 @@ class Init:
                 await pump(from_reply, hear)
                 # Without an exit, the container has ended, and no process writes to the streams any more.
                 nursery.cancel_scope.deadline = trio.current_time() + LINGER_S
-        told = _read(said)
-        if "lease" in told:
+        reply_lines = _read(said)
+        if "lease" in reply_lines:
             raise LeaseLostError
-        if "begun" not in told:
+        if "begun" not in reply_lines:
             raise ContainerGoneError("The sandbox's container is gone.")
-        if "exit" not in told:
+        if "exit" not in reply_lines:
             raise SandboxError("The sandbox's container ended during the command.")
-        if "clean" in told:
+        if "clean" in reply_lines:
             self._proved = max(self._proved, number)
-        code = told["exit"]
-        if "errno" in told:
-            code, line = not_started(command.argv[0], code, os.strerror(told["errno"]))
+        code = reply_lines["exit"]
+        if "errno" in reply_lines:
+            code, line = not_started(command.argv[0], code, os.strerror(reply_lines["errno"]))
             stderr(line.encode())
         return code
 

@@ -58,14 +58,14 @@ class Watched:
         theirs, ours = os.pipe()
         with opened(theirs):
             words = [self._address, str(os.getpid()), self.owner]
-            nowhere = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
-            silent = (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)
+            stdout = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+            stderr = (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)
             try:
                 self._pid = os.posix_spawn(
                     sys.executable,
                     [sys.executable, "-I", "-S", str(watcher.__file__), *words],
                     {},
-                    file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 0), nowhere, silent],
+                    file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 0), stdout, stderr],
                 )
             except OSError:
                 os.close(ours)
