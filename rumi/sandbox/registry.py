@@ -158,7 +158,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
         return made
 
     async def _create(self, message: Make, entry: _Registered) -> None:
-        """Send a create and record its answer; remove the container if nobody wants it any more."""
+        """Send a create and record its answer; remove the container if no caller needs it any more."""
         try:
             entry.made = await self._engine.create(message.chat_id, message.workspace)
         except (SandboxError, OSError) as error:

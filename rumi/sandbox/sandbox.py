@@ -168,8 +168,8 @@ class Sandbox(Actor[SandboxMessage]):
             return self._container
         self._doing = "making the container"
         await self._workspaces.ready(self._chat_id)
-        # Until the reply arrives, a container may exist that nobody wants any more. The flag makes the end of
-        # the turn, and `stopped`, have it removed although its id is not known.
+        # Until the reply arrives, a container may exist whose id is not known. If the ask is cancelled, this
+        # flag makes the end of the turn, or `stopped`, have that container removed.
         self._leaving = True
         # At the time limit the ask is cancelled, and the registry then removes the container.
         with trio.move_on_after(MAKE_S):

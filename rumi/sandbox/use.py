@@ -93,8 +93,8 @@ ROUNDS = 20
 def signal_all(processes: Processes, number: signal.Signals) -> bool:
     """Send a signal to every process of a container, including those that start in the meantime.
 
-    Return False if new processes kept appearing. True is no proof that all got it; only a container's
-    `kill_all` proves that none is left. Blocks for some milliseconds.
+    Return False if new processes kept appearing. True does not prove that every process got the signal;
+    only a container's `kill_all` proves that none is left. Blocks for some milliseconds.
     """
     done = set[int]()
     for _ in range(ROUNDS):
