@@ -1,10 +1,9 @@
-"""Actors on trio: supervised, restarted, and asked by structured calls.
+"""Actors on trio with supervision, restarts and structured asks.
 
-`Actor` is what you write, `ChildSpec` how it is kept, `ActorRef` how it is spoken to. `Supervisor` holds
-children known beforehand, `DynamicSupervisor` children by key. It has no distribution, no proxies, no
-become, no stash, no selective receive, no routers and no priority
-mailboxes. The guarantees are in actors/README.md,
-runnable examples in actors/examples/, what tests need in actors/testing.py.
+Subclass `Actor`, describe a child with `ChildSpec`, and send messages through its `ActorRef`. A `Supervisor`
+runs a fixed set of children, a `DynamicSupervisor` starts one child per key on demand. The package has no
+distribution, proxies, become, stash, selective receive, routers or priority mailboxes. See actors/README.md
+for the guarantees, actors/examples/ for runnable examples and actors/testing.py for test support.
 """
 
 from actors.actor import Actor, answers

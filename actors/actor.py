@@ -1,4 +1,4 @@
-"""What users of the runtime write: the actor."""
+"""The `Actor` base class, which users of the runtime subclass, and the `answers` decorator."""
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -24,7 +24,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Answers(Generic[Q_co]):
-    """What `answers` returns: it marks the method, and ties the method's reply to the request's `R`."""
+    """The decorator that `answers` returns; it requires the method's reply type to be the request's `R`."""
 
     __slots__ = ("_kinds",)
 
@@ -34,22 +34,22 @@ class Answers(Generic[Q_co]):
     def __call__(
         self: "Answers[Request[R]]", method: Callable[[A, Q_co], Coroutine[Any, Any, R]]
     ) -> Callable[[A, Q_co], Coroutine[Any, Any, R]]:
-        """Mark `method` as what answers these requests."""
+        """Register `method` as the handler of these requests."""
         method.__answers__ = self._kinds  # type: ignore[attr-defined]
         return method
 
 
 def answers(*kinds: type[Q]) -> Answers[Q]:
-    """Make a method the answer to requests of these types: `@answers(Get) async def get(self, message)`.
+    """Decorate a method as the handler of these request types: `@answers(Get) async def get(self, message)`.
 
-    A type checker refuses a method that takes another message, or that returns something other than the
-    `R` of `Request[R]`. A method for a base class answers what is derived from it.
+    A type checker rejects a method that takes another message, or that returns something other than the
+    `R` of `Request[R]`. A method for a base class of requests also handles the derived classes.
     """
     return Answers(kinds)
 
 
 class Life(OwnTasks):
-    """What an actor has while it runs; it is the actor's incarnation."""
+    """The interface of a running incarnation to its actor: reference, number and tasks."""
 
     __slots__ = ("number", "ref")
 
@@ -60,55 +60,56 @@ class Life(OwnTasks):
 
     @abstractmethod
     def request_end(self) -> None:
-        """End normally after the message in hand."""
+        """End the incarnation normally after the current message."""
 
 
 class Actor(Generic[M_contra]):
-    """One incarnation of a child: state that only its own tasks touch, and a message at a time.
+    """Base class of actors: private state, and handlers that run one message at a time.
 
-    Subclass it with the messages it takes: `class Counter(Actor[Get | Put])`. Methods marked with `answers`
-    serve its requests, `receive` serves its other messages. An object serves for one incarnation; after a
-    crash the spec's factory makes the next. `ref`, `id` and `incarnation` are there from `started` on, not
-    yet in `__init__`.
+    Subclass it with the messages that the actor accepts: `class Counter(Actor[Get | Put])`. Methods decorated
+    with `answers` handle its requests, `receive` handles all other messages. An object lives for one
+    incarnation; after a crash the spec's factory creates the next one. `ref`, `id` and `incarnation` are
+    available from `started` on, but not in `__init__`.
 
-    What such a method raises is a crash, apart from `Refused`, which is the asker's. When the asker gives
-    up, the method is cancelled; the actor then goes on with the next message, so state must be sound at
-    every checkpoint.
+    Every exception of a handler is a crash, except `Refused`, which goes to the asker. If the asker is
+    cancelled, its handler is cancelled too, and the actor continues with the next message; therefore its
+    state must be consistent at every checkpoint.
     """
 
     concurrency: ClassVar[int] = 1
-    """How many messages an object of this class handles at once, each in a task of its own."""
+    """Maximum number of messages handled at once. Above 1, each message runs in its own task."""
 
-    _methods: ClassVar[Mapping[type, str]] = {}  # by the types that `answers` names
-    _handlers: ClassVar[dict[type, str]] = {}  # by the types of the messages that have come
+    _methods: ClassVar[Mapping[type, str]] = {}  # method names by the types given to `answers`
+    _handlers: ClassVar[dict[type, str]] = {}  # cache: method names by the types of received messages
     _life: Life | None = None
 
     async def started(self) -> None:
-        """Runs before the first message. Raising means that it could not start; `stopped` is then not run.
+        """Prepare the actor; called before the first message.
 
-        A stop that comes meanwhile cancels it at once.
+        If it raises, the start has failed, and `stopped` is not called. A stop cancels it at once.
         """
 
     async def receive(self, message: M_contra) -> None:
-        """Handle a message that has no method of its own. Raising is a crash."""
+        """Handle a message for which no method is registered. Any exception is a crash."""
         raise TypeError(f"{type(self).__name__} does not take {type(message).__name__}")
 
     async def stopped(self, reason: StopReason) -> None:
-        """Runs when the incarnation's tasks have ended, shielded, for at most `shutdown` seconds.
+        """Clean up; called when the incarnation's tasks have ended, and only if `started` had returned.
 
-        Only where `started` had returned. Raising is logged and changes nothing.
+        It runs shielded from cancellation, for at most `shutdown` seconds. Exceptions are logged and have no
+        other effect.
         """
 
     def busy(self) -> bool:
-        """Return True if work is under way that no message in hand shows; a busy actor does not go idle."""
+        """Return True while the actor works outside of its handlers; a busy actor does not go idle."""
         return False
 
     def activity(self) -> str:
-        """Free text for the status tree; must be quick and must not wait."""
+        """Return a text on the current work, for the status tree; must be quick and must not wait."""
         return ""
 
     def metrics(self) -> Mapping[str, object]:
-        """Return what it counts, by name, for the status tree: plain values; quick, and must not wait."""
+        """Return the actor's counters by name, as plain values, for the status tree; must not wait."""
         return {}
 
     @property
@@ -123,35 +124,43 @@ class Actor(Generic[M_contra]):
 
     @property
     def incarnation(self) -> int:
-        """1 for the first incarnation in this node, one more after every restart."""
+        """Return the number of this incarnation: 1 for the first, one more after every restart."""
         return self._bound.number
 
     def start_soon(self, fn: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
-        """Start a task of this incarnation: cancelled at its end; if it raises, the actor crashes.
+        """Start a task that belongs to this incarnation.
 
-        Raises RuntimeError when the incarnation has ended.
+        The task is cancelled when the incarnation ends. If it raises, the actor crashes.
+
+        Raises:
+            RuntimeError: The incarnation has ended.
         """
         self._bound.start_soon(fn, *args)
 
     async def start(self, fn: Callable[..., Awaitable[object]], *args: object) -> Any:
-        """Like `start_soon`, but wait until the task calls `task_status.started(value)`; returns the value.
+        """Start a task as `start_soon` does, wait for `task_status.started(value)`, and return the value.
 
-        As with `trio.Nursery.start`, an error before that is raised here, and cancelling this cancels it.
+        As with `trio.Nursery.start`, this call raises the task's error if it fails before that, and
+        cancelling this call cancels the task.
         """
         return await self._bound.start(fn, *args)
 
     def tell_after(self, seconds: float, message: M_contra) -> trio.CancelScope:
-        """Tell this actor `message` in so many seconds; cancel what is returned to prevent that.
+        """Tell this actor `message` after `seconds`; cancel the returned scope to stop the timer.
 
-        A timer belongs to the incarnation: it is cancelled at its end, and the next one has none.
+        The timer belongs to the incarnation: it is cancelled when the incarnation ends, and the next
+        incarnation starts without it.
         """
         return self._start_timer(seconds, message, again=False)
 
     def tell_every(self, seconds: float, message: M_contra) -> trio.CancelScope:
-        """Tell this actor `message` every so many seconds, as `tell_after` does.
+        """Tell this actor `message` repeatedly, every `seconds`; otherwise like `tell_after`.
 
-        The pause begins when the mailbox has taken the message: ticks do not pile up before a busy actor.
-        With overflow="reject", a tick that finds the mailbox full is left out.
+        The next interval begins when the mailbox has accepted the message, so ticks do not pile up while the
+        mailbox is full. With overflow="reject", a tick is skipped if the mailbox is full.
+
+        Raises:
+            ValueError: `seconds` is not more than 0.
         """
         if not seconds > 0:
             raise ValueError("a timer that repeats needs more than 0 seconds")
@@ -163,17 +172,18 @@ class Actor(Generic[M_contra]):
         return scope
 
     def stop(self) -> None:
-        """End normally once the message in hand is done; "permanent" children then restart.
+        """End this incarnation normally after the current message; a "permanent" child then restarts.
 
-        For other children this is the final stop: what is still queued is not handled any more.
+        For other children this is the final stop: messages that are still queued are not handled.
         """
         self._bound.request_end()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Collect what `answers` marked.
+        """Collect the methods decorated with `answers`.
 
-        Raises TypeError when a request that the class names among its messages has no method, and
-        ValueError when `concurrency` is less than 1.
+        Raises:
+            TypeError: The class names a request among its messages for which no method is registered.
+            ValueError: `concurrency` is less than 1.
         """
         super().__init_subclass__(**kwargs)
         if cls.concurrency < 1:

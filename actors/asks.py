@@ -1,4 +1,4 @@
-"""Who asks whom at this moment, and where that is a circle: read from the tree, without asking any actor."""
+"""Pending asks of a tree and deadlock cycles among them, read without sending anything to an actor."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ AskStage = Literal["waits for room", "queued", "handled"]
 
 @dataclass(frozen=True, slots=True)
 class PendingAsk:
-    """An ask that is under way.
+    """An ask without a reply yet.
 
-    `asker` is the path of the actor whose task waits, or the name of a task that belongs to no actor. `asked`
-    is the path of the actor, `request` the type of the message.
+    `asker` is the path of the actor whose task waits, or the task's name if it belongs to no actor. `asked`
+    is the path of the actor that has to reply, `request` the name of the message's type.
     """
 
     asker: str
@@ -31,7 +31,7 @@ class PendingAsk:
 
 
 def pending_asks(root: BaseSupervisor) -> tuple[PendingAsk, ...]:
-    """Return all asks that are under way in the tree, in the order of the tree. Never waits."""
+    """Return all pending asks of the tree, in the order of the asked actors. Never waits."""
     cells = list(_cells(root))
     owners: dict[Task, str] = {task: cell.path for cell in cells for task in cell.tasks()}
 
@@ -60,25 +60,26 @@ def pending_asks(root: BaseSupervisor) -> tuple[PendingAsk, ...]:
 
 
 def circles(asks: Sequence[PendingAsk]) -> tuple[tuple[str, ...], ...]:
-    """Circles of actors that wait for each other, as paths; at least one where there is any.
+    """Return cycles of actors that wait for each other, as tuples of paths; at least one if any exists.
 
-    A circle is a deadlock where its actors handle one message at a time. With more, it may still move.
+    A cycle is a deadlock if its actors handle one message at a time. With a higher concurrency, an actor of
+    the cycle may still reply.
     """
     asked: dict[str, dict[str, None]] = {}
     for ask in asks:
         asked.setdefault(ask.asker, {})[ask.asked] = None
     found: list[tuple[str, ...]] = []
-    way: list[str] = []
+    path_so_far: list[str] = []
     done: set[str] = set()
 
     def walk(path: str) -> None:
-        if path in way:
-            found.append(tuple(way[way.index(path) :]))
+        if path in path_so_far:
+            found.append(tuple(path_so_far[path_so_far.index(path) :]))
         elif path not in done:
-            way.append(path)
+            path_so_far.append(path)
             for after in asked.get(path, ()):
                 walk(after)
-            way.pop()
+            path_so_far.pop()
             done.add(path)
 
     for start in sorted(asked):

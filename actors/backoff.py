@@ -1,13 +1,13 @@
-"""How long to wait before a restart."""
+"""Delays before restarts."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Exponential waiting between restarts: `first_s`, then times `factor`, never more than `cap_s`.
+    """Exponential backoff between restarts: `first_s`, multiplied by `factor` each time, at most `cap_s`.
 
-    Counting starts over after an incarnation has run for `cap_s`.
+    The delay returns to `first_s` after an incarnation has run for `cap_s`. Times are in seconds.
     """
 
     first_s: float = 0.1
@@ -19,7 +19,7 @@ class Backoff:
             raise ValueError("a backoff needs first_s > 0, factor >= 1 and cap_s >= first_s")
 
     def delay_s(self, attempt: int) -> float:
-        """Seconds to wait before restart number `attempt` in a row, counted from 0."""
+        """Return the seconds to wait before consecutive restart number `attempt`, counted from 0."""
         try:
             return min(self.cap_s, self.first_s * self.factor**attempt)
         except OverflowError:

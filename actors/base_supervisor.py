@@ -1,4 +1,4 @@
-"""What both kinds of supervisors share: being a node of the tree, and being its root."""
+"""The base class of both kinds of supervisors: a node with children, and the root of a tree."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from actors.status import NodeKind, NodeStatus, Outcome, StopReason, TreeEvent, 
 
 
 class BaseSupervisor(Node):
-    """A node with children. One incarnation brings them up, watches, and brings them down.
+    """A node with children. Each incarnation starts the children, watches them, and stops them.
 
-    A nested one that is suspended keeps its children's nodes, mailboxes included.
+    A nested supervisor keeps its children's nodes and their mailboxes while it is suspended.
     """
 
     def __init__(
@@ -34,17 +34,21 @@ class BaseSupervisor(Node):
         self._observe = observe
         self._nursery: trio.Nursery | None = None
         self._failure: BaseException | None = None  # why this incarnation must end
-        self._body: trio.CancelScope | None = None  # of a root: what runs inside of running()
+        self._body: trio.CancelScope | None = None  # of a root: the scope of the body of running()
         self._news = trio.Event()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
-        """Run the tree as long as the body runs. Only for a root, and only once.
+        """Run the tree while the body runs. Only for a root, and only once.
 
-        Entering starts the children in order; the first failure to start stops those that are up and is
-        raised as it is. Leaving, also by an error or a cancellation, stops the children in reverse order:
-        shielded, each child bounded by its `shutdown`. When the restart limit is reached the body is
-        cancelled, the children are stopped, and RestartLimitExceeded is raised.
+        On entry, the children start in order; if one fails to start, the children that are up are stopped and
+        its error is raised unchanged. On exit, also after an error or a cancellation, the children stop in
+        reverse order: shielded from cancellation, each bounded by its `shutdown`.
+
+        Raises:
+            RestartLimitExceeded: The limit was exceeded; the body was cancelled and the children stopped.
+            RuntimeError: This supervisor has a parent, or has run already.
+            Exception: The body's error, unchanged and not in a group.
         """
         if self._parent is not None:
             raise RuntimeError(f"{self.path} is not a root: its parent runs it")
@@ -60,12 +64,13 @@ class BaseSupervisor(Node):
                 if self.phase is not Phase.STOPPED:
                     yield
             except trio.Cancelled:
-                raise
+                raise  # the nursery and the scopes above must see a cancellation, also one in a group
             except BaseException as error:
                 if isinstance(error, BaseExceptionGroup) and error.split(trio.Cancelled)[0] is not None:
                     raise
-                body_error = error  # kept out of the nursery, which would wrap it in a group
+                body_error = error  # must not reach the nursery, which would wrap it in a group
             finally:
+                # In any case, or the nursery would wait for the tree forever.
                 self._request_stop(final=True)
         if self._failure is not None:
             if body_error is not None:
@@ -75,8 +80,8 @@ class BaseSupervisor(Node):
             raise body_error
 
     async def _run_root(self) -> None:
-        # The shield keeps the order of stopping when the surroundings are cancelled: the body hears of the
-        # cancellation, leaves, and that stops the tree.
+        # The shield preserves the stop order when an outer scope is cancelled: the cancellation reaches only
+        # the body, and when the body leaves, running() stops the tree child by child.
         with trio.CancelScope(shield=True):
             if self.phase is Phase.NEW:
                 self._enter(Phase.FIRST_START)
@@ -92,6 +97,7 @@ class BaseSupervisor(Node):
                 started = True
                 self._up()
                 await self._watch()
+            # Inside the nursery, in which the children's tasks run: its exit waits for them, but stops none.
             await self._bring_down()
         self._nursery = None
         return self._outcome(started)
@@ -103,11 +109,11 @@ class BaseSupervisor(Node):
 
     @abstractmethod
     async def _bring_up(self) -> None:
-        """Start the children; leave a failure in `_failure`."""
+        """Start the children; store the error of a failed start in `_failure`."""
 
     @abstractmethod
     async def _watch(self) -> None:
-        """Return when it is time to end: `_ending`."""
+        """Supervise the children until `_ending` is true."""
 
     @abstractmethod
     async def _bring_down(self) -> None:
@@ -121,7 +127,7 @@ class BaseSupervisor(Node):
         self._wake()
 
     def _fail(self, error: BaseException) -> None:
-        """End this incarnation because of `error`; the first one counts."""
+        """End this incarnation because of `error`; a later error is ignored."""
         if self._failure is None:
             self._failure = error
             if self._body is not None:
@@ -129,11 +135,12 @@ class BaseSupervisor(Node):
             self._wake()
 
     def _wake(self) -> None:
+        # One event per change: a trio.Event cannot be reset, and every waiter checks its condition again.
         self._news.set()
         self._news = trio.Event()
 
     async def _until(self, condition: Callable[[], bool]) -> None:
-        """Wait until a change makes `condition` true."""
+        """Wait until `condition` is true; evaluate it again after every change of a child or this node."""
         while not condition():
             await self._news.wait()
 
@@ -154,13 +161,16 @@ class BaseSupervisor(Node):
         elif self._observe is not None:
             try:
                 self._observe(event)
-            except Exception:  # noqa: BLE001  # the watcher's fault must not become the tree's
+            except Exception:  # noqa: BLE001  # a faulty observer must not crash the tree
                 logger.exception("%s: observe() raised", self.path)
 
     def _ended(self, child: Node, outcome: Outcome) -> float | None:
-        """Judge a child's end. Return the seconds until it restarts by itself, or None."""
+        """Decide what follows the end of a child's incarnation.
+
+        Return the seconds until the child's own task runs the next one, or None if that task has to end.
+        """
         if outcome.error is not None and not isinstance(outcome.error, Exception):
-            self._fail(outcome.error)  # KeyboardInterrupt and its like end the tree
+            self._fail(outcome.error)  # such as KeyboardInterrupt, which ends the tree
             return None
         if child.stopping or self._ending:
             return None
@@ -175,15 +185,15 @@ class BaseSupervisor(Node):
 
     @abstractmethod
     def _count_restart(self, child: Node, now: float) -> bool:
-        """Return True if one restart more is within the limit; counts it if so."""
+        """Count one more restart and return True, or return False if it would exceed the limit."""
 
     @abstractmethod
     def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
-        """One restart more was refused."""
+        """Handle that one more restart was refused; `cause` is the last crash."""
 
     @abstractmethod
     def _delay(self, child: Node, delay_s: float) -> float | None:
-        """Seconds until the child's own task goes on, or None where somebody else begins it again."""
+        """Return the seconds until the child's own task continues, or None if the supervisor restarts it."""
 
     def _finalise(self, reason: StopReason) -> None:
         super()._finalise(reason)
@@ -191,7 +201,7 @@ class BaseSupervisor(Node):
 
     @abstractmethod
     def children(self) -> Iterable[Node]:
-        """Return the nodes below, in order."""
+        """Return the child nodes, in order."""
 
     def _status(self, kind: NodeKind, dead_letters: int) -> NodeStatus:
         return NodeStatus(

@@ -1,9 +1,10 @@
-"""One actor's node: its mailbox, its reference and its incarnations, one after the other."""
+"""The node of one actor: its mailbox, its reference and its successive incarnations."""
 
 from collections.abc import Awaitable
 from typing import Generic, TypeVar
 
 import trio
+from typing_extensions import override
 
 from actors.incarnation import Incarnation
 from actors.mailbox import Item, Mailbox
@@ -16,7 +17,7 @@ M = TypeVar("M")
 
 
 class Cell(Node, Generic[M]):
-    """The mailbox closes at the final stop, or when that becomes certain; not before."""
+    """The node of one actor. Its mailbox closes as soon as the final stop is certain, and not before."""
 
     __slots__ = ("_attempt", "_life", "mailbox", "ref", "spec")
 
@@ -24,7 +25,7 @@ class Cell(Node, Generic[M]):
         super().__init__(spec.id)
         self.spec = spec
         self.mailbox = Mailbox(self, spec.capacity, rejects=spec.overflow == "reject")
-        self._attempt = 0  # restarts in a row without a stable time between them, for the backoff
+        self._attempt = 0  # consecutive restarts without a stable run in between, for the backoff
         self.ref: ActorRef[M] = ActorRef(self, self.mailbox, spec.shutdown)
         self._life: Incarnation[M] | None = None
 
@@ -33,10 +34,10 @@ class Cell(Node, Generic[M]):
         return self._life.run()
 
     def _tasks_ended(self, outcome: Outcome) -> None:
-        """Note that an incarnation's tasks have ended. Close the mailbox if no other can follow.
+        """Close the mailbox if no further incarnation can follow the one whose tasks have ended.
 
-        One that was stopped for a while, because of what it depends on, is begun again by its supervisor,
-        and so is one whose supervisor failed because this one did not start.
+        The mailbox stays open for a suspended actor, which its supervisor starts again after the actors it
+        depends on, and after a failed first start, because a restart of the supervisor starts it again.
         """
         if not self.over:
             suspended = outcome.reason == "stopped" or (
@@ -60,6 +61,8 @@ class Cell(Node, Generic[M]):
         backoff = self.spec.backoff
         if backoff is None:
             return 0.0
+        # Only a run of at least cap_s counts as stable. If a shorter one reset the backoff, the delays of an
+        # actor that always crashes soon after its start would never grow.
         if self.phase is Phase.RUNNING and self.since is not None and now - self.since >= backoff.cap_s:
             self._attempt = 0
         delay_s = backoff.delay_s(self._attempt)
@@ -73,22 +76,22 @@ class Cell(Node, Generic[M]):
             self._life.request_stop(self.spec.shutdown)
 
     def crash(self, error: Exception) -> bool:
-        """End the incarnation as if its own code had raised `error`; False where none is up. For tests."""
+        """Crash the incarnation as if its code had raised `error`; return False if none is up. For tests."""
         if self.phase is not Phase.RUNNING or self._life is None:
             return False
         self._life.fail(error)
         return True
 
     def in_hand(self) -> list[Item]:
-        """Return the messages that are being handled."""
+        """Return the messages that the current incarnation handles now."""
         return self._life.in_hand() if self._life is not None else []
 
     def tasks(self) -> list[trio.lowlevel.Task]:
-        """Return the current incarnation's tasks: its hooks and handlers, and what the actor started."""
+        """Return the current incarnation's tasks: hooks, handlers and tasks that the actor started."""
         return self._life.all_tasks() if self._life is not None else []
 
     def is_idle(self) -> bool:
-        """Return True if it is up and not busy, and no message is queued or in hand."""
+        """Return True if the actor is up and not busy, and no message is queued or being handled."""
         return (
             self.phase is Phase.RUNNING
             and not self.mailbox.queue
@@ -97,28 +100,33 @@ class Cell(Node, Generic[M]):
         )
 
     def _go_idle(self) -> None:
-        """Close for good, in the step in which it was found idle: later senders find it closed."""
+        """Stop an idle actor for good.
+
+        The caller has checked `is_idle` without a checkpoint in between, so no message can be lost: a sender
+        either came before the check, or finds the mailbox closed.
+        """
         assert self._life is not None
         self._enter(Phase.ENDING)
         self.mailbox.close()
         self._life.request_end()
 
     def _finalise(self, reason: StopReason) -> None:
+        # First: a task that is woken by the final stop must find the mailbox closed.
         self.mailbox.close()
         self._life = None
         super()._finalise(reason)
 
+    @override
     def runs_this_task(self) -> bool:
-        """Return True if the current task works for a hook or a handler of this actor."""
         return self._life is not None and self._life.runs_this_task()
 
     @property
     def idle_since(self) -> float:
-        """Return when the last message ended, on trio's clock."""
+        """Return the time at which the last message ended, on trio's clock."""
         return self._life.since if self._life is not None else trio.current_time()
 
+    @override
     def status(self) -> NodeStatus:
-        """This node, now."""
         activity = self._life.activity() if self._life is not None else ""
         since = self._life.since if self._life is not None and activity else self.since
         return NodeStatus(

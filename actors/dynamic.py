@@ -1,4 +1,4 @@
-"""A supervisor of children that come by key and go when they have nothing to do."""
+"""A supervisor of keyed children, which it starts on demand and stops when they are idle."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 import trio
+from typing_extensions import override
 
 from actors.base_supervisor import BaseSupervisor
 from actors.cell import Cell
@@ -21,7 +22,7 @@ M = TypeVar("M")
 
 
 class KeyedCell(Cell[M]):
-    """A cell with a key, a restart budget of its own, and what its starters wait for."""
+    """The node of a keyed child: its key, its own restart budget, and the event its starters wait for."""
 
     __slots__ = ("_forget", "intensity", "key", "look_at", "quiet_from", "settled")
 
@@ -29,9 +30,9 @@ class KeyedCell(Cell[M]):
         super().__init__(spec)
         self.key = key
         self.intensity: RestartIntensity | None = None
-        self.settled: trio.Event | None = trio.Event()  # until its first start has come out
-        self.look_at: float | None = None  # when the idle watch looks next
-        self.quiet_from = 0.0  # when it was last seen with work in hand
+        self.settled: trio.Event | None = trio.Event()  # until its first start has succeeded or failed
+        self.look_at: float | None = None  # time of the next idle check
+        self.quiet_from = 0.0  # time of the last idle check that found it busy
         self._forget = forget
 
     def _finalise(self, reason: StopReason) -> None:
@@ -40,12 +41,12 @@ class KeyedCell(Cell[M]):
 
 
 class DynamicSupervisor(BaseSupervisor, Generic[M]):
-    """One child for each key, made by `spec_for(key)` when it is first needed.
+    """Supervisor that runs one child per key, started from `spec_for(key)` when it is first needed.
 
-    Restarts are counted for each child by itself (`max_restarts` within `within` seconds), so that no
-    crash of one touches another. A child that reaches its limit stops for good; then `on_limit(key, error)`
-    is called, when the key is free already. It must not wait. A child that has stopped for good leaves no
-    trace but counted dead letters.
+    Each child has its own restart budget (`max_restarts` within `within` seconds), so that crashes of one
+    never affect another. A child that exceeds its budget stops for good, which frees its key; then the
+    supervisor calls `on_limit(key, error)`, which must not wait. Of a stopped child the supervisor retains
+    only the number of its dead letters.
     """
 
     def __init__(
@@ -68,19 +69,23 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         self._dead_letters = 0
 
     def lookup(self, key: str) -> ActorRef[M] | None:
-        """Return the reference of a child that is up (or between two incarnations), otherwise None."""
+        """Return the reference of a child that is up or between two incarnations, otherwise None."""
         cell = self._cells.get(key)
         return cell.ref if cell is not None and cell.settled is None and not cell.over else None
 
     async def get_or_start(self, key: str) -> ActorRef[M]:
-        """Return the child of this key, started if there is none. A checkpoint.
+        """Return the reference of this key's child, and start the child if there is none. A checkpoint.
 
-        No two are ever started for one key: all who come while it starts wait for the same start, and get
-        the same error when that fails; who comes while it stops waits for its end first. A `tell` or `ask`
-        right behind this reaches the child before it can go idle. Cancelled: the start goes on without you.
+        A key never has two children at once: callers that come while the child starts wait for the same
+        start, and all get its error if it fails; callers that come while it stops wait for its end and then
+        start a new one. A `tell` or `ask` directly after this call reaches the child before it can go idle.
+        While the supervisor is not up yet, or restarts, the call waits. If cancelled, the start continues.
 
-        Raises what the start raised, TooManyChildren, and ActorStopped when this supervisor has stopped.
-        While the supervisor itself is not up yet, or restarts, this waits.
+        Raises:
+            TooManyChildren: The supervisor already has `max_children` children.
+            ActorStopped: This supervisor has stopped.
+            AskedItself: The child's own handler or hook calls this while that child starts or stops.
+            Exception: The error of the failed start, unchanged.
         """
         await trio.lowlevel.checkpoint()
         while True:
@@ -89,6 +94,7 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
             if self._nursery is None or self._ending:
                 await self._until(lambda: (self._nursery is not None and not self._ending) or self.over)
                 continue
+            # No checkpoint between this look-up and the reservation, or two callers would start two children.
             cell = self._cells.get(key)
             if cell is None:
                 cell = self._reserve(key)
@@ -113,9 +119,10 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         return cell
 
     async def stop(self, key: str) -> None:
-        """Stop this key's child for good and wait for its end; nothing happens where there is none.
+        """Stop this key's child for good and wait for its end; do nothing if there is none.
 
-        Raises AskedItself when the child's own handler calls it: that is what `Actor.stop` is for.
+        Raises:
+            AskedItself: The child's own handler calls this; use `Actor.stop` there.
         """
         await trio.lowlevel.checkpoint()
         cell = self._cells.get(key)
@@ -127,7 +134,7 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         await cell.wait_stopped()
 
     async def _bring_up(self) -> None:
-        """Begin what was suspended, all at once; nobody waits for it."""
+        """Start all suspended children at once, without waiting for their starts."""
         assert self._nursery is not None
         self._nursery.start_soon(self._idle_watch.run, self._look, name=f"{self.id}: idle watch")
         for cell in list(self._cells.values()):
@@ -140,10 +147,12 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         assert self._nursery is not None
         final = self.over or self._parent is None
         for cell in list(self._cells.values()):
+            # A child whose first start is interrupted stops for good: the callers of get_or_start that wait
+            # for it then start a new one as soon as this supervisor is up again.
             never_up = cell.settled is not None
             cell._request_stop(final=final or never_up or cell.spec.restart == "temporary")
         await self._until(lambda: all(cell.down for cell in self._cells.values()))
-        self._nursery.cancel_scope.cancel()
+        self._nursery.cancel_scope.cancel()  # ends the idle watch, the only task left
 
     def _count_restart(self, child: Node, now: float) -> bool:
         assert isinstance(child, KeyedCell)
@@ -152,23 +161,24 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         return child.intensity.allow(now)
 
     def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
-        """That child is over, nobody else is."""
+        """Stop this child for good and report it; the other children keep running."""
         assert isinstance(child, KeyedCell)
         error = RestartLimitExceeded(child.path, self.max_restarts, self.within, cause)
-        child._finalise("crashed")
+        child._finalise("crashed")  # before on_limit, which may start a successor for the freed key
         self._emit(TreeEvent("limit_reached", child.path, child.incarnation, error))
         if self._on_limit is not None:
             try:
                 self._on_limit(child.key, error)
-            except Exception:  # noqa: BLE001  # one child's end must not become everybody's
+            except Exception:  # noqa: BLE001  # a faulty callback must not crash the supervisor and all children
                 logger.exception("%s: on_limit(%r) raised", self.path, child.key)
 
     def _delay(self, child: Node, delay_s: float) -> float | None:
         return delay_s
 
     def _changed(self, child: Node) -> None:
-        """Came up, or its task ended."""
+        """Handle that a child has come up, or that its task has ended."""
         assert isinstance(child, KeyedCell)
+        # Before the starters are woken: the key must be free, because they may try again at once.
         if child.down and child._start_error is not None:
             child._finalise("crashed")
         if child.phase is Phase.RUNNING and child.spec.idle_s is not None and child.look_at is None:
@@ -182,26 +192,31 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
 
     def _finalise(self, reason: StopReason) -> None:
         for cell in list(self._cells.values()):
-            cell._request_stop(final=True)  # suspended ones; nobody begins them again
+            cell._request_stop(final=True)  # suspended children too: nothing will start them again
         super()._finalise(reason)
 
     def _forget(self, child: KeyedCell[M]) -> None:
+        # Compared by identity: the key may belong to a successor already.
         if self._cells.get(child.key) is child:
             del self._cells[child.key]
             self._dead_letters += child.mailbox.dead_letters
 
     def _look(self, key: str, at: float) -> float | None:
-        """Close the child if it has been idle for `idle_s`; otherwise say when to look again."""
+        """Stop the child if it has been idle for `idle_s`; otherwise return the time of the next check.
+
+        Return None if there is nothing more to check: the check is outdated, or the child stops.
+        """
         cell = self._cells.get(key)
         if cell is None or cell.look_at != at or cell.spec.idle_s is None:
             return None
         if cell.stopping or cell.down:
-            cell.look_at = None  # where that is a suspension, the next incarnation asks for a look of its own
+            cell.look_at = None  # if it is only suspended, its next incarnation schedules a new check
             return None
         now = trio.current_time()
         idle_s = cell.spec.idle_s
         if not cell.is_idle():
-            # Busy work ends without a message, so all that is known later is when it was seen last.
+            # busy() work can end without a message, so its end is only known from these checks. Four checks
+            # per idle_s bound the error: going idle takes at most a quarter longer.
             cell.quiet_from = now
             cell.look_at = now + idle_s / 4
         else:
@@ -213,13 +228,13 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         return cell.look_at
 
     def keys(self) -> tuple[str, ...]:
-        """Return the keys that have a child, whatever its state."""
+        """Return the keys that have a child, in any state."""
         return tuple(self._cells)
 
     def children(self) -> Iterable[Node]:
-        """Return the nodes below, in the order in which their keys came."""
+        """Return the keyed children, in the order in which they were first started."""
         return self._cells.values()
 
+    @override
     def status(self) -> NodeStatus:
-        """This node and all below it, now."""
         return self._status("dynamic_supervisor", self._dead_letters)

@@ -1,9 +1,9 @@
-"""What the runtime raises on purpose."""
-# they say what happened: most of them are no faults
+"""Exceptions that the runtime raises on purpose."""
+# Named after the event, without an "Error" suffix, because most of them don't report a bug.
 
 
 class ActorError(Exception):
-    """Base of the runtime's errors. `path` names the child's node: "root/branch/leaf"."""
+    """Base class of the runtime's errors. `path` is the path of the child's node: "root/branch/leaf"."""
 
     def __init__(self, path: str, text: str) -> None:
         super().__init__(f"{path}: {text}")
@@ -11,7 +11,7 @@ class ActorError(Exception):
 
 
 class MailboxFull(ActorError):
-    """The mailbox has no room and the sender does not wait. The message was not taken."""
+    """The mailbox is full and the sender does not wait. The mailbox did not accept the message."""
 
     def __init__(self, path: str, capacity: int) -> None:
         super().__init__(path, f"the mailbox is full ({capacity} messages)")
@@ -21,8 +21,8 @@ class MailboxFull(ActorError):
 class ActorStopped(ActorError):
     """The actor has stopped for good.
 
-    A `tell` that raises this was never taken. An `ask` that raises it was refused, or was still queued at
-    the final stop, or was cut off in the middle because the actor had to stop.
+    If `tell` raises this, the mailbox never accepted the message. If `ask` raises it, the mailbox rejected
+    the request, the request was still queued at the final stop, or the stop interrupted its handler.
     """
 
     def __init__(self, path: str, text: str = "the actor has stopped") -> None:
@@ -30,7 +30,7 @@ class ActorStopped(ActorError):
 
 
 class ActorCrashed(ActorError):
-    """The actor crashed while it worked on this ask. `__cause__` is what it crashed with."""
+    """The actor crashed while it handled this ask. `__cause__` is the exception that crashed it."""
 
     def __init__(self, path: str, cause: BaseException) -> None:
         super().__init__(path, f"the actor crashed: {type(cause).__name__}: {cause}")
@@ -38,10 +38,10 @@ class ActorCrashed(ActorError):
 
 
 class Refused(Exception):
-    """Raised by a handler: the asker gets `error` raised, and the actor goes on. That is not a crash.
+    """An expected error, raised by a handler: `ask` raises `error` to the asker, and the actor continues.
 
-    For errors that are expected. Of a message that was told, nothing is left: there is no asker. Raised
-    anywhere else in an actor, it is a crash like any other error.
+    A refusal is not a crash. The refusal of a told message is dropped, because there is no asker. Raised
+    anywhere else in an actor, `Refused` is a crash like any other exception.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -50,7 +50,10 @@ class Refused(Exception):
 
 
 class RestartLimitExceeded(ActorError):
-    """A restart more than `max_restarts` within `within` seconds was due. `__cause__` is the last crash."""
+    """One more restart would exceed `max_restarts` within `within` seconds.
+
+    `__cause__` is the last crash, if a crash caused the restart.
+    """
 
     def __init__(self, path: str, max_restarts: int, within: float, cause: BaseException | None) -> None:
         reason = f", last {type(cause).__name__}: {cause}" if cause is not None else ""
@@ -61,14 +64,14 @@ class RestartLimitExceeded(ActorError):
 
 
 class AskedItself(ActorError, RuntimeError):
-    """An actor would wait for itself: it asked, stopped or looked for itself from its own handler."""
+    """An actor would wait for itself: its own handler or hook asked, stopped or started this actor."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "the actor would wait for itself forever")
 
 
 class TooManyChildren(ActorError):
-    """The supervisor holds `max_children` keyed children already; none was started."""
+    """The supervisor already has `max_children` keyed children; it did not start another one."""
 
     def __init__(self, path: str, max_children: int) -> None:
         super().__init__(path, f"there are {max_children} children already")

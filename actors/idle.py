@@ -1,4 +1,4 @@
-"""Finds children that have been idle long enough: one task for all of them."""
+"""Idle checks of all keyed children of a supervisor, in one task."""
 
 import heapq
 from collections.abc import Callable
@@ -7,10 +7,12 @@ import trio
 
 
 class IdleWatch:
-    """A clock for each key, looked at when it may have run out; messages do not touch it.
+    """A heap of the times at which to check each key for idleness.
 
-    `look(key, at)` closes the child if it is idle for long enough, and returns the time of the next look, or
-    None when there is none. Nothing is ever taken out: a look that is no longer wanted is known by its `at`.
+    `look(key, at)` closes the child if it has been idle long enough, and returns the time of the next check,
+    or None if there is none. Messages don't reset a timer here; the check compares with the time of the last
+    message, so that a message costs nothing. Checks are never removed from the heap: `look` recognises an
+    outdated one by its `at`.
     """
 
     __slots__ = ("_looks", "_nap")
@@ -20,13 +22,13 @@ class IdleWatch:
         self._nap: trio.CancelScope | None = None
 
     def add(self, key: str, at: float) -> None:
-        """Look at `key` at that time."""
+        """Schedule a check of `key` at the time `at`, on trio's clock."""
         heapq.heappush(self._looks, (at, key))
         if self._nap is not None and self._looks[0] == (at, key):
-            self._nap.cancel()
+            self._nap.cancel()  # the new check is the earliest: sleep until then instead
 
     async def run(self, look: Callable[[str, float], float | None]) -> None:
-        """Look when it is time, until cancelled."""
+        """Call `look` for each check that is due, until cancelled."""
         while True:
             at = self._looks[0][0] if self._looks else float("inf")
             with trio.CancelScope() as self._nap:

@@ -1,13 +1,14 @@
 """One incarnation of an actor: from its factory to its `stopped` hook, always in the same task.
 
-The longest module of the runtime, because the order of these steps is the runtime's promise: what ends first,
-who is told, and what is shielded for how long stand in one place.
+This is the longest module of the runtime, because the order of these steps is what the runtime guarantees.
+What ends first, which callers get an error, and what is shielded for how long is therefore all in one place.
 """
 
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import trio
+from typing_extensions import override
 
 from actors.actor import Actor, Life
 from actors.errors import ActorCrashed, ActorStopped, Refused
@@ -24,7 +25,7 @@ NOTHING = object()  # None may be a message
 
 
 class Handling:
-    """A message in the hand of a task of its own, with concurrency > 1."""
+    """A message that a task of its own handles, with concurrency > 1."""
 
     __slots__ = ("item", "work")
 
@@ -34,10 +35,10 @@ class Handling:
 
 
 class Incarnation(Life, Generic[M]):
-    """The tasks of one incarnation live in its nursery, whose cancel scope is the child's own.
+    """One incarnation of an actor; its tasks run in a nursery of its own.
 
-    Errors are judged outside of the scope that could have caused them. One that arrives after that scope
-    was cancelled is a failed cleanup: logged, never a crash.
+    Exceptions are classified outside of the cancel scope that could have caused them. An exception that
+    arrives after that scope was cancelled is a failed cleanup: it is logged and is never a crash.
     """
 
     __slots__ = (
@@ -51,20 +52,20 @@ class Incarnation(Life, Generic[M]):
         self._spec = spec
         self._mailbox = mailbox
         self.crash: BaseException | None = None
-        self.since = trio.current_time()  # when the message in hand came to hand, or the last one ended
+        self.since = trio.current_time()  # time when the current message was taken, or the last one ended
         self._actor: Actor[M] | None = None
         self._task = trio.lowlevel.current_task()
         self._started = False
         self._ending = False
         self._reason: StopReason = "normal"
         self._in_hand: Item = NOTHING  # with concurrency=1
-        self._in_hands: dict[Handling, None] | None = None  # with more, in order
-        self._handlers: set[trio.lowlevel.Task] | None = None  # with more: the tasks that have them in hand
+        self._in_hands: dict[Handling, None] | None = None  # with concurrency>1, in order of arrival
+        self._handlers: set[trio.lowlevel.Task] | None = None  # with concurrency>1: their tasks
 
     async def run(self) -> Outcome:
-        """Live until its tasks have ended and `stopped` has run, and say how that came.
+        """Run the incarnation until its tasks have ended and `stopped` has run; return how it ended.
 
-        Raises only cancellation from outside, which no tree does by itself.
+        Raises only a cancellation that comes from outside of the tree.
         """
         try:
             async with trio.open_nursery() as self._nursery:
@@ -75,6 +76,8 @@ class Incarnation(Life, Generic[M]):
                         await self._serve(self._actor)
                     else:
                         await self._serve_many(self._actor, self._nursery)
+                # The tasks that the actor started must have ended before its `stopped` hook runs: cancel them
+                # here, and the nursery waits for them.
                 self._ending = True
                 self._cancel_tasks()
         except BaseExceptionGroup as group:
@@ -87,6 +90,7 @@ class Incarnation(Life, Generic[M]):
             outcome = Outcome("crashed", self.crash, self._started)
         else:
             outcome = Outcome(self._reason, None, self._started)
+        # Before the hook: closes the mailbox if this end is final, so that senders don't wait for the hook.
         self._node._tasks_ended(outcome)
         actor, self._actor = self._actor, None
         if actor is not None and self._started and type(actor).stopped is not Actor.stopped:
@@ -96,17 +100,17 @@ class Incarnation(Life, Generic[M]):
     async def _start(self) -> None:
         try:
             self._actor = actor = self._spec.factory()
-            actor._life = self
+            actor._life = self  # before `started`, which may use ref, id and start_soon
             await actor.started()
             self._started = True
-        except Exception as error:  # noqa: BLE001  # the actor's own code: whatever it raises is a crash
+        except Exception as error:  # noqa: BLE001  # any error of the actor's own code is a crash
             self._failed(error)
 
     async def _serve(self, actor: Actor[M]) -> None:
-        """Handle a message at a time, in the incarnation's own task, with exactly one checkpoint for each.
+        """Handle one message at a time in the incarnation's own task, with exactly one checkpoint for each.
 
-        The work scope is what an asker that gives up cancels. Many messages share one: it is replaced only
-        after it was used.
+        A cancelled asker cancels the `work` scope. Successive messages share one scope; it is replaced only
+        after a cancellation or an error.
         """
         mailbox = self._mailbox
         handle = actor._handle
@@ -126,22 +130,24 @@ class Incarnation(Life, Generic[M]):
                             item.take(work)
                             reply = await handle(item.message)
                             if item.given_up:
-                                break
+                                break  # its asker has cancelled the scope; take a new one
                             item.answer(reply)
                         else:
                             await handle(item)
                         self._in_hand = NOTHING
                         self.since = now()
+                        # With an empty queue, mailbox.wait is the checkpoint. Without this one, an actor with
+                        # many queued messages would starve the other tasks.
                         if queue:
                             await trio.lowlevel.checkpoint()
-            except Exception as error:  # noqa: BLE001  # as above
+            except Exception as error:  # noqa: BLE001  # any error of the actor's own code is a crash
                 if not _refused(error, self._in_hand):
                     self._failed(error, work)
             item, self._in_hand = self._in_hand, NOTHING
             self._settle(item)
 
     async def _serve_many(self, actor: Actor[M], nursery: trio.Nursery) -> None:
-        """Up to `concurrency` messages at once, each in a task of its own."""
+        """Handle up to `concurrency` messages at once, each in a task; at a stop, wait for all of them."""
         mailbox = self._mailbox
         limit = actor.concurrency
         in_hands: dict[Handling, None] = {}
@@ -152,12 +158,15 @@ class Incarnation(Life, Generic[M]):
             if not has_capacity or not mailbox.queue:
                 await mailbox.wait(listen=has_capacity)
                 continue
+            # Marked as handled before its task runs: an asker that gives up in between must cancel the work
+            # instead of searching the queue.
             handling = Handling(mailbox.pop())
             if type(handling.item) is Ask:
                 handling.item.take(handling.work)
             in_hands[handling] = None
             self.since = trio.current_time()
             nursery.start_soon(self._handle, actor, handling, in_hands, self._handlers)
+        # A stop lets all handlers finish. The nursery's deadline, set by request_stop, bounds this wait.
         while in_hands:
             await mailbox.wait(listen=False)
 
@@ -179,7 +188,7 @@ class Incarnation(Life, Generic[M]):
                         item.answer(reply)
                 else:
                     await actor._handle(item)
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # any error of the actor's own code is a crash
             if not _refused(error, item):
                 self._failed(error, handling.work)
         finally:
@@ -187,10 +196,11 @@ class Incarnation(Life, Generic[M]):
             del in_hands[handling]
             self.since = trio.current_time()
             self._settle(item)
+            # Last: it wakes the reader, which must see the free slot.
             self._mailbox.handler_ended()
 
     def _settle(self, item: Item) -> None:
-        """Whatever the end was: nobody waits for this message any more."""
+        """Give the asker of this message an error if it has no reply yet, so that no asker waits forever."""
         if type(item) is Ask and item.stage is not SETTLED:
             path = self._node.path
             if self.crash is not None:
@@ -199,7 +209,7 @@ class Incarnation(Life, Generic[M]):
                 item.fail(ActorStopped(path, "the actor had to stop before it could answer"))
 
     def _failed(self, error: BaseException, work: trio.CancelScope | None = None) -> None:
-        """Note that the actor's code raised: that is a crash, unless a cancellation came first."""
+        """Handle an error of the actor's code: a crash, or a failed cleanup if a cancellation came first."""
         assert self._nursery is not None
         if self._nursery.cancel_scope.cancel_called or (work is not None and work.cancel_called):
             self._log_cleanup(error)
@@ -209,22 +219,25 @@ class Incarnation(Life, Generic[M]):
             self._cancel_tasks()
 
     def _cancel_tasks(self) -> None:
-        """Cancel the tasks beside the caller. An incarnation's only task cancels nothing: that would change
-        nothing, and unwinding a cancelled nursery costs a good part of a restart."""
+        """Cancel the incarnation's tasks, unless the caller is the only one.
+
+        A cancellation would then have no effect, and unwinding a cancelled nursery costs a good part of a
+        restart.
+        """
         assert self._nursery is not None
-        beside = self._nursery.child_tasks or self._starts
-        if beside or trio.lowlevel.current_task() is not self._task:
+        others = self._nursery.child_tasks or self._starts
+        if others or trio.lowlevel.current_task() is not self._task:
             self._nursery.cancel_scope.cancel()
 
     def _sort_out(self, group: BaseExceptionGroup[BaseException]) -> None:
-        """Sort the nursery's errors: a crash, or a failed cleanup, which is logged; raise cancellations."""
+        """Classify the nursery's errors as a crash or as a failed cleanup to log; re-raise cancellations."""
         cancelled, rest = group.split(trio.Cancelled)
         if rest is not None and not isinstance(rest, Exception):
-            self.crash = _alone(rest)  # KeyboardInterrupt and its like: not the actor's, ends the tree
+            self.crash = _alone(rest)  # such as KeyboardInterrupt: not the actor's error, ends the tree
         elif rest is not None and self._ending:
             self._log_cleanup(_alone(rest))
         elif rest is not None:
-            self.crash = _alone(rest)  # nothing was cancelled before it
+            self.crash = _alone(rest)  # no cancellation came first, so it cannot be a failed cleanup
         if cancelled is not None:
             raise cancelled
 
@@ -234,45 +247,50 @@ class Incarnation(Life, Generic[M]):
         )
 
     async def _run_stopped_hook(self, actor: Actor[M], reason: StopReason) -> None:
-        """Run the actor's `stopped`, shielded and bounded."""
+        """Run the actor's `stopped` hook, shielded, for at most `shutdown` seconds."""
         try:
             with trio.move_on_after(self._spec.shutdown, shield=True) as bound:
                 await actor.stopped(reason)
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # the incarnation has ended, so this can't be a crash
             self._node.last_error = one_line(error)
             logger.exception("%s: stopped() raised", self._node.path)
         if bound.cancelled_caught:
             logger.warning("%s: stopped() was cut off after %g s", self._node.path, self._spec.shutdown)
 
     def fail(self, error: Exception) -> None:
-        """Crash with `error`, whatever is in hand."""
+        """Crash with `error`; a message that is being handled is dropped."""
         self._failed(error)
 
+    @override
     def request_end(self) -> None:
-        """End normally after the message in hand."""
         if not self._ending:
             self._ending = True
             self._mailbox.wake()
 
     def request_stop(self, shutdown: float) -> None:
-        """Stop, as the supervisor asks: work in hand has `shutdown` seconds, a start is cancelled at once."""
+        """Stop at the supervisor's request.
+
+        Messages that are being handled get `shutdown` seconds; a start is cancelled at once.
+        """
         assert self._nursery is not None, "an incarnation opens its nursery without waiting"
         if not self._ending:
             self._reason = "stopped"
             self._ending = True
         scope = self._nursery.cancel_scope
         if self._started:
+            # A second request must not prolong the first one's deadline.
             scope.deadline = min(scope.deadline, trio.current_time() + shutdown)
             self._mailbox.wake()
         else:
             scope.cancel()
 
     def runs_this_task(self) -> bool:
-        """Return True if the current task is, or is below, one that runs a hook or a handler of it.
+        """Return True if a hook or handler of this actor runs in the current task or in one above it.
 
-        Tasks that the actor started for itself are not: its messages are handled while they run.
+        Tasks that the actor started with `start_soon` don't count: the actor handles messages while they run.
         """
         assert self._nursery is not None
+        # The common case without a walk over the tasks: no hook or handler runs at all.
         if self._started and self._open and self._in_hand is NOTHING and not self._in_hands:
             return False
         task, handlers = trio.lowlevel.current_task(), self._handlers or ()
@@ -285,34 +303,34 @@ class Incarnation(Life, Generic[M]):
 
     @property
     def idle(self) -> bool:
-        """No message in hand, and the actor does not call itself busy."""
+        """Return True if the actor handles no message and `busy` returns False."""
         if not self._started or self._ending or self._in_hand is not NOTHING or self._in_hands:
             return False
         assert self._actor is not None
         try:
             return not self._actor.busy()
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # any error of the actor's own code is a crash
             self._failed(error)
             return False
 
     def in_hand(self) -> list[Item]:
-        """Return the messages that are being handled."""
+        """Return the messages that the actor handles now."""
         items = [self._in_hand, *(handling.item for handling in self._in_hands or ())]
         return [item for item in items if item is not NOTHING]
 
     def all_tasks(self) -> list[trio.lowlevel.Task]:
-        """Its task, and all tasks below."""
+        """Return the incarnation's own task and all tasks below it."""
         tasks = [self._task]
-        for task in tasks:  # grows meanwhile
+        for task in tasks:  # the list grows during the loop
             for nursery in task.child_nurseries:
                 tasks.extend(nursery.child_tasks)
         return tasks
 
     def activity(self) -> str:
-        """Return the actor's own words, or the types of the messages in hand."""
+        """Return the text of `Actor.activity`; if it is empty, the types of the current messages."""
         try:
             words = self._actor.activity() if self._actor is not None and self._started else ""
-        except Exception as error:  # noqa: BLE001  # status must not fail because one actor cannot say
+        except Exception as error:  # noqa: BLE001  # one actor must not make the status fail
             words = f"doing() raised {one_line(error)}"
         if words:
             return words
@@ -320,16 +338,16 @@ class Incarnation(Life, Generic[M]):
         return ", ".join(type(message).__name__ for message in messages)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the actor's own figures."""
+        """Return the counters of `Actor.metrics`; an exception becomes the value of "error"."""
         try:
             return self._actor.metrics() if self._actor is not None and self._started else {}
-        except Exception as error:  # noqa: BLE001  # as above
+        except Exception as error:  # noqa: BLE001  # one actor must not make the status fail
             return {"error": f"figures() raised {one_line(error)}"}
 
 
 def _refused(error: Exception, item: Item) -> bool:
-    """Return True if a handler refused on purpose; an asker that still waits then has the error."""
-    alone = _alone(error)
+    """Return True if the handler raised `Refused`; give its error to the asker if that still waits."""
+    alone = _alone(error)  # a nursery in the handler wraps even a single error in a group
     if not isinstance(alone, Refused):
         return False
     if type(item) is Ask and not item.given_up:
@@ -338,7 +356,7 @@ def _refused(error: Exception, item: Item) -> bool:
 
 
 def _alone(group: BaseException) -> BaseException:
-    """Return the error of a group of one, however deep; otherwise the group."""
+    """Unwrap exception groups that hold a single error; return any other group or error unchanged."""
     while isinstance(group, BaseExceptionGroup) and len(group.exceptions) == 1:
         group = group.exceptions[0]
     return group

@@ -1,10 +1,10 @@
-"""How many restarts are allowed in how much time."""
+"""The limit on restarts within a sliding window of time."""
 
 from collections import deque
 
 
 class RestartIntensity:
-    """At most `max_restarts` in any closed window of `within` seconds."""
+    """Sliding-window limit: at most `max_restarts` in any closed window of `within` seconds."""
 
     __slots__ = ("_times", "max_restarts", "within")
 
@@ -14,7 +14,7 @@ class RestartIntensity:
         self._times: deque[float] = deque()
 
     def allow(self, now: float) -> bool:
-        """Count a restart at `now` and return True, or return False when it would be one too many."""
+        """Count a restart at `now` and return True, or return False if it would exceed the limit."""
         times = self._times
         while times and now - times[0] > self.within:
             times.popleft()
@@ -25,6 +25,6 @@ class RestartIntensity:
 
 
 def check_intensity(max_restarts: int, within: float) -> None:
-    """Raise ValueError for numbers that mean nothing."""
+    """Raise ValueError if the limit is negative or the window is not longer than 0 seconds."""
     if max_restarts < 0 or within <= 0:
         raise ValueError("max_restarts must be 0 or more, within must be more than 0 seconds")

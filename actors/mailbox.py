@@ -1,7 +1,8 @@
-"""A bounded queue that belongs to a child's node and outlives its incarnations.
+"""A bounded message queue that belongs to a child's node and survives its incarnations.
 
-Not a memory channel, for three reasons: what is queued must survive the reader and be handed back at the
-final stop, an asker that gave up must be taken out of the middle, and a put needs to cost one checkpoint.
+It is not a trio memory channel, for three reasons: queued messages must survive their reader and be returned
+at the final stop, the ask of a cancelled asker must be removed from the middle of the queue, and a put must
+cost only one checkpoint.
 """
 
 from collections import OrderedDict, deque
@@ -16,16 +17,16 @@ from actors.node import Node, logger
 from actors.request import Ask
 from actors.status import MailboxStatistics
 
-# A told message as it is, or an Ask around an asked one. Messages may be anything, hence Any.
+# A told message itself, or the Ask that wraps a request. A message may be of any type, hence Any.
 Item = Any
 
 _REFUSED = object()
 
 
 class Mailbox:
-    """Items in order of arrival; senders wait in order too, and only while it is full.
+    """A FIFO of told messages and asks. While it is full, senders wait in FIFO order too.
 
-    `dead_letters` counts what was told and taken, but still queued when it closed.
+    `dead_letters` counts told messages that were accepted but still queued when the mailbox closed.
     """
 
     __slots__ = (
@@ -53,15 +54,20 @@ class Mailbox:
 
     @property
     def senders_waiting(self) -> int:
-        """Return how many tasks wait for room."""
+        """Return the number of tasks that wait for a free slot."""
         return len(self._senders) if self._senders else 0
 
     def waiting(self) -> tuple[tuple[Task, Item], ...]:
-        """Return the tasks that wait for room, with what they send."""
+        """Return the tasks that wait for a free slot, each with the item it sends."""
         return tuple(self._senders.items()) if self._senders else ()
 
     def put_nowait(self, item: Item) -> None:
-        """Append, or raise ActorStopped or MailboxFull."""
+        """Append an item without waiting.
+
+        Raises:
+            ActorStopped: The mailbox is closed.
+            MailboxFull: No slot is free.
+        """
         if self.closed:
             raise ActorStopped(self._node.path)
         if len(self.queue) >= self.capacity:
@@ -71,7 +77,14 @@ class Mailbox:
             self.wake()
 
     async def wait_for_capacity(self, item: Item) -> None:
-        """Append as soon as there is room. Cancelled: the item was not taken. Only for a full mailbox."""
+        """Append an item as soon as a slot is free; call this only when the mailbox is full.
+
+        If cancelled, the item was not appended.
+
+        Raises:
+            MailboxFull: The mailbox rejects instead of making senders wait.
+            ActorStopped: The mailbox closed while this sender waited.
+        """
         if self.rejects:
             raise MailboxFull(self._node.path, self.capacity)
         if self._senders is None:
@@ -81,6 +94,8 @@ class Mailbox:
         senders[task] = item
 
         def abort(_: RaiseCancelT) -> Abort:
+            # Still present: _refill and close remove a sender in the same step in which they reschedule it,
+            # and trio doesn't abort a task that has been rescheduled.
             del senders[task]
             return Abort.SUCCEEDED
 
@@ -88,14 +103,15 @@ class Mailbox:
             raise ActorStopped(self._node.path)
 
     def pop(self) -> Item:
-        """Return the oldest item; the longest waiting sender takes its place. Only when not empty."""
+        """Remove and return the oldest item of a non-empty queue; append the first waiting sender's item."""
         item = self.queue.popleft()
+        # In the same step: while senders wait, the queue is always full, and so no later put overtakes them.
         if self._senders:
             self._refill()
         return item
 
     def remove(self, ask: Ask[Any]) -> None:
-        """Take a queued ask out, wherever it stands."""
+        """Remove a queued ask from any position; do nothing if it is not queued."""
         for index, item in enumerate(self.queue):
             if item is ask:
                 del self.queue[index]
@@ -111,17 +127,20 @@ class Mailbox:
                 self.wake()
 
     def close(self) -> None:
-        """Take nothing more and leave no task waiting: queued asks fail, queued tells are counted."""
+        """Reject all further items and release everything that waits; a second call does nothing.
+
+        Waiting senders and queued asks get ActorStopped; queued tells are counted as dead letters.
+        """
         if self.closed:
             return
         self.closed = True
-        left = list(self.queue)
+        queued = list(self.queue)
         self.queue.clear()
         if self._senders:
             senders, self._senders = self._senders, None
             for task in senders:
                 trio.lowlevel.reschedule(task, outcome.Value(_REFUSED))
-        for item in left:
+        for item in queued:
             if type(item) is Ask:
                 item.fail(ActorStopped(self._node.path))
             else:
@@ -132,11 +151,11 @@ class Mailbox:
             )
 
     def statistics(self) -> MailboxStatistics:
-        """Return what is queued, and what waits."""
+        """Return the queue length, the number of waiting senders and the dead letters."""
         return MailboxStatistics(len(self.queue), self.capacity, self.senders_waiting, self.dead_letters)
 
     async def wait(self, listen: bool = True) -> None:
-        """Park the one reader until `wake`, or with `listen` until something is put."""
+        """Park the single reader until `wake`; with `listen`, an appended item wakes it too."""
         self._reader = trio.lowlevel.current_task()
         self._listening = listen
         await trio.lowlevel.wait_task_rescheduled(self._abort)
@@ -149,7 +168,7 @@ class Mailbox:
             trio.lowlevel.reschedule(reader)
 
     def handler_ended(self) -> None:
-        """Wake the reader if it waits for a handler to end; if it waits for messages, it has room already."""
+        """Wake the reader if it waits for a handler to end; a reader that waits for messages has capacity."""
         if not self._listening:
             self.wake()
 

@@ -1,4 +1,4 @@
-"""A node in the tree: what stays while incarnations come and go."""
+"""A node of the actor tree: the part of a child that survives its incarnations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger("actors")
 
 
 class Phase(Enum):
-    """What a node is at: the one state that its supervisor, its references and its own task share.
+    """Phase of a node's life: the one state that its supervisor, its references and its own task share.
 
     ```
     from                                    to              when
@@ -39,8 +39,8 @@ class Phase(Enum):
     FIRST_START, RUNNING                    STOPPED         a root has failed
     ```
 
-    UNSTARTED and FIRST_START differ from SUSPENDED and STARTING in who gets a failure to start: the one who
-    started it, instead of the restart intensity.
+    UNSTARTED and FIRST_START differ from SUSPENDED and STARTING in the handling of a failed start: the caller
+    of the start gets the error, and the failure does not count as a restart.
     """
 
     NEW = auto()
@@ -68,7 +68,7 @@ _SHOWN: Final[dict[Phase, NodeState]] = {
     Phase.STOPPED: "stopped",
 }
 
-# Tuples, which compare by identity; a set calls Python code for the hash of an enum's member.
+# Tuples, because `in` compares members by identity; a set would call Enum.__hash__, which is Python code.
 _DOWN: Final = (Phase.NEW, Phase.UNSTARTED, Phase.SUSPENDED, Phase.STOPPED)
 _STARTS: Final = (Phase.FIRST_START, Phase.STARTING)
 _OVER: Final = (Phase.ENDING, Phase.STOPPED)
@@ -76,36 +76,39 @@ _STOPPING: Final = (Phase.SUSPENDING, *_OVER)
 
 
 class Parent(Protocol):
-    """What a node needs of the supervisor above it. None of this waits."""
+    """The interface of a supervisor to its child nodes. No method waits."""
 
     @property
     def path(self) -> str:
-        """Return where in the tree it is."""
+        """Return the supervisor's path in the tree."""
         ...
 
     def _ended(self, child: Node, outcome: Outcome) -> float | None:
-        """Judge the end of an incarnation: seconds until the next one, or None: not from here."""
+        """Handle the end of an incarnation.
+
+        Return the seconds until the child's own task runs the next one, or None if that task has to end.
+        """
         ...
 
     def _changed(self, child: Node) -> None:
-        """Note that the child came up, or that its task ended."""
+        """Handle that the child has come up, or that its task has ended."""
         ...
 
     @property
     def _observed(self) -> bool:
-        """Return True if anybody watches the tree."""
+        """Return True if the tree has an observer."""
         ...
 
     def _emit(self, event: TreeEvent) -> None:
-        """Pass an event on to the watcher of the tree."""
+        """Forward an event to the observer of the tree."""
         ...
 
 
 class Node(ABC):
-    """Runs incarnation after incarnation in one task of the supervisor's nursery.
+    """Base class of actors' cells and supervisors; runs incarnations in one task of the parent's nursery.
 
-    Two kinds of end: suspended (the task has ended, the node waits to be begun again) and final (nothing
-    ever runs here again).
+    The task can end in two ways: the node is suspended and waits until its supervisor starts it again, or it
+    has stopped, and no incarnation ever runs there again.
     """
 
     __slots__ = (
@@ -130,14 +133,14 @@ class Node(ABC):
         self.restarts = 0
         self.last_error: str | None = None
         self._parent: Parent | None = None
-        self._start_error: BaseException | None = None  # of a first start
-        self._stop_reason: StopReason = "stopped"  # of the final stop
+        self._start_error: BaseException | None = None  # the error of a failed first start
+        self._stop_reason: StopReason = "stopped"  # the reason of the final stop
         self._pause: trio.CancelScope | None = None
         self._gone: trio.Event | None = None
 
     @property
     def path(self) -> str:
-        """Return where in the tree it is: "root/branch/leaf"."""
+        """Return the node's path in the tree: "root/branch/leaf"."""
         return f"{self._parent.path}/{self.id}" if self._parent is not None else self.id
 
     @property
@@ -147,17 +150,17 @@ class Node(ABC):
 
     @property
     def down(self) -> bool:
-        """No task runs it."""
+        """Return True if no task runs the node."""
         return self.phase in _DOWN
 
     @property
     def over(self) -> bool:
-        """Return True if the final stop has come, or is certain to come."""
+        """Return True if the final stop has happened or is certain."""
         return self.phase in _OVER
 
     @property
     def stopping(self) -> bool:
-        """It ends because it was told to, for a while or for good."""
+        """Return True if a stop was requested, whether a suspension or the final stop."""
         return self.phase in _STOPPING
 
     @property
@@ -166,12 +169,12 @@ class Node(ABC):
         return self._parent
 
     def _renew(self) -> None:
-        """Prepare for a supervisor that comes up again: the next start counts as the first."""
+        """Treat the next start as a first start, because the supervisor itself is being restarted."""
         if self.phase is Phase.SUSPENDED:
             self.phase = Phase.UNSTARTED
 
     def _begin(self, nursery: trio.Nursery) -> None:
-        """Run it in a task of `nursery`. A failure of a first start is left in `_start_error`."""
+        """Run the node in a task of `nursery`; store the error of a failed first start in `_start_error`."""
         first = self.phase is not Phase.SUSPENDED
         self._start_error = None
         self._enter(Phase.FIRST_START if first else Phase.STARTING)
@@ -187,6 +190,7 @@ class Node(ABC):
                 self._note_crash(outcome.error)
             first = first and not outcome.started
             if first and outcome.reason == "crashed":
+                # Whoever waits for this first start gets the error; it must not use up the restart budget.
                 self._start_error = outcome.error
                 break
             delay_s = self._above._ended(self, outcome)
@@ -199,6 +203,7 @@ class Node(ABC):
             self._finalise(outcome.reason)
         elif self.phase is not Phase.STOPPED:
             self._enter(Phase.UNSTARTED if first else Phase.SUSPENDED)
+        # Last: this wakes the supervisor, whose conditions read the phase that was entered above.
         self._above._changed(self)
 
     async def _rest(self, delay_s: float) -> None:
@@ -209,10 +214,10 @@ class Node(ABC):
 
     @abstractmethod
     def _live(self) -> Awaitable[Outcome]:
-        """One incarnation, from its start to its end."""
+        """Run one incarnation from its start to its end and return how it ended."""
 
     def _up(self) -> None:
-        """Note that the incarnation has started."""
+        """Record and publish that the incarnation has started."""
         if self.phase in _STARTS:
             self._enter(Phase.RUNNING)
         self._emit_event("started" if self.incarnation == 1 else "restarted")
@@ -220,27 +225,28 @@ class Node(ABC):
             self._parent._changed(self)
 
     def _tasks_ended(self, outcome: Outcome) -> None:  # noqa: B027  # nothing to do for a supervisor
-        """Note that an incarnation's tasks have ended; its last hook may still run."""
+        """Handle the end of an incarnation's tasks; its `stopped` hook may still have to run."""
 
     def _request_stop(self, *, final: bool) -> None:
-        """Begin to stop, and return at once. Can be said again, to turn a suspension into a final stop."""
+        """Request a stop and return at once; a second, final request turns a suspension into a final stop."""
         if self.phase is Phase.STOPPED:
             return
         if self.down:
             if final:
                 self._finalise("stopped")
             return
+        # A final stop stays final: a later request to suspend must not make the node startable again.
         self._enter(Phase.ENDING if final or self.phase is Phase.ENDING else Phase.SUSPENDING)
         if self._pause is not None:
-            self._pause.cancel()
+            self._pause.cancel()  # a stop does not wait for the end of a restart backoff
         self._stop_requested()
 
     @abstractmethod
     def _stop_requested(self) -> None:
-        """Let the current incarnation end; the phase says whether the node does too."""
+        """Ask the current incarnation to end; the phase says whether the node stops for good too."""
 
     def _finalise(self, reason: StopReason) -> None:
-        """Make the stop final: nothing runs here any more. A second call does nothing."""
+        """Enter STOPPED, wake the waiters and publish the stop. A second call does nothing."""
         if self.phase is Phase.STOPPED:
             return
         self._stop_reason = reason
@@ -250,7 +256,7 @@ class Node(ABC):
         self._emit_event("stopped", reason=reason)
 
     async def wait_stopped(self) -> StopReason:
-        """Wait for the final stop of this node and return its reason. A restart does not count."""
+        """Wait for the final stop of this node and return its reason; restarts do not end the wait."""
         while self.phase is not Phase.STOPPED:
             if self._gone is None:
                 self._gone = trio.Event()
@@ -258,7 +264,7 @@ class Node(ABC):
         return self._stop_reason
 
     def runs_this_task(self) -> bool:
-        """Return True if the current task works for a hook or a handler of the actor that lives here."""
+        """Return True if a hook or handler of this node's actor runs in the current task or one above it."""
         return False
 
     def _enter(self, phase: Phase) -> None:
@@ -284,7 +290,7 @@ class Node(ABC):
         if self._parent is not None:
             self._parent._emit(event)
 
-    # What a supervisor wants to know. A nested supervisor is a permanent child without backoff.
+    # The restart policy that the parent reads. By default, as for nested supervisors: permanent, no backoff.
 
     @property
     def _is_temporary(self) -> bool:
@@ -294,10 +300,10 @@ class Node(ABC):
         return True
 
     def _grant_restart(self, now: float) -> float:
-        """Count a restart; returns the seconds to wait before it."""
+        """Count a restart and return the seconds to wait before it."""
         self.restarts += 1
         return 0.0
 
     @abstractmethod
     def status(self) -> NodeStatus:
-        """This node and all below it, now. Never waits."""
+        """Return the current status of this node and all nodes below it. Never waits."""

@@ -1,4 +1,4 @@
-"""Tasks that an actor starts for itself: they end with its incarnation, and their errors are its crashes."""
+"""Tasks that an actor starts: they end with its incarnation, and an error of theirs crashes the actor."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
@@ -11,14 +11,14 @@ Failed = Callable[[Exception], None]
 
 
 class OwnTasks(ABC):
-    """The nursery of one incarnation, as the actor may use it."""
+    """The nursery of one incarnation, limited to the operations that its actor may use."""
 
     __slots__ = ("_nursery", "_open", "_starts")
 
     def __init__(self) -> None:
         self._nursery: trio.Nursery | None = None
-        self._open = True  # its tasks have not ended
-        self._starts = 0  # calls of start() that have not come back
+        self._open = True  # False when all tasks of the incarnation have ended
+        self._starts = 0  # calls of start() that have not returned
 
     def start_soon(self, fn: Task, *args: object) -> None:
         """See `Actor.start_soon`."""
@@ -35,7 +35,7 @@ class OwnTasks(ABC):
 
     @abstractmethod
     def _failed(self, error: Exception) -> None:
-        """Note what a task raised."""
+        """Handle an error that a task raised."""
 
     def _open_nursery(self) -> trio.Nursery:
         if self._nursery is None or not self._open:
@@ -44,17 +44,17 @@ class OwnTasks(ABC):
 
 
 async def _run(failed: Failed, fn: Task, args: tuple[object, ...]) -> None:
-    """Run it; what it raises goes to `failed`, cancellation aside."""
+    """Run a task function; pass its exception, but not a cancellation, to `failed`."""
     try:
         await fn(*args)
-    except Exception as error:  # noqa: BLE001  # the actor's own code: whatever it raises is a crash
+    except Exception as error:  # noqa: BLE001  # any error of the actor's own code is a crash
         failed(error)
 
 
 async def _run_with_start(
     failed: Failed, fn: Task, args: tuple[object, ...], task_status: trio.TaskStatus[Any]
 ) -> None:
-    """Run a task that says when it is ready; errors before that are raised where it was started."""
+    """Run a task function that reports when it is ready; errors before that go to the caller of `start`."""
     reported = _Reported(task_status)
     try:
         await fn(*args, task_status=reported)
@@ -65,7 +65,7 @@ async def _run_with_start(
 
 
 class _Reported:
-    """A task status that remembers whether it was told."""
+    """A task status that records whether the task has reported itself ready."""
 
     def __init__(self, task_status: trio.TaskStatus[Any]) -> None:
         self._task_status = task_status

@@ -1,4 +1,4 @@
-"""How actors are spoken to."""
+"""References to actors, through which messages are sent."""
 
 from typing import Generic, TypeVar
 
@@ -18,7 +18,7 @@ R = TypeVar("R")
 class ActorRef(Generic[M_contra]):
     """The address of a child's node. It stays valid across restarts, until the final stop.
 
-    `ActorRef[Get | Put]` can be given where an `ActorRef[Get]` is needed.
+    It is contravariant: an `ActorRef[Get | Put]` can be passed where an `ActorRef[Get]` is expected.
     """
 
     __slots__ = ("__weakref__", "_mailbox", "_node", "_shutdown")
@@ -38,14 +38,17 @@ class ActorRef(Generic[M_contra]):
 
     @property
     def path(self) -> str:
-        """Return where in the tree it is: "root/branch/leaf"."""
+        """Return the node's path in the tree: "root/branch/leaf"."""
         return self._node.path
 
     async def tell(self, message: M_contra) -> None:
-        """Queue a message; waits while the mailbox is full (unless overflow="reject").
+        """Queue a message; wait while the mailbox is full, unless overflow="reject". A checkpoint.
 
-        A checkpoint. Cancelled: the message was not taken. Raises ActorStopped, and MailboxFull with
-        overflow="reject"; the message was not taken then either.
+        If this is cancelled or raises, the mailbox did not accept the message.
+
+        Raises:
+            ActorStopped: The actor has stopped for good.
+            MailboxFull: The mailbox is full, and overflow="reject".
         """
         await checkpoint_if_cancelled()
         mailbox = self._mailbox
@@ -53,23 +56,33 @@ class ActorRef(Generic[M_contra]):
             await mailbox.wait_for_capacity(message)
         else:
             mailbox.put_nowait(message)
+            # Shielded: a cancellation here would report an accepted message as not accepted.
             await cancel_shielded_checkpoint()
 
     def tell_nowait(self, message: M_contra) -> None:
-        """Queue a message now, or raise MailboxFull or ActorStopped. No checkpoint."""
+        """Queue a message without waiting. Not a checkpoint.
+
+        Raises:
+            ActorStopped: The actor has stopped for good.
+            MailboxFull: The mailbox is full, for any `overflow`.
+        """
         self._mailbox.put_nowait(message)
 
     @trio.lowlevel.enable_ki_protection
     async def ask(self, message: Request[R]) -> R:
-        """Send a request and wait for its reply: a structured call, with no timeout of its own.
+        """Send a request and return its reply: a structured call, without a timeout of its own.
 
-        Cancelled while queued: it is taken back and never handled. Cancelled while the actor works on it:
-        that work is cancelled, and this returns only when it has ended, or after the actor's `shutdown`
-        seconds; a reply that comes nevertheless is dropped. A KeyboardInterrupt leaves in the same way.
+        If cancelled while the request is queued, the request is removed and never handled. If cancelled while
+        the actor handles it, the handler is cancelled, and this call ends only when the handler has ended, or
+        after the actor's `shutdown` seconds; a late reply is dropped. A KeyboardInterrupt has the same
+        effect.
 
-        Raises the error that the handler refused with, ActorCrashed when the actor crashes over it,
-        ActorStopped when the actor stops for good before the reply, MailboxFull with overflow="reject",
-        AskedItself at once when called from the actor's own handler.
+        Raises:
+            ActorCrashed: The actor crashed while it handled the request.
+            ActorStopped: The actor stopped for good before it replied.
+            MailboxFull: The mailbox is full, and overflow="reject".
+            AskedItself: The actor's own handler or hook calls this; raised at once.
+            Exception: The error with which the handler refused the request.
         """
         node, mailbox = self._node, self._mailbox
         if node.runs_this_task():
@@ -82,24 +95,27 @@ class ActorRef(Generic[M_contra]):
             mailbox.put_nowait(ask)
         try:
             return await ask.reply()
-        except BaseException:  # Cancelled and KeyboardInterrupt: an answer, also an error, has settled it
+        except BaseException:  # Cancelled or KeyboardInterrupt; a reply or error has settled it
             if ask.stage is QUEUED:
                 mailbox.remove(ask)
             elif ask.stage is HANDLED:
                 ask.give_up()
+                # Shielded, so that the handler's work does not outlive a cancelled asker's call; bounded,
+                # because a handler may shield itself from cancellation.
                 with trio.move_on_after(self._shutdown, shield=True):
                     await ask.ended()
             raise
 
     async def wait_stopped(self) -> StopReason:
-        """Wait for the final stop of this node (a restart is none) and return its reason.
+        """Wait for the final stop of this node and return its reason; restarts do not end the wait.
 
-        Raises AskedItself at once when called from the actor's own handler.
+        Raises:
+            AskedItself: The actor's own handler or hook calls this; raised at once.
         """
         if self._node.runs_this_task():
             raise AskedItself(self.path)
         return await self._node.wait_stopped()
 
     def statistics(self) -> MailboxStatistics:
-        """Return the mailbox's current numbers."""
+        """Return the current statistics of the mailbox."""
         return self._mailbox.statistics()

@@ -1,4 +1,4 @@
-"""What is sent: plain messages, and requests that say what they are answered with."""
+"""Requests, whose class declares the type of the reply, and pending asks."""
 
 from contextlib import suppress
 from enum import Enum, auto
@@ -15,31 +15,31 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Request(Generic[R_co]):
-    """Base of messages that are asked: `class Get(Request[int])` is answered with an int.
+    """Base class of messages for `ask`: the reply to `class Get(Request[int])` is an int.
 
-    Meant for frozen dataclasses. It adds no fields, and such a message may be told as well: the reply is
-    then dropped.
+    Meant for frozen dataclasses; it adds no fields. A request may also be sent with `tell`; its reply is then
+    dropped.
     """
 
     __slots__ = ()
 
 
 class Stage(Enum):
-    """Where an ask is: each is passed at most once, and SETTLED is always reached."""
+    """Stage of an ask. An ask enters each stage at most once, and always reaches SETTLED."""
 
     QUEUED = auto()
     HANDLED = auto()
     SETTLED = auto()
 
 
-# Here by name: an ask meets them often, and a look-up in the enum takes as long as a call.
+# Module constants for speed: an ask reads them often, and a look-up in the enum takes as long as a call.
 QUEUED: Final = Stage.QUEUED
 HANDLED: Final = Stage.HANDLED
 SETTLED: Final = Stage.SETTLED
 
 
 class Ask(Generic[R]):
-    """One ask under way, shared by the asker's task and the handler.
+    """A pending ask, shared by the asker's task and the handler.
 
     `scope` is the cancel scope around the handler's work while the stage is HANDLED.
     """
@@ -56,48 +56,51 @@ class Ask(Generic[R]):
 
     @property
     def task(self) -> Task | None:
-        """Return the task that waits for it, if one waits now."""
+        """Return the task that waits for the reply, or None if no task waits now."""
         return self._task
 
     def take(self, scope: trio.CancelScope) -> None:
-        """Note that a handler begins to work on it, inside of `scope`."""
+        """Mark the ask as handled, by work inside of `scope`."""
         self.stage = HANDLED
         self.scope = scope
 
     def answer(self, value: object) -> None:
-        """Settle with a reply. The type is the actor's promise, given by `Request[R]`."""
+        """Settle the ask with a reply, unless it is settled. `Request[R]` declares the reply's type."""
         self._settle(outcome.Value(cast(R, value)))
 
     def fail(self, error: BaseException) -> None:
-        """Settle with an error."""
+        """Settle the ask with an error, unless it is settled."""
         self._settle(outcome.Error(error))
 
     def _settle(self, result: outcome.Outcome[R]) -> None:
+        # The first result counts: a reply that comes after a crash or a stop is dropped.
         if self.stage is SETTLED:
             return
         self.stage = SETTLED
         self.scope = None
         if self._task is None:
+            # The asker does not wait at this moment, for example because it was woken from a full mailbox and
+            # has not run since.
             self._result = result
         else:
             task, self._task = self._task, None
             trio.lowlevel.reschedule(task, result)
 
     def give_up(self) -> None:
-        """Cancel the work, because the asker leaves. Only while the stage is HANDLED."""
+        """Cancel the handler, because the asker leaves; call this only in the stage HANDLED."""
         self.given_up = True
         if self.scope is not None:
             self.scope.cancel()
 
     async def ended(self) -> None:
-        """Wait until it is settled, by a reply or by an error."""
+        """Wait until the ask is settled, by a reply or an error; return nothing."""
         if self.stage is not SETTLED:
             self._task = trio.lowlevel.current_task()
             with suppress(ActorError):
                 await trio.lowlevel.wait_task_rescheduled(self._abort)
 
     async def reply(self) -> R:
-        """Wait until it is settled; a cancellation leaves it as it is."""
+        """Wait until the ask is settled; return the reply or raise the error. Cancelling settles nothing."""
         if self._result is not None:
             return self._result.unwrap()
         self._task = trio.lowlevel.current_task()

@@ -1,4 +1,4 @@
-"""How a child is made and kept."""
+"""The specification of a child: its factory, restart policy, mailbox and time limits."""
 
 import math
 from collections.abc import Callable
@@ -16,13 +16,13 @@ Overflow = Literal["wait", "reject"]
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec(Generic[M_contra]):
-    """What a supervisor needs to know about a child.
+    """Everything a supervisor needs to run one child.
 
-    `factory` makes a new actor for each incarnation. `restart`: "permanent" restarts after every end,
-    "transient" after crashes only, "temporary" never. `capacity` counts queued messages; when they fill it,
-    senders wait, or get `MailboxFull` with overflow="reject". `shutdown` (seconds) bounds, one after the
-    other, the current message at a stop and the `stopped` hook. A keyed child
-    without messages for `idle_s` seconds that is not busy stops.
+    `factory` creates a new actor for each incarnation. `restart`: "permanent" restarts after every end,
+    "transient" after crashes only, "temporary" never. `capacity` is the maximum number of queued messages;
+    when the mailbox is full, senders wait, or get `MailboxFull` with overflow="reject". `shutdown` is a limit
+    in seconds: at a stop the current message gets that long, and then the `stopped` hook again that long.
+    A keyed child stops after `idle_s` seconds without messages in which it was not busy.
     """
 
     id: str

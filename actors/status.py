@@ -1,4 +1,4 @@
-"""What a tree looks like from outside: snapshots and events."""
+"""Status snapshots and events of an actor tree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ EventKind = Literal["started", "crashed", "restarted", "stopped", "limit_reached
 
 @dataclass(frozen=True, slots=True)
 class MailboxStatistics:
-    """A mailbox at one moment.
+    """Snapshot of a mailbox.
 
-    `depth` of `capacity` messages are queued, `senders_waiting` tasks wait for room, `dead_letters` tells
-    were taken but could not be handled before the final stop.
+    `depth` messages of at most `capacity` are queued, `senders_waiting` tasks wait for a free slot, and
+    `dead_letters` told messages were accepted but not handled before the final stop.
     """
 
     depth: int
@@ -26,13 +26,14 @@ class MailboxStatistics:
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """A node of the tree at one moment, with all that is below it.
+    """Snapshot of a node and all nodes below it.
 
-    `incarnation` counts from 1 (0: never started). `restarts` counts those that were granted. `activity` is
-    what the actor says of itself, or the type of the message in hand; empty when it waits. `since` is the
-    time on trio's clock at which the state, or the work on that message, began (None before the first
-    start). `last_error` is one line. `dead_letters` of a dynamic supervisor are those of children that are
-    gone. `depth` and `capacity` are 0 for supervisors. `metrics` is what the actor counts, by name.
+    `incarnation` counts from 1 (0: never started). `restarts` counts the granted restarts. `activity` is the
+    text of `Actor.activity`, otherwise the type of the current message; it is empty while the actor waits.
+    `since` is the time on trio's clock at which the state, or the work on the current message, began (None
+    before the first start). `last_error` is one line. `dead_letters` of a dynamic supervisor are those of its
+    former children. `depth` and `capacity` are 0 for supervisors. `metrics` holds the actor's counters by
+    name.
     """
 
     id: str
@@ -52,11 +53,11 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class TreeEvent:
-    """Something that happened to the node at `path` ("root/branch/leaf").
+    """An event of the node at `path` ("root/branch/leaf").
 
-    "started" is the first incarnation's start, "restarted" a later one's, "crashed" the end of an
-    incarnation by an error (a failure to start included), "stopped" the final stop with its `reason`,
-    "limit_reached" the refusal of one restart more, with a `RestartLimitExceeded` as `error`.
+    "started" is the start of the first incarnation, "restarted" of a later one. "crashed" is the end of an
+    incarnation by an error, failed starts included. "stopped" is the final stop, with its `reason`.
+    "limit_reached" means that a further restart was refused; its `error` is a `RestartLimitExceeded`.
     """
 
     kind: EventKind
@@ -68,7 +69,7 @@ class TreeEvent:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an incarnation ended. `started` is False when it never came to its first message."""
+    """Result of an incarnation. `started` is False if it ended before it was ready for messages."""
 
     reason: StopReason
     error: BaseException | None = None
@@ -76,7 +77,7 @@ class Outcome:
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error's type and text on one line; a group of one error is that error."""
+    """Return an error's type and text on one line; unwrap groups that hold a single error."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     text = " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""A supervisor of children that are known beforehand."""
+"""A supervisor of a fixed set of children, added before it runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
 import trio
+from typing_extensions import override
 
 from actors.base_supervisor import BaseSupervisor
 from actors.cell import Cell
@@ -23,15 +24,16 @@ Strategy = Literal["one_for_one", "rest_for_one", "one_for_all"]
 
 
 class Supervisor(BaseSupervisor):
-    """Starts children in the order in which they were added, stops them in reverse, restarts them between.
+    """Supervisor that starts its children in the order they were added and stops them in reverse order.
 
-    After a child's end that calls for a restart, "one_for_one" restarts that child; "rest_for_one" stops
-    the children after it in reverse order and restarts all of them in order; "one_for_all" does so with all
-    children. Temporary children that are stopped this way are not started again. One restart more than
-    `max_restarts` within `within` seconds: everything here stops and RestartLimitExceeded goes to the
-    parent, where it counts as this supervisor's crash, or out of `running()`.
+    When a child ends and has to be restarted, "one_for_one" restarts that child alone; "rest_for_one" stops
+    the children after it in reverse order and restarts all of them in order; "one_for_all" does this with all
+    children. Temporary children that are stopped this way are not started again. If one more restart would
+    exceed `max_restarts` within `within` seconds, the supervisor stops all its children and fails with
+    RestartLimitExceeded: its parent handles that as a crash of this supervisor, and a root raises the error
+    from `running()`.
 
-    `observe`, of the root, is called with every event of the tree; it must be quick and must not wait.
+    The root calls `observe` with every event of the tree; `observe` must be quick and must not wait.
     """
 
     def __init__(
@@ -47,12 +49,16 @@ class Supervisor(BaseSupervisor):
         self.strategy = strategy
         self._children: list[Node] = []
         self._intensity = RestartIntensity(max_restarts, within)
-        self._due: dict[Node, float] = {}  # ended children that want a group restart, and their delays
+        self._due: dict[Node, float] = {}  # ended children that require a group restart, with their delays
 
     def add(self, spec: ChildSpec[M]) -> ActorRef[M]:
-        """Add an actor before the tree runs. Its reference takes messages at once; they wait for its start.
+        """Add an actor before the tree runs; return its reference, which accepts messages at once.
 
-        Raises ValueError when the id is taken or the spec has `idle_s`, RuntimeError when the tree runs.
+        Messages are queued until the actor starts.
+
+        Raises:
+            ValueError: The id is already used, or the spec has `idle_s`.
+            RuntimeError: The tree already runs.
         """
         if spec.idle_s is not None:
             raise ValueError(f"{spec.id}: idle_s is for keyed children; nobody would start this one again")
@@ -61,7 +67,12 @@ class Supervisor(BaseSupervisor):
         return cell.ref
 
     def add_supervisor(self, supervisor: B) -> B:
-        """Add a nested supervisor before the tree runs; it is restarted like a permanent child."""
+        """Add a nested supervisor before the tree runs; it is restarted like a permanent child.
+
+        Raises:
+            ValueError: The supervisor already has a parent, is this one, or its id is already used.
+            RuntimeError: The tree already runs.
+        """
         if supervisor._parent is not None or supervisor is self:
             raise ValueError(f"{supervisor.id} has a place in a tree already")
         self._adopt(supervisor)
@@ -76,6 +87,8 @@ class Supervisor(BaseSupervisor):
         self._children.append(child)
 
     async def _bring_up(self) -> None:
+        # A restarted supervisor starts with an unused budget: its parent has counted the restart already, and
+        # restarts of the previous incarnation must not make the new one fail at its first crash.
         self._due.clear()
         self._intensity = RestartIntensity(self.max_restarts, self.within)
         for child in self._children:
@@ -85,7 +98,10 @@ class Supervisor(BaseSupervisor):
             await self._restart_groups()
 
     async def _start_missing(self) -> None:
-        """Start the children that are down, in order, until one fails or a restart is due."""
+        """Start the children that are down, in order; return early if one fails to start or a restart is due.
+
+        Each child is up before the next one starts, so that later children can use earlier ones.
+        """
         assert self._nursery is not None
         for child in self._children:
             if not child.down or child.over:
@@ -105,15 +121,16 @@ class Supervisor(BaseSupervisor):
                 await self._until(lambda: bool(self._due) or self._ending)
 
     async def _restart_groups(self) -> None:
-        """Stop what depends on the ended children, then start all that is down.
+        """Stop the children that depend on those in `_due`, then start all children that are down.
 
-        An incarnation that ends meanwhile is in `_due` and starts the round again.
+        An incarnation that ends in the meantime is added to `_due` and makes this repeat the round.
         """
         while self._due and not self._ending:
             first = 0
             if self.strategy == "rest_for_one":
                 first = min(self._children.index(child) for child in self._due)
             delay_s = max(self._due.values())
+            # Cleared before the first wait: everything that ends from here on belongs to the next round.
             self._due.clear()
             await self._stop_in_reverse(self._children[first:], final=False)
             if delay_s > 0 and not self._due and not self._ending:
@@ -134,7 +151,7 @@ class Supervisor(BaseSupervisor):
         return self._intensity.allow(now)
 
     def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
-        """Escalate: the supervisor itself fails."""
+        """Fail this supervisor, which escalates the error to its parent."""
         error = RestartLimitExceeded(self.path, self.max_restarts, self.within, cause)
         self._emit_event("limit_reached", error=error)
         self._fail(error)
@@ -142,19 +159,21 @@ class Supervisor(BaseSupervisor):
     def _delay(self, child: Node, delay_s: float) -> float | None:
         if self.strategy == "one_for_one":
             return delay_s
+        # A group is restarted by the supervisor's own task, one child after the other; the child's task ends.
         self._due[child] = delay_s
         self._wake()
         return None
 
     def _finalise(self, reason: StopReason) -> None:
+        # The children are down by now, but suspended ones still have open mailboxes, which this closes.
         for child in reversed(self._children):
             child._request_stop(final=True)
         super()._finalise(reason)
 
     def children(self) -> Iterable[Node]:
-        """Return the nodes below, in the order in which they start."""
+        """Return the child nodes, in the order in which they start."""
         return self._children
 
+    @override
     def status(self) -> NodeStatus:
-        """This node and all below it, now."""
         return self._status("supervisor", 0)

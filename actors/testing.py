@@ -1,9 +1,9 @@
-"""For tests of actors: virtual time, a tree in a test, crashes and cancellations at chosen moments.
+"""Test support for actors: virtual time, a test tree, and crashes and cancellations at chosen moments.
 
-`run` is `trio.run` where waiting takes no time and a hang fails at once. `Tree` is a supervisor that writes
-down what happens in it. `crash` makes an actor crash as if its own code had raised. `cancelled_at` cancels
-work before a chosen step: called with 0, 1, 2 and so on until the work comes to its end, it tries every
-moment there is. `crashes_until_the_end` multiplies the restart limits of a tree.
+`run` is `trio.run` in virtual time: waiting takes no time, and a hang fails at once. `Tree` is a supervisor
+that records its events. `crash` makes an actor crash as if its own code had raised. `cancelled_at` cancels
+work at a chosen step: call it with 0, 1, 2 and so on until the work completes, to try a cancellation at every
+step. `crashes_until_the_end` multiplies the restart limits of a tree.
 """
 
 import math
@@ -30,10 +30,13 @@ FOREVER_S = 1e9
 
 
 def run(fn: Callable[[], Awaitable[T]], *, instruments: Sequence[trio.abc.Instrument] = ()) -> T:
-    """Run as `trio.run` does, with a clock that jumps to the next deadline when every task waits.
+    """Run as `trio.run` does, with a clock that jumps to the next deadline when all tasks wait.
 
-    The last deadline is this function's own: then everything is cancelled, what is shielded too, and
-    TooSlowError says so.
+    This function's own deadline is the last one. When it expires, everything is cancelled, shielded scopes
+    included.
+
+    Raises:
+        TooSlowError: `fn` hangs.
     """
 
     async def bounded() -> T:
@@ -45,7 +48,7 @@ def run(fn: Callable[[], Awaitable[T]], *, instruments: Sequence[trio.abc.Instru
 
 
 def virtual_clock() -> trio.testing.MockClock:
-    """Return a clock that jumps. It is asked some thousand times a second, so it only looks its time up."""
+    """Return a clock that jumps; it only looks its time up, because trio asks thousands of times a second."""
     clock = trio.testing.MockClock(autojump_threshold=0)
     clock.current_time = lambda: clock._virtual_base  # type: ignore[method-assign]
     clock._autojump = partial(_jump, clock)  # type: ignore[method-assign]
@@ -53,14 +56,14 @@ def virtual_clock() -> trio.testing.MockClock:
 
 
 def _jump(clock: trio.testing.MockClock) -> None:
-    """To the next deadline, without the other figures that trio would gather for that."""
+    """Jump to the next deadline; MockClock would gather all of trio's statistics to find it."""
     seconds = GLOBAL_RUN_CONTEXT.runner.deadlines.next_deadline() - clock._virtual_base
     if 0 < seconds < math.inf:
         clock.jump(seconds)
 
 
 async def _break_shields_in_the_end() -> None:
-    """Remove all shields when the time is over, so that no test hangs. No program should do this."""
+    """Remove all shields after twice the limit, so that no test hangs. Never do this in a program."""
     await trio.sleep(FOREVER_S * 2)
     tasks = [trio.lowlevel.current_root_task()]
     while tasks:
@@ -75,7 +78,7 @@ async def _break_shields_in_the_end() -> None:
 
 
 class Tree:
-    """A tree of a test: what it holds, how it runs, and what has happened in it."""
+    """A supervisor for tests that records all events of its tree."""
 
     def __init__(
         self, *, strategy: Strategy = "one_for_one", max_restarts: int = 3, within: float = 5.0
@@ -96,13 +99,13 @@ class Tree:
 
     @asynccontextmanager
     async def up(self, within_s: float = 1e6) -> AsyncGenerator[None, None]:
-        """Run the tree as long as the block. One that hangs raises TooSlowError, at once in virtual time."""
+        """Run the tree while the block runs; raise TooSlowError after `within_s`, at once in virtual time."""
         with trio.fail_after(within_s):
             async with self.root.running():
                 yield
 
     def node(self, *path: str) -> NodeStatus:
-        """Return a node's status, by ids below the root."""
+        """Return the status of a node; `path` holds the ids below the root."""
         return node(self.root, *path)
 
     def paths_of(self, kind: str) -> list[str]:
@@ -111,7 +114,7 @@ class Tree:
 
 
 def node(root: Supervisor | DynamicSupervisor[Any], *path: str) -> NodeStatus:
-    """Return the status of a node below `root`, by ids. Raises LookupError if there is none."""
+    """Return the status of a node below `root`; `path` holds ids. Raise LookupError if there is none."""
     found = root.status()
     for id in path:
         children = {child.id: child for child in found.children}
@@ -122,10 +125,10 @@ def node(root: Supervisor | DynamicSupervisor[Any], *path: str) -> NodeStatus:
 
 
 def crashes_until_the_end(root: Supervisor) -> dict[str, int | None]:
-    """Return how often each actor that is known beforehand may crash before `root` gives up, by its path.
+    """Return, by path, the number of crashes of each static actor after which `root` gives up.
 
-    That is the product, over the supervisors above it, of one more than their `max_restarts`. None where it
-    never comes to that, because the actor's backoff spreads its restarts over more time than is counted.
+    The number is the product of (`max_restarts` + 1) of all supervisors above the actor. It is None if the
+    root never gives up, because the actor's backoff spreads the restarts over more than `within` seconds.
     Crashes of keyed children never reach the root.
     """
     found: dict[str, int | None] = {}
@@ -141,13 +144,16 @@ def crashes_until_the_end(root: Supervisor) -> dict[str, int | None]:
 
 
 class Injected(Exception):
-    """What `crash` makes an actor crash with, unless told otherwise."""
+    """The default error of `crash`."""
 
 
 def crash(ref: ActorRef[Any], error: Exception | None = None) -> None:
-    """Make the actor crash now: the message in hand is dropped, its asker gets ActorCrashed with `error`.
+    """Make the actor crash now: the current message is dropped, and its asker gets ActorCrashed with `error`.
 
-    Returns at once; the actor's tasks end behind that. Raises RuntimeError where no incarnation is up.
+    Return at once; the actor's tasks end later.
+
+    Raises:
+        RuntimeError: No incarnation of the actor is up.
     """
     node = ref._node
     if not isinstance(node, Cell) or not node.crash(error or Injected("a test's")):
@@ -155,7 +161,7 @@ def crash(ref: ActorRef[Any], error: Exception | None = None) -> None:
 
 
 class _CancelAtStep(trio.abc.Instrument):
-    """Cancels a scope right before the given step of a task."""
+    """Trio instrument that cancels a scope directly before the given step of a task."""
 
     def __init__(self, task: trio.lowlevel.Task, scope: trio.CancelScope, step: int) -> None:
         self._task, self._scope, self._left = task, scope, step
@@ -168,7 +174,7 @@ class _CancelAtStep(trio.abc.Instrument):
 
 
 async def cancelled_at(step: int, work: Callable[[], Awaitable[object]]) -> bool:
-    """Do the work, and cancel it after that many steps of its task; returns whether it came to its end."""
+    """Run the work and cancel it after `step` steps of its task; return True if it completed."""
     done = False
     scope = trio.CancelScope()
 

@@ -1,1 +1,1 @@
-"""The content of the sandbox: the Dockerfile, and a root file system of this host's own programs."""
+"""The content of sandboxes: the Dockerfile, and a root file system made from this host's own programs."""

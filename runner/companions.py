@@ -1,4 +1,4 @@
-"""The files that some programs need beside themselves and the libraries that they load."""
+"""Files that some programs need in addition to their executable and their libraries."""
 
 import os
 import re
@@ -23,23 +23,25 @@ GITCONFIG: Final = """\
 [advice]
 \tdetachedHead = false
 """
-"""An identity, so that a commit works; every repository of the workspace is the user's own."""
+"""The system-wide git configuration: an identity, so that commits work, and trust in every repository,
+because all of the workspace is the user's own.
+"""
 
 GIT_NETWORK: Final = re.compile(
     r"git-(remote-.*|http-.*|imap-send|daemon|send-email|svn|cvs.*|p4|instaweb|web--browse|shell"
     r"|credential-cache.*|archimport|quiltimport)|scalar"
 )
-"""Parts of git that speak to a network, or serve one."""
+"""Parts of git that use or serve a network."""
 
 TERMINALS: Final = (Path("/lib/terminfo"), Path("/usr/lib/terminfo"), Path("/usr/share/terminfo"))
 
 NODE_MODULES: Final = Path("/usr/share/nodejs")
 NODE_OWN: Final = ("acorn", "acorn-walk", "cjs-module-lexer", "minimatch", "undici")
-"""Where Debian keeps parts of node itself, and their names there."""
+"""Names of the parts of node itself that Debian installs in `NODE_MODULES`."""
 
 
 def companions(found: Mapping[str, Program]) -> Iterator[RootfsEntry]:
-    """Yield the files that the found programs need. Blocking: it asks them for their places."""
+    """Yield the files that the found programs need. Blocking: it runs these programs to ask for the paths."""
     if (program := found.get("python3")) is not None and (python := interpreter(program)) is not None:
         yield from standard_library(python)
         yield from pip(python)
@@ -60,7 +62,7 @@ def companions(found: Mapping[str, Program]) -> Iterator[RootfsEntry]:
 
 
 def _git(git: Path, found: Collection[str]) -> Iterator[RootfsEntry]:
-    """Yield git's own programs without those for networks and without other interpreters' scripts."""
+    """Yield git's own programs, without network programs and scripts for missing interpreters."""
     said = _said(git, "--exec-path")
     if not (folder := Path(said)).is_dir() or not said:
         return
@@ -75,7 +77,7 @@ def _git(git: Path, found: Collection[str]) -> Iterator[RootfsEntry]:
 
 
 def _file(file: Path) -> Iterator[RootfsEntry]:
-    """Yield the compiled descriptions of file formats, where `file --version` says that it looks for them."""
+    """Yield the compiled magic files, at the paths that `file --version` reports."""
     for line in _said(file, "--version").splitlines():
         for path in line.removeprefix("magic file from ").split(":") if "magic file from" in line else ():
             compiled = Path(f"{path.removesuffix('.mgc')}.mgc")
@@ -84,7 +86,7 @@ def _file(file: Path) -> Iterator[RootfsEntry]:
 
 
 def _perl(perl: Path) -> Iterator[RootfsEntry]:
-    """Yield Perl's modules: with Debian those of `perl-base`, elsewhere all that come with it."""
+    """Yield Perl's modules: on Debian those of `perl-base`, elsewhere all that come with Perl."""
     folders = [Path(line) for line in _said(perl, "-e", 'print "$_\\n" for @INC').splitlines()]
     base = [folder for folder in folders if folder.name == "perl-base"]
     own = _said(perl, "-MConfig", "-e", 'print "$Config{privlibexp}\\n$Config{archlibexp}\\n"').splitlines()
@@ -113,7 +115,7 @@ def _is_elf(path: Path) -> bool:
 
 
 def _runs(path: Path, found: Collection[str]) -> bool:
-    """Return True for an ELF file, and for a script whose interpreter is among the programs."""
+    """Return True for ELF files, scripts whose interpreter was found, and files that are not executable."""
     with path.open("rb") as file:
         start = file.read(256)
     if not start.startswith(b"#!"):

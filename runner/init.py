@@ -1,4 +1,4 @@
-"""Compiles the first process of a sandbox (`init.c`) with this host's compiler."""
+"""Compilation of the first process of a sandbox (`init.c`) with this host's compiler."""
 
 import shutil
 import subprocess
@@ -8,28 +8,28 @@ from importlib import resources
 from pathlib import Path
 
 VERSION = "3"
-"""What the program prints after its name. A change of its protocol increases it."""
+"""Version that the program prints after its name. Increase it with every change of the protocol."""
 WITHOUT_LEASES = ("1", "2", VERSION)
-"""The versions whose protocol is the same for sandboxes without a lease."""
+"""Versions with the same protocol for sandboxes without a lease."""
 COMPILERS = ("musl-gcc", "cc", "gcc", "clang")
 FLAGS = ("-O2", "-Wall", "-static", "-s")
 COMPILE_S = 60
 
 
 class InitError(Exception):
-    """The program cannot be compiled here; the error gives the reason."""
+    """The program cannot be compiled here, for the reason in the message."""
 
 
 def source() -> bytes:
-    """Return the program's source."""
+    """Return the source code of the program."""
     return resources.files("runner").joinpath("init.c").read_bytes()
 
 
 def compile_init(target: Path) -> None:
-    """Compile the program, statically, because the image may have no libraries; try it. Blocking: a second.
+    """Compile and try the program: statically, because the image may have no libraries. Blocks for a second.
 
     Raises:
-        InitError: This host has no compiler, or no static library of C.
+        InitError: This host has no C compiler, or no static C library.
     """
     reason = "this host has no C compiler"
     for compiler in filter(shutil.which, COMPILERS):
@@ -49,7 +49,7 @@ def compile_init(target: Path) -> None:
 
 @cache
 def compiled() -> bytes:
-    """Return the compiled program. Blocking: a second, the first time in a process.
+    """Return the compiled program. The first call in a process blocks for a second.
 
     Raises:
         InitError: See `compile_init`.

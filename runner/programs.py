@@ -1,4 +1,4 @@
-"""The programs of the sandbox, their places on this host, and the libraries that they load."""
+"""The programs of the sandbox, their paths on this host, and the libraries that they load."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ WORK: tuple[str, ...] = (
     "cpio", "rename",
 )
 # fmt: on
-"""The programs that commands may name: `CORE` always, `WORK` where `[sandbox] tools` is `work`.
+"""The programs that commands may use: `CORE` always, `WORK` if `[sandbox] tools` is `work`.
 
 The sandbox itself needs `bash`, `sleep` and `kill`.
 """
@@ -43,31 +43,31 @@ PYTHONS = ("python3", "python")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The programs that a sandbox should have."""
+    """The selection of programs for a sandbox."""
 
     tools: Tools = "core"
     extra: tuple[str, ...] = ()
-    """Further programs of the host, by name."""
+    """Names of additional programs of the host."""
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """Return the programs that a person or a model may run."""
+        """Return the programs that users and models may run."""
         work = WORK if self.tools == "work" else ()
         return tuple(dict.fromkeys((*CORE, *work, *self.extra)))
 
     @property
     def beyond_core(self) -> tuple[str, ...]:
-        """Return the allowed programs that are in this selection and not in every one."""
+        """Return the allowed programs that are not core programs."""
         return tuple(name for name in self.allowed if name not in CORE)
 
     @property
     def label(self) -> str:
-        """Return the selection as one line: equal ones have equal lines."""
+        """Return the selection as one line of text, which is equal for equal selections."""
         return " ".join((self.tools, *sorted(set(self.extra))))
 
 
 class RootfsError(Exception):
-    """This host lacks something that a root file system needs; the error names it."""
+    """This host lacks something that a root file system needs; the message names it."""
 
 
 CORE_ONLY = Selection()
@@ -75,35 +75,35 @@ CORE_ONLY = Selection()
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program: its name inside, and the real file on this host (alternatives' links followed)."""
+    """A program: its name in the sandbox, and its real file on this host, with links resolved."""
 
     name: str
     source: Path
     kind: Literal["elf", "script"]
     interpreter: str
-    """The loader of an ELF file ("" if it is static), or the interpreter that a script names."""
+    """The loader of an ELF file ("" for a static one), or the interpreter of a script."""
 
 
 def find_program(name: str) -> Program | None:
-    """Look in the system's folders, then in PATH, because a person's own wrapper must not be in a sandbox.
+    """Find a program in the system's folders, then in PATH; return None if there is no usable one.
 
-    Return None if this host has no such program, or one that is neither ELF nor a script, or one with a
-    set-id bit or capabilities.
+    PATH comes last, because a user's own wrapper script must not get into a sandbox. A program is unusable if
+    it is neither an ELF file nor a script, or has a set-id bit or capabilities.
     """
     if name == "pip":
-        return None  # it is a package of Python: see `runner.python`
+        return None  # a Python package: see `runner.python`
     source = _source(name)
     return _program(name, source) if source is not None and not _has_privileges(source) else None
 
 
 def has_privileges(name: str) -> bool:
-    """Return True if the host's program of that name is left out for its set-id bit or its capabilities."""
+    """Return True if the host's program is left out because of a set-id bit or capabilities."""
     source = _source(name)
     return source is not None and _has_privileges(source)
 
 
 def _source(name: str) -> Path | None:
-    """Return the real file of a program: never a shim, a script that starts another version of it."""
+    """Return the real file of a program, never a shim, which is a script that starts some version of it."""
     folders = [folder for folder in os.get_exec_path() if Path(folder).name != "shims"]
     names = PYTHONS if name in PYTHONS else (name,)
     for path in (SYSTEM_PATH, folders):
@@ -111,7 +111,7 @@ def _source(name: str) -> Path | None:
             if found := shutil.which(command, path=os.pathsep.join(path)):
                 return Path(os.path.realpath(found))
         if name in PYTHONS and path is SYSTEM_PATH:
-            # Rumi's own, behind its virtual environment: a version that pyenv or uv has installed.
+            # The interpreter behind Rumi's virtual environment, which pyenv or uv may have installed.
             return Path(os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable))
     return None
 
@@ -119,7 +119,7 @@ def _source(name: str) -> Path | None:
 def _has_privileges(source: Path) -> bool:
     if source.stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
         return True
-    with contextlib.suppress(OSError):  # a file system without such attributes
+    with contextlib.suppress(OSError):  # the file system has no extended attributes
         return "security.capability" in os.listxattr(source)
     return False
 
@@ -136,7 +136,7 @@ def _program(name: str, source: Path) -> Program | None:
 
 
 def elf_interpreter(path: Path) -> str:
-    """Return the loader that an ELF file names in PT_INTERP; "" for a static one.
+    """Return the loader that an ELF file names in PT_INTERP, or "" for a static file.
 
     Raises:
         RootfsError: The file is damaged.
@@ -145,7 +145,7 @@ def elf_interpreter(path: Path) -> str:
         with path.open("rb") as file:
             ident = file.read(16)
             wide, order = ident[4] == 2, "<" if ident[5] == 1 else ">"
-            # e_type to e_phnum; then of each program header p_type, p_offset and p_filesz.
+            # The fields e_type to e_phnum; then p_type, p_offset and p_filesz of each program header.
             header_format = order + ("HHIQQQIHHH" if wide else "HHIIIIIHHH")  # e_type to e_phnum
             header = struct.unpack(header_format, file.read(struct.calcsize(header_format)))
             table_offset, entry_size, entries = header[4], header[8], header[9]
@@ -164,8 +164,7 @@ def elf_interpreter(path: Path) -> str:
 
 
 def libraries(program: Program) -> tuple[Path, ...]:
-    """Return the loader and the libraries that it loads for this program, by the paths where it looks for
-    them.
+    """Return the loader and the libraries that it loads for this program, by the loader's own paths.
 
     Raises:
         RootfsError: The loader cannot find one of them.
@@ -178,7 +177,7 @@ def libraries(program: Program) -> tuple[Path, ...]:
 def loaded_for(source: Path, loader: str) -> tuple[Path, ...]:
     """Return the loader, and the libraries that it loads for an ELF file.
 
-    It asks the loader itself (glibc and musl both know `--list`), so the same files are found inside.
+    The loader itself lists them (`--list`, in glibc and musl), so it finds the same files in the sandbox.
 
     Raises:
         RootfsError: The loader cannot find one of them.
@@ -188,7 +187,7 @@ def loaded_for(source: Path, loader: str) -> tuple[Path, ...]:
         capture_output=True,
         text=True,
         check=False,
-        env={"LC_ALL": "C"},  # without the builder's LD_PRELOAD and LD_LIBRARY_PATH
+        env={"LC_ALL": "C"},  # without our own LD_PRELOAD and LD_LIBRARY_PATH
         timeout=30,
     )
     found = {Path(loader)}

@@ -1,4 +1,4 @@
-"""Python in the sandbox: its standard library from where the host's interpreter has it, and pip."""
+"""Python in the sandbox: the standard library of the host's interpreter, and pip."""
 
 import importlib.util
 import json
@@ -13,7 +13,7 @@ from typing import Final
 from runner.programs import Program
 
 WHEELS: Final = Path("/usr/share/python-wheels")
-"""Where Debian has the wheels of `ensurepip`."""
+"""Debian's folder for the wheels of `ensurepip`."""
 
 PIP: Final = """\
 #!/usr/bin/python3
@@ -27,7 +27,7 @@ no-index = true
 no-cache-dir = true
 disable-pip-version-check = true
 """
-"""Nothing is searched in an index, because there is no network."""
+"""Settings of pip: no package index, because there is no network."""
 
 LEFT_OUT: Final = frozenset(
     ("test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "msilib", "__pycache__")
@@ -52,7 +52,7 @@ _NEVER_CHECKED: Final = (1).to_bytes(4, "little") + bytes(8)
 
 @dataclass(frozen=True, slots=True)
 class RootfsEntry:
-    """A file of the tree: a copy of `source`, or `content`. `elf`: it loads libraries."""
+    """A file of the tree: a copy of `source`, or a file with `content`. `elf`: it may load libraries."""
 
     inside: Path
     source: Path | None = None
@@ -63,7 +63,7 @@ class RootfsEntry:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """What an interpreter says of itself."""
+    """Paths and versions that an interpreter reports about itself."""
 
     prefix: Path
     library: tuple[Path, ...]
@@ -72,16 +72,16 @@ class Interpreter:
     magic: bytes
 
     def inside(self, path: Path) -> Path:
-        """Return the place of a path below its prefix, in a tree in which the prefix is /usr.
+        """Map a path below the interpreter's prefix to the tree, in which the prefix is /usr.
 
         Raises:
-            ValueError: The path is elsewhere.
+            ValueError: The path is not below the prefix.
         """
         return Path("usr", path.relative_to(self.prefix))
 
 
 def interpreter(program: Program) -> Interpreter | None:
-    """Ask the interpreter; return None if it does not answer, or keeps its library outside of its prefix."""
+    """Query an interpreter; return None if it does not answer, or its library is outside of its prefix."""
     try:
         said = subprocess.run(
             [program.source, "-I", "-S", "-B", "-c", _ASK],
@@ -106,13 +106,13 @@ def interpreter(program: Program) -> Interpreter | None:
 
 
 def standard_library(python: Interpreter) -> Iterator[RootfsEntry]:
-    """Yield the standard library without its tests, its windows and what belongs to a system."""
+    """Yield the standard library, without its tests, its graphical modules and the site packages."""
     for folder in python.library:
         yield from _modules(folder, python.inside(folder), python)
 
 
 def pip_of(python: Interpreter) -> Path | None:
-    """Return where this host has pip: the interpreter's package, its wheel, or the package beside Rumi."""
+    """Return the path of pip: the interpreter's package, its wheel, or the package that Rumi can import."""
     for site in python.sites:
         if (site / "pip/__main__.py").is_file():
             return site / "pip"
@@ -125,7 +125,7 @@ def pip_of(python: Interpreter) -> Path | None:
 
 
 def pip(python: Interpreter) -> Iterator[RootfsEntry]:
-    """Yield pip for this interpreter, its program and its settings; nothing if this host has no pip."""
+    """Yield pip's package for this interpreter, its program and settings; nothing if the host has no pip."""
     sites = [site for site in python.sites if site.is_relative_to(python.prefix)]
     if (source := pip_of(python)) is None or not sites:
         return
@@ -170,8 +170,9 @@ def _modules(folder: Path, inside: Path, python: Interpreter) -> Iterator[Rootfs
 
 
 def _compiled(path: Path, python: Interpreter) -> bytes | None:
-    """Return the host's compiled form of a module, marked as one that is not compared with the module's time,
-    because every file of a tree has the same time; None if it is not there or stale. PEP 552 has the form.
+    """Return the host's bytecode of a module as an unchecked pyc (PEP 552); None if it is missing or stale.
+
+    Unchecked, because all files of a tree have the same time, so Python's comparison of times would fail.
     """
     try:
         content = (path.parent / f"__pycache__/{path.stem}.{python.tag}.pyc").read_bytes()

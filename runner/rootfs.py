@@ -1,7 +1,7 @@
-"""The sandbox's root file system, made from this host's own programs and the libraries that they load.
+"""Building of the sandbox's root file system from this host's own programs and their libraries.
 
-The same tree is the root of the embedded engine and, as a tar archive, the base of the container image if
-none can be fetched. It has no network programs and no compiler, and pip without an index.
+The embedded engine uses the tree as its root; as a tar archive it is also the container image if none can be
+built from a registry. It has no network programs and no compiler, and its pip has no index.
 """
 
 import contextlib
@@ -43,29 +43,29 @@ __all__ = [
 ]
 
 FORMAT = 5
-"""Increased when the same programs would give another tree, so that older trees count as stale."""
+"""Format version of trees. Increase it when the same programs give another tree, to rebuild older ones."""
 
 EPOCH = 0
 MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 MOUNT_POINTS = {"dev": 0o755, "proc": 0o755, "run": 0o755, "tmp": 0o1777, "workspace": 0o755, "skills": 0o755}
 INIT = Path("usr/lib/rumi/init")
-"""An empty file, onto which the embedded engine mounts the first process."""
+"""Path of an empty file, onto which the embedded engine mounts the first process's program."""
 LOCALE = Path("/usr/lib/locale/C.utf8")
-"""With glibc C.UTF-8 is a folder of files; musl knows no other locale and needs none."""
+"""glibc's files of the locale C.UTF-8; musl has it built in."""
 NSSWITCH = "passwd: files\ngroup: files\nshadow: files\nhosts: files\n"
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class RootfsReport:
-    """The content of a root file system. Sizes in bytes, hard links counted once."""
+    """Description of a root file system. `bytes` counts hard links once."""
 
     programs: tuple[str, ...]
     missing: tuple[str, ...]
-    """Programs of the selection that this host, and therefore the tree, lacks."""
+    """Programs of the selection that this host, and so the tree, lacks."""
     bytes: int
     rootfs_id: str
-    """A digest of every name, mode and byte: two trees with the same id are equal."""
+    """A digest of all names, modes and bytes: trees with the same id are equal."""
 
 
 def build_rootfs(
@@ -76,10 +76,10 @@ def build_rootfs(
     selection: Selection = CORE_ONLY,
     progress: Progress | None = None,
 ) -> RootfsReport:
-    """Make the tree at `target`. It replaces an old tree in one step; on failure the old tree stays.
+    """Build the tree at `target` and replace an old one; a failed build preserves the old tree.
 
-    Blocking: half a second, and with the tools of `work` two or three. `uid` and `gid` are the user that
-    commands run as, `runner` inside. Containers that still run on an older tree lose it.
+    Blocks for half a second, or with `WORK` tools for two or three. `uid` and `gid` are those of the user
+    that runs commands, named `runner` in the tree. Containers that still use an older tree lose it.
 
     Raises:
         RootfsError: The host lacks a shell, or a library that one of its programs needs.
@@ -90,8 +90,8 @@ def build_rootfs(
     try:
         tree = building / "tree"
         report, sources, found = _make_tree(tree, uid, gid, selection, progress or (lambda _: None))
-        _manifest(target).unlink(missing_ok=True)  # first, so that no manifest ever describes another tree
-        if target.exists():
+        _manifest(target).unlink(missing_ok=True)  # first: a crash must not leave a manifest of another tree
+        if target.exists():  # a rename cannot replace a folder that is not empty
             target.rename(building / "old")
         tree.rename(target)
         manifest = {
@@ -118,10 +118,10 @@ def ensure_rootfs(
     selection: Selection = CORE_ONLY,
     progress: Progress | None = None,
 ) -> RootfsReport:
-    """Keep the tree at `target` if `build_rootfs` would make the same one, otherwise rebuild it.
+    """Reuse the tree at `target` if `build_rootfs` would build the same one, otherwise rebuild it.
 
-    Blocking: a few milliseconds for a tree that is kept. A tree is stale if it has another user, selection or
-    format, or if the size, time or existence of one of its sources on this host has changed.
+    Blocks for a few milliseconds if the tree can be reused. A tree is stale if its user, selection or format
+    differs, or if the size, time or existence of one of its sources on this host has changed.
     """
     reusable = _reusable(target, uid, gid, selection)
     if reusable is not None:
@@ -130,7 +130,7 @@ def ensure_rootfs(
 
 
 def missing_programs(selection: Selection) -> tuple[str, ...]:
-    """Return the programs of the selection that a tree made now would lack. Blocking: it asks Python."""
+    """Return the programs of the selection that a new tree would lack. Blocking: it runs Python."""
     found = {*_usable(selection)}
     if "pip" in selection.allowed and (program := find_program("python3")) is not None:
         python = interpreter(program)
@@ -139,7 +139,7 @@ def missing_programs(selection: Selection) -> tuple[str, ...]:
 
 
 def accounts(uid: int, gid: int) -> dict[str, str]:
-    """Return the files of /etc that name the users inside: root and `runner`, the user of commands."""
+    """Return the files of /etc, by name, that define the users `root` and `runner`, the user of commands."""
     return {
         "passwd": f"root:x:0:0::/root:/bin/sh\nrunner:x:{uid}:{gid}::/workspace:/bin/sh\n",
         "group": f"root:x:0:\nrunner:x:{gid}:\n",
@@ -147,9 +147,9 @@ def accounts(uid: int, gid: int) -> dict[str, str]:
 
 
 def write_tar(tree: Path, fileobj: IO[bytes]) -> None:
-    """Write the tree as an uncompressed tar archive: everything owned by root, sorted, with fixed times.
+    """Write the tree as an uncompressed tar archive; the same tree always gives the same bytes. Blocking.
 
-    The same tree gives the same bytes. Blocking.
+    All members are owned by root, sorted, and have the same time.
     """
     linked: dict[tuple[int, int], str] = {}
     with tarfile.open(fileobj=fileobj, mode="w", format=tarfile.GNU_FORMAT) as archive:
@@ -173,7 +173,7 @@ def write_tar(tree: Path, fileobj: IO[bytes]) -> None:
 
 
 def tree_id(tree: Path) -> str:
-    """Return a digest of every name, mode, link and byte in the tree. Blocking."""
+    """Return a digest of all names, modes, links and bytes of the tree. Blocking."""
     digest = hashlib.sha256()
     for path in _walk(tree):
         status = path.lstat()
@@ -189,7 +189,7 @@ def tree_id(tree: Path) -> str:
 def _make_tree(
     tree: Path, uid: int, gid: int, selection: Selection, progress: Progress
 ) -> tuple[RootfsReport, dict[str, list[int]], list[str]]:
-    """Make the tree; return its report, the stamps of its sources, and the programs that were found."""
+    """Build the tree; return its report, the stamps of its sources, and the programs found on this host."""
     found = _usable(selection)
     for name in ("sh", "bash"):
         if name not in found:
@@ -212,7 +212,7 @@ def _make_tree(
     for path in [*sorted(loaded), *data]:
         copies.add(path, _merged(path))
     for libc in [path for path in loaded if path.name in ("libc.so.6", "libc.so")]:
-        # Inside there is no ld.so.cache, so a library whose folder only the cache knows is put beside libc.
+        # The tree has no ld.so.cache, so libraries whose folder only the cache knows are copied next to libc.
         for library in sorted(loaded):
             copies.add(library, _merged(libc.with_name(library.name)))
     size = _settle(tree)
@@ -220,18 +220,18 @@ def _make_tree(
     missing = tuple(name for name in selection.allowed if name not in programs)
     report = RootfsReport(tuple(sorted(programs)), missing, size, tree_id(tree))
     stamped = [program.source for program in found.values()]
-    # Of thousands of modules only their folders: an upgrade changes those, and the interpreter.
+    # Stamp only the folders of the thousands of modules: an upgrade changes them, and the interpreter too.
     stamped += {entry.source.parent for entry in entries if entry.source is not None}
     return report, _stamps([*stamped, *loaded, *data]), sorted(found)
 
 
 def _is_bare_python(name: str, inside_paths: Collection[str]) -> bool:
-    """Return True for a Python whose library was not found: it does not start."""
+    """Return True for a Python whose standard library was not found, and which therefore cannot start."""
     return name in PYTHONS and not any(path.endswith("/os.py") for path in inside_paths)
 
 
 def _add_entry(entry: RootfsEntry, copies: "_Copies", loader: str) -> Iterable[Path]:
-    """Put a file into the tree; return the libraries that it loads. A module that lacks one stays out."""
+    """Add a file to the tree and return the libraries it loads; skip an ELF file that lacks a library."""
     inside = _merged(entry.inside) if entry.inside.is_absolute() else entry.inside
     if entry.content is not None or entry.source is None:
         copies.write(entry.content or b"", inside, executable=entry.executable)
@@ -247,7 +247,7 @@ def _add_entry(entry: RootfsEntry, copies: "_Copies", loader: str) -> Iterable[P
 
 
 def _usable(selection: Selection) -> dict[str, Program]:
-    """Return the programs that this host has; a script counts if its interpreter is among them."""
+    """Return the selected programs that this host has, without scripts whose interpreter is missing."""
     found = {name: program for name in selection.allowed if (program := find_program(name)) is not None}
     return {name: p for name, p in found.items() if p.kind == "elf" or Path(p.interpreter).name in found}
 
@@ -273,14 +273,14 @@ def _make_skeleton(tree: Path, uid: int, gid: int) -> None:
 
 
 class _Copies:
-    """Copies files into the tree; a host's file with many names (busybox) becomes one copy with them."""
+    """Copies files into the tree; a file with several names (busybox) is copied once and hard-linked."""
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree
         self._first: dict[tuple[int, int], Path] = {}
 
     def add(self, source: Path, destination: Path) -> None:
-        """Copy the target of `source`, unless the destination exists."""
+        """Copy `source`, with links resolved, unless the destination exists."""
         real, destination = Path(os.path.realpath(source)), self._tree / destination
         if destination.exists():
             return
@@ -293,7 +293,7 @@ class _Copies:
         destination.chmod(0o755 if status.st_mode & 0o111 else 0o644)
 
     def write(self, content: bytes, destination: Path, *, executable: bool) -> None:
-        """Make a file with this content."""
+        """Create a file with this content."""
         destination = self._tree / destination
         destination.parent.mkdir(parents=True, exist_ok=True)
         destination.write_bytes(content)
@@ -301,20 +301,20 @@ class _Copies:
 
 
 def _merged(path: Path) -> Path:
-    """Return the place of a host's absolute path in a tree whose /lib is a link to /usr/lib."""
+    """Map an absolute path of the host to a merged tree, in which for example /lib is a link to /usr/lib."""
     parts = path.parts[1:]
     return Path("usr", *parts) if parts[0] in MERGED else Path(*parts)
 
 
 def _loaded_by_name(loaded: Iterable[Path]) -> Iterator[Path]:
-    """Yield the libraries that glibc before 2.34 opens when a program asks for a user's name."""
+    """Yield the libraries that glibc before 2.34 loads, without linking them, to look up a user's name."""
     for library in loaded:
         if library.name == "libc.so.6" and (files := library.with_name("libnss_files.so.2")).exists():
             yield files
 
 
 def _settle(tree: Path) -> int:
-    """Set every mode and time; return the bytes of all files."""
+    """Set the modes and times of the tree; return the bytes of all files."""
     size, seen = 0, set()
     for path in reversed([tree, *_walk(tree)]):
         status = path.lstat()
@@ -329,7 +329,7 @@ def _settle(tree: Path) -> int:
 
 
 def _walk(tree: Path) -> Iterator[Path]:
-    """Yield everything below the tree, sorted, folders before their content."""
+    """Yield all paths below the tree, sorted, each folder before its content."""
     for path in sorted(tree.iterdir()):
         yield path
         if path.is_dir() and not path.is_symlink():

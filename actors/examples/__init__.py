@@ -1,1 +1,1 @@
-"""One runnable file for each idea: `python -m actors.examples.asking` and so on. Each says what it prints."""
+"""Runnable examples, one per idea: `python -m actors.examples.asking`. Each docstring shows the output."""

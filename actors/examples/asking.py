@@ -1,4 +1,4 @@
-"""Tell and ask: a message is a value, and a request says what it is answered with.
+"""Tell and ask: a message is a value, and a request declares the type of its reply.
 
 Prints:
     2 apples
@@ -14,7 +14,7 @@ from actors import Actor, ChildSpec, Request, Supervisor, answers
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Told: so many more."""
+    """Add `count` items; sent with `tell`."""
 
     what: str
     count: int
@@ -22,30 +22,30 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Get(Request[int]):
-    """Asked: how many there are."""
+    """Get the number of items; sent with `ask`."""
 
     what: str
 
 
 class CountStore(Actor[Put | Get]):
-    """Only its own tasks touch `_counts`: it needs no lock."""
+    """A store of counts. Only its own tasks access `_counts`, so it needs no lock."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
     async def receive(self, message: Put | Get) -> None:
-        """Take what is told."""
+        """Handle messages that are not requests with a method of their own."""
         if isinstance(message, Put):
             self._counts[message.what] = self._counts.get(message.what, 0) + message.count
 
     @answers(Get)
     async def get(self, message: Get) -> int:
-        """A type checker refuses another reply than an int."""
+        """Return the count. A type checker rejects a reply that is not an int."""
         return self._counts.get(message.what, 0)
 
 
 async def main() -> None:
-    """Run the store as long as it is needed."""
+    """Run the tree while the body runs; put two apples in and ask for two counts."""
     root = Supervisor("root")
     store = root.add(ChildSpec("store", CountStore))
     async with root.running():

@@ -1,4 +1,4 @@
-"""An ask is a structured call: when the asker gives up, the work is cancelled, and its end is awaited.
+"""An ask is a structured call: cancelling the asker cancels the handler and waits for its end.
 
 Prints:
     the work begins
@@ -17,20 +17,20 @@ from actors.testing import run
 
 @dataclass(frozen=True, slots=True)
 class Compute(Request[int]):
-    """Takes an hour."""
+    """A request that takes an hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ping(Request[str]):
-    """Takes no time."""
+    """A request that takes no time."""
 
 
 class Calculator(Actor[Compute | Ping]):
-    """Holds nothing that a cancellation in the middle would spoil."""
+    """An actor without state, so that a cancellation in a handler cannot leave it inconsistent."""
 
     @answers(Compute)
     async def compute(self, message: Compute) -> int:
-        """Cancelled when its asker gives up."""
+        """Compute for an hour; cancelled when the asker is cancelled."""
         print("the work begins")
         try:
             await trio.sleep(3600)
@@ -40,12 +40,12 @@ class Calculator(Actor[Compute | Ping]):
 
     @answers(Ping)
     async def ping(self, message: Ping) -> str:
-        """Show that the actor is there."""
+        """Reply at once."""
         return "pong"
 
 
 async def main() -> None:
-    """Give up soon: `ask` has no timeout of its own, callers have trio's."""
+    """Ask with a time limit of one second: `ask` has no timeout of its own, so callers use trio's."""
     root = Supervisor("root")
     worker = root.add(ChildSpec("worker", Calculator))
     async with root.running():

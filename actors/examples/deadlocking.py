@@ -1,4 +1,4 @@
-"""Two actors that ask each other wait forever: the tree says who asks whom, and where that is a circle.
+"""Two actors that ask each other wait forever; `pending_asks` and `circles` show the deadlock.
 
 Prints:
     __main__.client asks root/left: NeverAnswered (handled)
@@ -18,30 +18,30 @@ from actors.testing import run
 
 @dataclass(frozen=True, slots=True)
 class NeverAnswered(Request[str]):
-    """Has no answer."""
+    """A request that never gets a reply, because of the deadlock."""
 
 
 class Asker(Actor[NeverAnswered]):
-    """Answers with what the other says."""
+    """An actor that replies with the reply of the other one."""
 
     def __init__(self, others: dict[str, ActorRef[NeverAnswered]]) -> None:
         self._others = others
 
     @answers(NeverAnswered)
     async def question(self, message: NeverAnswered) -> str:
-        """Ask the other from within a handler: nothing else is handled meanwhile."""
+        """Ask the other actor from a handler; this actor handles no other message in the meantime."""
         return await self._others[self.id].ask(NeverAnswered())
 
 
 async def client(left: ActorRef[NeverAnswered]) -> None:
-    """Get out of it by a time limit: that takes the whole chain of asks back."""
+    """Ask with a time limit: the cancellation withdraws the whole chain of asks."""
     with trio.move_on_after(10):
         await left.ask(NeverAnswered())
     print("given up")
 
 
 async def main() -> None:
-    """Look at the tree meanwhile."""
+    """Start the deadlock and print the pending asks and the cycle."""
     root = Supervisor("root")
     others: dict[str, ActorRef[NeverAnswered]] = {}
     left = root.add(ChildSpec("left", lambda: Asker(others)))

@@ -1,4 +1,4 @@
-"""Keyed children: one actor for each key, started by its first message, gone when idle.
+"""Keyed children: one actor per key, started for its first message and stopped when idle.
 
 Prints:
     ann starts
@@ -19,22 +19,22 @@ from actors.testing import run
 
 
 class Room(Actor[str]):
-    """One for each person."""
+    """The actor of one person."""
 
     def __init__(self, person: str) -> None:
         self._person = person
 
     async def started(self) -> None:
-        """The first message makes it start."""
+        """Print the start, which the first message causes."""
         print(f"{self._person} starts")
 
     async def receive(self, message: str) -> None:
-        """Print it."""
+        """Print the message."""
         print(f"{self._person}: {message}")
 
 
 async def main() -> None:
-    """A `tell` right behind `get_or_start` reaches the child before it could go idle."""
+    """Tell directly after `get_or_start`: the message reaches the child before it can go idle."""
     rooms = DynamicSupervisor("rooms", lambda key: ChildSpec(key, partial(Room, key), idle_s=60))
     async with rooms.running():
         for person, words in (("ann", "hello"), ("ann", "again"), ("bob", "hello")):
@@ -48,4 +48,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)  # in virtual time: nobody waits for the minute
+    run(main)  # in virtual time: the idle minute takes no time

@@ -1,4 +1,4 @@
-"""An expected error is refused to its asker; any other error is a crash, and the actor is restarted.
+"""An expected error goes to the asker; any other error is a crash and restarts the actor.
 
 Prints:
     crashed: ZeroDivisionError
@@ -15,30 +15,30 @@ from actors import Actor, ActorCrashed, ChildSpec, Refused, Request, Supervisor,
 
 
 class UnknownUserError(Exception):
-    """What the asker can act on."""
+    """An expected error that the asker can handle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Age(Request[int]):
-    """How old a user is. Refused with UnknownUserError."""
+    """Get the age of a user. Refused with UnknownUserError if there is no such user."""
 
     user: str
 
 
 class Users(Actor[Age]):
-    """Knows one user, and has a bug."""
+    """An actor with a bug: it divides by zero for every user that exists."""
 
     @answers(Age)
     async def age(self, message: Age) -> int:
-        """Look the user up."""
+        """Refuse an unknown user; crash for any other."""
         if message.user == "bob":
             raise Refused(UnknownUserError("there is no user bob"))
         return 1 // 0
 
 
 async def main() -> None:
-    """Ask for both."""
-    logging.disable()  # a crash is logged with its traceback
+    """Ask for both users; print the crash, the refusal and the number of restarts."""
+    logging.disable()  # the runtime logs a crash with its traceback
     root = Supervisor("root")
     users = root.add(ChildSpec("users", Users))
     async with root.running():

@@ -1,4 +1,4 @@
-"""Supervision: what stands below depends on what stands above, and is restarted with it.
+"""Supervision: with rest_for_one, a crash also restarts the children that were added later.
 
 Prints:
     database starts (1)
@@ -20,27 +20,27 @@ from actors import Actor, ChildSpec, StopReason, Supervisor
 
 
 class Service(Actor[str]):
-    """Prints what happens to it."""
+    """An actor that prints its starts, messages, crashes and stops."""
 
     async def started(self) -> None:
-        """Runs before the first message."""
+        """Print the start, with the number of the incarnation."""
         print(f"{self.id} starts ({self.incarnation})")
 
     async def receive(self, message: str) -> None:
-        """Crash when told to."""
+        """Crash on the message "crash"; print any other."""
         if message == "crash":
             print(f"{self.id} crashes")
             raise RuntimeError
         print(f"{self.id} got {message}")
 
     async def stopped(self, reason: StopReason) -> None:
-        """Runs when the tasks of this incarnation have ended."""
+        """Print the stop, unless the actor crashed."""
         if reason != "crashed":
             print(f"{self.id} stops")
 
 
 async def main() -> None:
-    """Crash what stands above; messages for what stands below wait in its mailbox."""
+    """Crash the database; a message for the web actor waits in its mailbox until the restart."""
     logging.disable()
     root = Supervisor("root", strategy="rest_for_one", max_restarts=3, within=5.0)
     database = root.add(ChildSpec("database", Service))

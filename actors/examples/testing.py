@@ -1,4 +1,4 @@
-"""Tests of actors: an hour takes no time, and a crash comes when it is asked for.
+"""Tests of actors: in virtual time an hour takes no time, and `crash` injects a crash.
 
 Prints:
     an hour later: restarted
@@ -14,15 +14,15 @@ from actors.testing import Tree, crash, run
 
 
 class Sleeper(Actor[str]):
-    """Takes an hour for a message."""
+    """An actor that takes an hour per message."""
 
     async def receive(self, message: str) -> None:
-        """Sleep."""
+        """Sleep for an hour."""
         await trio.sleep(3600)
 
 
 async def main() -> None:
-    """Crash it in the middle of a message."""
+    """Crash the actor in the middle of a message."""
     logging.disable()
     tree = Tree()
     sleeper = tree.add(ChildSpec("sleeper", Sleeper))

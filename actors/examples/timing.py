@@ -1,4 +1,4 @@
-"""Timers come through the mailbox and end with the incarnation that set them.
+"""Timers: ticks come through the mailbox, and a timer ends with the incarnation that set it.
 
 Prints:
     tick
@@ -12,7 +12,7 @@ from actors.testing import run
 
 
 class Clock(Actor[str]):
-    """Ticks three times."""
+    """An actor that stops after three ticks."""
 
     def __init__(self) -> None:
         self._ticks = 0
@@ -22,7 +22,7 @@ class Clock(Actor[str]):
         self.tell_every(60, "tick")
 
     async def receive(self, message: str) -> None:
-        """Count; the end of the incarnation cancels the timer."""
+        """Count a tick; stopping ends the incarnation, which cancels the timer."""
         print(message)
         self._ticks += 1
         if self._ticks == 3:
@@ -30,7 +30,7 @@ class Clock(Actor[str]):
 
 
 async def main() -> None:
-    """A "transient" child that ends by itself is not restarted."""
+    """Run the clock until it stops; a "transient" child that ends normally is not restarted."""
     root = Supervisor("root")
     clock = root.add(ChildSpec("clock", Clock, restart="transient"))
     async with root.running():

@@ -1,7 +1,7 @@
-"""Sandboxes: one container for each chat, two engines, the command policy and the workspace.
+"""Sandboxes: one container per chat, two engines, the command policy and the workspaces.
 
-Chats use `sandboxes`, which adds the actors to the tree: `sandbox`, one for each chat; `registry`, which
-records the containers that may exist; and `disk`, which keeps a reserve of the file system while commands
-run. `incoming` puts users' files into the workspace. `docker/` and `bubblewrap/` are the engines; `choose`
-picks one of them.
+`sandboxes` is the interface for chats; it adds three kinds of actors to the tree: `sandbox`, one per chat;
+`registry`, which records the containers that may exist; and `disk`, which preserves a reserve of the file
+system while commands run. `incoming` stores users' uploads in the workspace. `docker/` and `bubblewrap/` are
+the engines; `choose` selects one of them.
 """

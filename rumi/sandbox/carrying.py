@@ -1,12 +1,12 @@
-"""Carries the files of chats between this machine and the store, for the owner of a chat.
+"""Transfer of workspaces between this machine and the store, for the process that owns a chat.
 
-`fetch` before the first turn of an owner makes the workspace as it is stored; `store` at the end of a turn
-stores what has changed. Between two calls for a chat no process of another owner uses the folder, and no
-sandbox of the chat runs during a call.
+`fetch`, before an owner's first turn, makes the folder equal to the stored workspace; `store`, at the end of
+a turn, stores the changes. The caller guarantees that no process of another owner uses the folder between two
+calls for a chat, and that no sandbox of the chat runs during a call.
 
-Killed at any moment, the store has the former workspace or the new one, because the manifest follows its
-pieces; and the folder is the former one or the new one, because it is built beside and then renamed. The next
-`fetch` compares the folder with the store, and completes what was left.
+A crash at any moment leaves the store with the former or the new workspace, because the manifest is written
+after its pieces, and the machine with the former or the new folder, because a new one is built in a staging
+folder and then renamed. The next `fetch` compares the folder with the store and completes the transfer.
 """
 
 import contextlib
@@ -41,50 +41,52 @@ from rumi.sandbox.workspace import remove as remove_workspace
 BATCH_BYTES: Final = 4 * PIECE_BYTES
 BATCH_PIECES: Final = 200
 BESIDE: Final = ".carried"
-"""The folder among the workspaces in which new ones are built: no chat has this id."""
+"""Name of the staging folder among the workspaces. It is not a valid chat id, so it collides with no chat."""
 
 
 class PieceStore(Protocol):
-    """Where the workspaces of chats are stored. `fence` is the number of the owner's lease."""
+    """The store of chats' workspaces. `fence` is the fencing number of the owner's lease."""
 
     async def manifest(self, chat: str, fence: int) -> bytes:
-        """Return the stored manifest, empty where there is none; earlier owners can write no more.
+        """Return the stored manifest, empty if there is none; from then on reject writes of earlier owners.
 
         Raises:
-            LeaseLostError: A later owner has done this.
+            LeaseLostError: A later owner has called this.
         """
         ...
 
     async def missing(self, chat: str, keys: Sequence[str]) -> Sequence[str]:
-        """Return the keys of which there is no piece."""
+        """Return the keys whose pieces are not stored."""
         ...
 
     async def put(self, chat: str, fence: int, pieces: Mapping[str, bytes]) -> None:
-        """Store pieces. Raises `LeaseLostError`."""
+        """Store pieces. Raise LeaseLostError if a later owner has loaded the manifest."""
         ...
 
     async def get(self, chat: str, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """Return pieces; those that are not there are left out."""
+        """Return the stored ones of the requested pieces."""
         ...
 
     async def set_manifest(
         self, chat: str, fence: int, manifest: bytes, keys: Sequence[str], size: int
     ) -> Sequence[str]:
-        """Replace the manifest, at once or not at all. Return the keys without a piece: nothing has changed.
+        """Replace the manifest atomically; return the keys whose pieces are missing.
+
+        If any piece is missing, the manifest is not replaced.
 
         Raises:
-            LeaseLostError: A later owner has loaded it.
+            LeaseLostError: A later owner has loaded the manifest.
         """
         ...
 
     async def collect_garbage(self, chat: str, fence: int) -> None:
-        """Delete the chat's pieces that its manifest does not have."""
+        """Delete the chat's pieces that its manifest does not refer to."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TransferResult:
-    """What was done: entries of the workspace, and the pieces and bytes that went to the store or came."""
+    """Statistics of a transfer: entries of the workspace, and the pieces and bytes transferred."""
 
     files: int = 0
     pieces: int = 0
@@ -92,7 +94,7 @@ class TransferResult:
 
 
 class WorkspaceCarrier:
-    """Fetches and stores workspaces. One call at a time for each chat; any number of chats at once."""
+    """Fetches and stores workspaces: one call at a time per chat, any number of chats at once."""
 
     def __init__(
         self,
@@ -102,24 +104,25 @@ class WorkspaceCarrier:
         offload: Offload,
         limits: PackLimits | None = None,
     ) -> None:
-        """`workspaces` is the folder that has one for each chat; `user` is the one of their commands."""
+        """`workspaces` is the folder of all chats' folders; `user` is the uid and gid of their commands."""
         self._folder = workspaces
         self._user = user
         self._store = store
         self._offload = offload
         self._limits = limits or PackLimits()
         self._known: dict[str, Mapping[Key, str]] = {}
-        """By chat, the contents of files whose versions are known."""
+        """By chat: the piece keys of files by their version, so that unchanged files are not read again."""
 
     async def fetch(self, chat: str, fence: int) -> TransferResult:
-        """Make the chat's folder as it is stored; where nothing is stored, leave it as it is.
+        """Make the chat's folder equal to the stored workspace; change nothing if none is stored.
 
-        What the folder has already is not fetched. Cancelled, the folder is as before or as stored.
+        Pieces that the folder already has are not fetched. If cancelled, the folder is either unchanged or
+        equal to the stored workspace.
 
         Raises:
             LeaseLostError: A later owner has the chat.
-            SpoiltWorkspace: What is stored is damaged. The folder is as before.
-            OSError: There is no room, say. The folder is as before.
+            SpoiltWorkspace: The stored workspace is damaged. The folder is unchanged.
+            OSError: The folder cannot be written, for example on a full disk. The folder is unchanged.
         """
         swap = self._swap_of(chat)
         await self._offload(partial(_finish_interrupted, swap))
@@ -136,18 +139,19 @@ class WorkspaceCarrier:
             await self._offload(partial(_commit, swap, chat, self._folder / chat))
         finally:
             await self._offload(partial(_discard, swap))
+        # Read the new files once now, so that the first `store` knows their versions.
         self._known[chat] = (await self._offload(partial(self._pack, chat))).known
         return made
 
     async def store(self, chat: str, fence: int) -> TransferResult:
-        """Store the chat's folder as it is. `fetch` comes first, with the same fence.
+        """Store the chat's folder. Call `fetch` with the same fence first.
 
-        Files that have not changed since the last call are not read, and pieces that are stored are not sent.
-        Cancelled, what is stored is the former workspace or this one.
+        Files that have not changed since the last call are not read, and pieces that are already stored are
+        not sent. If cancelled, the store has either the former workspace or the current one.
 
         Raises:
             LeaseLostError: A later owner has the chat.
-            Unpackable: The folder cannot be stored; the error is for the chat's user.
+            Unpackable: The folder cannot be stored; the error is meant for the chat's user.
         """
         sent = size = 0
         for _ in range(TRIES):
@@ -161,6 +165,7 @@ class WorkspaceCarrier:
                 await self._store.put(chat, fence, read)
                 sent, size = sent + len(read), size + sum(map(len, read.values()))
             else:
+                # The manifest goes last: until it is replaced, the store still has the former workspace.
                 manifest = await self._offload(packed.manifest)
                 if not await self._store.set_manifest(chat, fence, manifest, keys, packed.size):
                     self._known[chat] = packed.known
@@ -169,14 +174,14 @@ class WorkspaceCarrier:
         raise Unpackable("changing", self._limits)
 
     def forget(self, chat: str) -> None:
-        """Forget what is known of the chat's folder, when this process does not own the chat any more."""
+        """Drop the cached file versions of a chat that this process does not own any more."""
         self._known.pop(chat, None)
 
     def _pack(self, chat: str) -> Packed:
         return pack(self._folder / chat, self._limits, self._known.get(chat, {}))
 
     async def _here(self, chat: str) -> Packed | None:
-        """Return what the folder has, None if that cannot be known."""
+        """Return the packed folder, None if it cannot be packed."""
         try:
             return await self._offload(partial(self._pack, chat))
         except Unpackable:
@@ -185,28 +190,28 @@ class WorkspaceCarrier:
     async def _make(
         self, chat: str, swap: FolderSwap, entries: Sequence[Entry], here: Packed | None
     ) -> TransferResult:
-        """Build the folder beside; take pieces from the present one where it has them."""
+        """Build the folder in the staging folder; copy the pieces that the current folder already has."""
         target = swap.new / chat
         await self._offload(partial(_make_folders, swap))
         wanted = await self._offload(partial(make_files, target, entries))
         local_pieces = here.pieces if here is not None else {}
-        away = [key for key in wanted if key not in local_pieces]
+        missing = [key for key in wanted if key not in local_pieces]
         for batch in _batches((key, local_pieces[key]) for key in wanted if key in local_pieces):
             read = await self._offload(partial(read_pieces, self._folder / chat, batch))
-            if read is None:
-                away += [key for key, _ in batch]
+            if read is None:  # the folder has changed since it was packed: fetch these pieces too
+                missing += [key for key, _ in batch]
             else:
                 await self._offload(partial(write_pieces, target, read, wanted))
         size = 0
-        for at in range(0, len(away), BATCH_BYTES // PIECE_BYTES):
-            asked = away[at : at + BATCH_BYTES // PIECE_BYTES]
+        for at in range(0, len(missing), BATCH_BYTES // PIECE_BYTES):
+            asked = missing[at : at + BATCH_BYTES // PIECE_BYTES]
             got = await self._store.get(chat, asked)
             if any(key not in got for key in asked):
                 raise SpoiltWorkspace("a piece of a file is missing")
             await self._offload(partial(write_pieces, target, got, wanted))
             size += sum(map(len, got.values()))
         await self._offload(partial(finish_files, target, entries, self._user))
-        return TransferResult(len(entries), len(away), size)
+        return TransferResult(len(entries), len(missing), size)
 
     def _swap_of(self, chat: str) -> FolderSwap:
         staging = self._folder / BESIDE / chat
@@ -214,7 +219,7 @@ class WorkspaceCarrier:
 
 
 def _same(here: Sequence[Entry], stored: Sequence[Entry]) -> bool:
-    """Return True if a folder is as it is stored."""
+    """Return True if the folder equals the stored workspace, apart from owners."""
 
     def shape(entry: Entry) -> tuple[object, ...]:
         return entry.path, entry.kind, entry.mode, entry.mtime_ns, entry.content, entry.size
@@ -223,7 +228,7 @@ def _same(here: Sequence[Entry], stored: Sequence[Entry]) -> bool:
 
 
 def _batches(pieces: Iterable[tuple[str, PieceLocation]]) -> Iterator[list[tuple[str, PieceLocation]]]:
-    """Yield the pieces in portions of limited size."""
+    """Split the pieces into batches of at most `BATCH_BYTES` and `BATCH_PIECES`."""
     batch: list[tuple[str, PieceLocation]] = []
     size = 0
     for key, location in pieces:
@@ -243,25 +248,25 @@ def _make_folders(swap: FolderSwap) -> None:
 
 
 def _finish_interrupted(swap: FolderSwap) -> None:
-    """Complete what a killed process has begun to put in place, and remove what it was building."""
+    """Complete the swap that a killed process began, and remove what it was building."""
     swap.finish()
     _discard(swap)
 
 
 def _commit(swap: FolderSwap, chat: str, workspace: Path) -> None:
-    if os.path.ismount(workspace):
+    if os.path.ismount(workspace):  # a mount point cannot be renamed
         raise OSError(f"{workspace} is a mount")
     swap.commit([chat])
 
 
 def _discard(swap: FolderSwap) -> None:
-    """Remove what is beside, unless it waits to be put in place."""
+    """Remove the staging folder, unless a swap is pending."""
     if swap.plan.exists():
         return
     for left in (swap.staging, swap.replaced):
         if os.path.lexists(left):
             with contextlib.suppress(Exception):
-                remove_workspace(left)  # commands may have made it hard to remove
+                remove_workspace(left)  # handles modes and depths with which rmtree would fail
             shutil.rmtree(left, ignore_errors=True)
     with contextlib.suppress(OSError):
         swap.staging.parent.rmdir()

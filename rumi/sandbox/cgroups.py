@@ -1,13 +1,14 @@
-"""Control groups for the embedded engine: limits for a chat's memory, processes and processor time together.
+"""Control groups of the embedded engine: common limits for all processes of a chat (memory, pids, cpu).
 
-There are three ways; the first that works here is used: the hierarchies of version 1 and of version 2, if
+There are three kinds; the first that works here is used: the hierarchies of version 1 and of version 2, if
 their files can be written (by root, or by a service to which systemd delegates its group), and a scope of the
-user's own systemd. If none works, `Cgroups.kind` is `none` and the engine says which promises it cannot keep.
+user's own systemd. If none works, `Cgroups.kind` is `none`, and the engine reports which guarantees it cannot
+give.
 
-The chats' groups are in one group, so that the kernel gives all commands together as much processor time as
-one other program: Rumi gets its turn to pause them, however many they are.
+All chats' groups are in one parent group, so that the kernel gives all commands together only as much
+processor time as one other program. So Rumi gets enough processor time to pause them, however many there are.
 
-A control group is a folder; all its files are written at once and without waiting.
+A control group is a folder; reading and writing its files does not wait.
 """
 
 import contextlib
@@ -28,21 +29,21 @@ CONTROLLERS = ("memory", "pids", "cpu")
 PERIOD_US = 100_000
 TRIES = 20
 OWN_PROCESSES = 2
-"""bubblewrap's own processes beside a command's: its monitor and its first process."""
+"""Processes of bubblewrap itself, which count against the limit: its monitor and its first process."""
 KEEPERS = 2
-"""The keeper's processes, which a scope includes."""
+"""Processes of the keeper, which a scope includes and which count against its limit."""
 
 REMOVAL_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cgroup:
-    """One chat's folders, one for each hierarchy."""
+    """The control group of one chat: one folder per hierarchy."""
 
     folders: tuple[Path, ...]
 
     def open_members(self) -> list[int]:
-        """Return descriptors that the caller closes; a process that writes `0` into each joins the group."""
+        """Return descriptors for the caller to close; a process that writes `0` to each joins the group."""
         opened: list[int] = []
         try:
             for folder in self.folders:
@@ -84,15 +85,15 @@ class Cgroup:
                 continue
             except OSError:
                 return False
-            with contextlib.suppress(OSError):  # other chats' groups are in it
+            with contextlib.suppress(OSError):  # not empty: it contains other chats' groups
                 folder.parent.rmdir()
         return True
 
 
 class Cgroups:
-    """The control groups that this process may use on this machine. Determined once, in about a millisecond.
+    """The control groups that this process may use on this machine, detected in about a millisecond.
 
-    `root` is where the hierarchies are mounted, `own` the file that lists this process's groups.
+    `root` is the mount point of the hierarchies, `own` the file that lists this process's groups.
     """
 
     def __init__(
@@ -114,21 +115,21 @@ class Cgroups:
 
     @property
     def bounded(self) -> frozenset[str]:
-        """The resources of memory, pids and cpu that are bounded here."""
+        """Return those of the controllers `memory`, `pids` and `cpu` that limit chats here."""
         return frozenset(self.parents)
 
     def group(self, name: str) -> Cgroup | None:
-        """Return the group that `create` makes, whether it exists or not; None where it makes none."""
+        """Return the group that `create` would create, whether it exists or not; None if it creates none."""
         if self.kind not in ("v1", "v2"):
             return None
         parents = {parent / self._together for parent in self.parents.values()}
         return Cgroup(tuple(sorted(parent / f"{self._prefix}{name}" for parent in parents)))
 
     def create(self, name: str, limits: SandboxLimits) -> Cgroup | None:
-        """Make the group and set its limits; None without control groups, or if a scope does it.
+        """Create the group and set its limits; return None without control groups, or if a scope is used.
 
         Raises:
-            SandboxError: It cannot be made.
+            SandboxError: The group cannot be created.
         """
         if (cgroup := self.group(name)) is None:
             return None
@@ -139,7 +140,7 @@ class Cgroups:
             for controller, parent in self.parents.items():
                 for file, value in self._settings(controller, limits):
                     path = groups[parent] / f"{self._prefix}{name}" / file
-                    # Not every kernel counts swap; without swap there is nothing to bound.
+                    # Not every kernel accounts for swap, and then the swap files are missing.
                     if path.exists() or "sw" not in file:
                         path.write_text(value)
         except OSError as error:
@@ -150,7 +151,7 @@ class Cgroups:
         return cgroup
 
     def scope(self, name: str, limits: SandboxLimits) -> list[str]:
-        """Return the words before a command that make it a scope of the user's systemd, if there are any."""
+        """Return the words to put before a command to run it in a scope of the user's systemd, or none."""
         if self.kind != "scope":
             return []
         properties = ["OOMPolicy=continue", f"TasksMax={limits.pids + OWN_PROCESSES + KEEPERS}"]
@@ -164,11 +165,11 @@ class Cgroups:
         return [*words, *(word for value in properties for word in ("-p", value)), "--"]
 
     def leftovers(self) -> list[Cgroup]:
-        """Return this installation's groups, before the first container: a killed process left them."""
+        """Return this installation's groups: before the first container, leftovers of a killed process."""
         return groups_of(self._installation, self._root)
 
     def _make(self, folder: Path) -> None:
-        """Make a group's folder. The group around it may go meanwhile, with another chat's group."""
+        """Create a group's folder; retry if the removal of another chat's group deletes the empty parent."""
         for attempt in range(TRIES):
             folder.parent.mkdir(exist_ok=True)
             try:
@@ -198,9 +199,9 @@ class Cgroups:
 
 
 def groups_of(installation: str, root: Path = Path("/sys/fs/cgroup")) -> list[Cgroup]:
-    """Return all groups of this installation, whichever process made them. Blocking: it reads all groups.
+    """Return all groups of this installation, of any process. Blocking: it reads all groups of the machine.
 
-    A scope of systemd's is none of them: it goes with its last process.
+    Scopes of systemd are left out: systemd removes them after their last process.
     """
     found: dict[str, list[Path]] = {}
     for top in [root / name for name in CONTROLLERS if (root / name).exists()] or [root]:
@@ -215,7 +216,7 @@ def _prefix(installation: str) -> str:
 
 
 def _memberships(own: Path) -> dict[str, str]:
-    """Map controllers to groups: `4:memory:/a` and, of version 2, `0::/b` are {"memory": "/a", "": "/b"}."""
+    """Map controllers to groups: `4:memory:/a` and (version 2) `0::/b` give {"memory": "/a", "": "/b"}."""
     found = {}
     with contextlib.suppress(OSError):
         for line in own.read_text("utf-8").splitlines():
@@ -225,7 +226,7 @@ def _memberships(own: Path) -> dict[str, str]:
 
 
 def _first_version(root: Path, memberships: dict[str, str]) -> dict[str, Path]:
-    """Return where groups can be made: below this process's group, so that its own limits stay in force."""
+    """Return the parent folder of each controller: this process's group if possible, so its limits hold."""
     parents = {}
     for controller in CONTROLLERS:
         for group in (memberships.get(controller, "/"), "/"):
@@ -246,9 +247,9 @@ def _second_version(root: Path, memberships: dict[str, str]) -> Path | None:
 
 
 def _delegated(own: Path) -> bool:
-    """Return True if the group belongs to this process alone, as a service's with `Delegate=yes` does.
+    """Return True if this process is the only member of its group, as in a service with `Delegate=yes`.
 
-    A group with members cannot have groups with limits below it, so the process moves one down.
+    A group with members cannot have child groups with limits, so the process moves into a child group.
     """
     try:
         if not _writable(own) or (own / "cgroup.procs").read_text().split() != [str(os.getpid())]:
@@ -262,7 +263,7 @@ def _delegated(own: Path) -> bool:
 
 
 def _enable(parent: Path) -> bool:
-    """Let groups below `parent` have limits. Return True if at least memory can be limited."""
+    """Enable the controllers for the child groups of `parent`; return True if at least memory is limited."""
     with contextlib.suppress(OSError):
         available = (parent / "cgroup.controllers").read_text().split()
         for name in CONTROLLERS:
@@ -291,7 +292,7 @@ def _scope_controllers(root: Path) -> tuple[str, ...]:
 
 
 def _writable(folder: Path) -> bool:
-    """Return True if groups can be made here. It makes one, because root's mount may be read-only too."""
+    """Return True if groups can be created here; try it, because the mount may be read-only even for root."""
     probe = folder / f"rumi-probe-{os.getpid()}"
     try:
         probe.mkdir()

@@ -1,4 +1,4 @@
-"""Chooses the engine: Docker if a daemon answers, otherwise bubblewrap, otherwise an error."""
+"""Selection of the engine: Docker if its daemon answers, otherwise bubblewrap, otherwise an error."""
 
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -13,7 +13,7 @@ from runner.programs import CORE_ONLY, Selection
 Backend: TypeAlias = Literal["auto", "docker", "bubblewrap"]
 
 DAEMON_S = 2.0
-"""How long a daemon may take to answer."""
+"""Maximum time for the Docker daemon to answer."""
 
 
 async def choose_engine(
@@ -27,16 +27,16 @@ async def choose_engine(
     selection: Selection = CORE_ONLY,
     leases: Leases = no_leases,
 ) -> Engine:
-    """Make the engine that the configuration names, or with `auto` the first that works here.
+    """Create the configured engine, or with the backend "auto" the first one that works here.
 
     `selection` are the programs of bubblewrap's root file system; Docker's image has its own. `address` has
-    the form of DOCKER_HOST, which is used if it is None. Sandboxes end with their `leases`. The caller closes
-    the engine.
+    the format of DOCKER_HOST; None uses DOCKER_HOST. `leases` returns the lease with which a chat's sandbox
+    ends. The caller closes the engine.
 
     Raises:
         SandboxError: No engine works here. The error says what to install or change.
     """
-    # Name services may ask the network, and may not answer.
+    # In a thread: name services may query the network, and may not answer.
     user = await trio.to_thread.run_sync(
         sandbox_user, installation, home, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
     )

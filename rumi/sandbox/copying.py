@@ -1,7 +1,7 @@
-"""Copies the chats' files for a backup, while commands may change them.
+"""Copying of the chats' files for a backup, while commands may change them.
 
-No link is followed: each step goes from an open folder to a name in it. A link is copied as a link; anything
-that is not a file, a folder or a link is left out.
+No link is followed: each step goes from an open folder to a name in it. Links are copied as links; anything
+other than files, folders and links is left out.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _EVERYTHING = 1 << 62
 
 @dataclass(slots=True)
 class CopySummary:
-    """What was copied: bytes on the disk and files; and the number of entries that were left out."""
+    """Numbers of copied bytes and files, and of the entries that were left out."""
 
     bytes: int = 0
     files: int = 0
@@ -33,16 +33,16 @@ class CopySummary:
 
 
 def size_of_files(folder: Path) -> int:
-    """Return how many bytes the files below a folder take on the disk."""
+    """Return the bytes on the disk that the files below a folder use."""
     return measure(folder, stop_after=_EVERYTHING).bytes
 
 
 def copy_files(source: Path, target: Path, *, keep_owners: bool = True) -> CopySummary:
-    """Copy a folder into a new one for its owner alone; keep holes, links, times and, for root, owners.
+    """Copy a folder into a new private one; preserve holes, links, times and, as root, owners.
 
-    Names are copied in their order, so that the same files make the same copy. A file that grows meanwhile is
-    copied up to its earlier size; one that vanishes is skipped. Left out are entries that are not files,
-    folders or links, unreadable entries, and folders nested deeper than `MAX_DEPTH`. Blocking.
+    Entries are copied in the order of their names, so that the same files make the same copy. A file that
+    grows during the copy is copied up to its earlier size; one that vanishes is skipped. Left out are special
+    files, unreadable entries, and folders nested deeper than `MAX_DEPTH`. Blocking.
 
     Raises:
         OSError: The target cannot be written.
@@ -55,7 +55,7 @@ def copy_files(source: Path, target: Path, *, keep_owners: bool = True) -> CopyS
         return copied
     with opened(top):
         _copy_folder(top, target, copied, MAX_DEPTH)
-    os.sync()
+    os.sync()  # once, instead of an fsync for each file
     return copied
 
 
@@ -75,9 +75,10 @@ def _copy_folder(folder: int, target: Path, copied: CopySummary, depth: int) -> 
                 copied.left_out += 1
                 continue
         except OSError as error:
+            # These concern the target or the disk, so the copy has failed; others only concern this entry.
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
                 raise
-            copied.left_out += error.errno != errno.ENOENT  # it has just vanished
+            copied.left_out += error.errno != errno.ENOENT  # a vanished file is not an omission
             continue
         _copy_metadata(target / name, status, owner=copied.keep_owners)
 
@@ -100,7 +101,7 @@ def _copy_file(folder: int, name: str, target: Path, copied: CopySummary) -> Non
 
 
 def clone(source: int, copy: int) -> bool:
-    """Let an empty open file share the blocks of another until one is written; False where that fails."""
+    """Make an empty open file share the blocks of another, copy-on-write; return False if unsupported."""
     try:
         fcntl.ioctl(copy, _FICLONE, source)
     except OSError:
@@ -109,14 +110,14 @@ def clone(source: int, copy: int) -> bool:
 
 
 def copy_data(source: int, copy: int, size: int) -> int:
-    """Copy the first `size` bytes of an open file into an empty one, with its holes; return what was read."""
+    """Copy the first `size` bytes of an open file into an empty one, with holes; return the bytes read."""
     read = sum(_copy_range(source, copy, start, end) for start, end in data_in(source, size))
     os.ftruncate(copy, size)
     return read
 
 
 def data_in(file: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield where a file has data between its holes."""
+    """Yield the (start, end) ranges of a file that contain data, without its holes."""
     end = 0
     while end < size:
         try:
@@ -142,7 +143,7 @@ def _copy_range(source: int, copy: int, start: int, end: int) -> int:
 
 
 def _copy_metadata(target: Path, status: os.stat_result, *, owner: bool) -> None:
-    """Set the owner, if permitted, and the time. Names are safe here: no other process writes to the copy."""
+    """Set the owner, if permitted, and the time. Paths are safe: no other process writes to the copy."""
     if owner and os.geteuid() == 0:
         os.chown(target, status.st_uid, status.st_gid, follow_symlinks=False)
     with contextlib.suppress(OSError):

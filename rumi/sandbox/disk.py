@@ -1,9 +1,9 @@
-"""The file system of the workspaces, and its reserve, which no command may take.
+"""The watch over the workspaces' file system, which keeps a reserve free of the files of commands.
 
-A chat's limit bounds that chat; ten chats, or one whose files cannot be counted, could still fill the disk
-that the program itself writes to. So while commands run, the free space is looked at often: the closer it
-comes to the reserve, the more often. There, all commands are paused for a moment, so that what each of them
-takes can be counted while nothing grows. Those that grew are ended, the largest first; the others go on.
+Each chat has its own limit, but ten chats together, or one whose files cannot be counted, could still fill
+the disk that Rumi itself writes to. So while commands run, the watch polls the free space: the closer it is
+to the reserve, the more often. At the reserve, it pauses all commands for a moment, so that the use of each
+can be measured while nothing grows. It ends the commands that grew most; the others continue.
 """
 
 import contextlib
@@ -28,27 +28,28 @@ MEGA = 1024 * 1024
 MOST_RESERVED_BYTES = 1024 * MEGA
 MOST_RESERVED_FILES = 10_000
 RESERVED_PART = 10
-"""By default the reserve is a tenth of the file system, and at most the above."""
+"""The default reserve is a tenth of the file system, and at most the two values above."""
 
 LOOK_LEAST_S, LOOK_LONGEST_S = 0.02, 0.25
 FASTEST_BYTES_PER_S, FASTEST_FILES_PER_S = 8e9, 400_000
-"""More than commands of one machine write in practice: it says when to look next."""
+"""Upper bounds of the rates at which one machine's commands write; they decide when to poll next."""
 AHEAD_S = 0.04
-"""The reserve counts as touched when it will be after this time, at the pace of the last look. Twice the last
-look's lateness is added: on a busy machine the next look and the pause come as late."""
+"""Look-ahead in seconds: the watch acts if, at the rate since the last poll, the reserve will be touched
+within this time. Twice the lateness of the last poll is added, because on a busy machine the next poll and
+the pause will be late too."""
 PAUSED_S = 1.0
-"""The longest pause of commands; a workspace that takes longer to count is counted next time."""
+"""Maximum pause of commands, in seconds; a workspace that takes longer is measured at the next pause."""
 STEPS = 8
-"""Once it is touched, each eighth of the reserve that goes brings the next pause."""
+"""Once the reserve is touched, the loss of each further eighth of it causes the next pause."""
 GROWTH_BYTES, GROWTH_FILES, GROWTH_S = MEGA, 64, 1.0
-"""Commands that together grew by less, in that time or in twice that, do not fill the disk."""
+"""Commands that together grew by less within `GROWTH_S` (or twice that) are not filling the disk."""
 
 Statvfs: TypeAlias = Callable[[Path], os.statvfs_result]
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """The free part of a file system for ordinary users, and the reserve. `files` inf: it has no limit."""
+    """Free bytes and files of a file system, for ordinary users, and the reserve. `files` inf: no limit."""
 
     bytes: float
     files: float
@@ -57,11 +58,11 @@ class Free:
 
     @property
     def low(self) -> bool:
-        """Return True if the reserve is touched."""
+        """Return True if less than the reserve is free."""
         return self.bytes < self.reserve_bytes or self.files < self.reserve_files
 
     def after(self, seconds: float, earlier: "Free", elapsed_s: float) -> "Free":
-        """Return what will be free after so many seconds at the pace since the earlier look."""
+        """Return the estimate for `seconds` later, at the rate of loss since the `earlier` poll."""
         pace = seconds / elapsed_s if elapsed_s > 0 else 0
         return Free(
             self.bytes - max(earlier.bytes - self.bytes, 0) * pace,
@@ -72,9 +73,13 @@ class Free:
 
 
 def free_on(folder: Path, reserve_bytes: int | None = None, statvfs: Statvfs = os.statvfs) -> Free:
-    """Return what is free on the file system of a folder, or of its first parent that exists. Microseconds.
+    """Return the free space of the file system of a folder, or of its first existing parent.
 
-    `reserve_bytes` None is the default reserve; 0 is no reserve of bytes or files. Raises OSError.
+    `reserve_bytes` None means the default reserve; 0 means no reserve of bytes or files. Blocks for
+    microseconds.
+
+    Raises:
+        OSError: The file system cannot be queried.
     """
     metrics = statvfs(
         next(ancestor for ancestor in (folder, *folder.absolute().parents) if ancestor.exists())
@@ -91,17 +96,18 @@ def free_on(folder: Path, reserve_bytes: int | None = None, statvfs: Statvfs = o
 
 @dataclass(slots=True, eq=False)
 class Running:
-    """A command that runs."""
+    """A running command, as the disk watch sees it."""
 
     workspace: Path
     processes: Processes
     use: Use
-    """What its workspace held at the last look."""
+    """The use of its workspace at the last measurement."""
     end: Callable[[Ending], object]
     earlier: Use = field(init=False)
-    """What it held a second or two before, if it was running then."""
+    """The use one or two seconds before that, or at the start of the command."""
     hides: bool = field(init=False, default=False)
-    """Whether two looks in a row could not count all: one may have met a process that was just beginning."""
+    """True if two successive measurements could not count everything. A single one may have met a process
+    that was just starting."""
     _later: tuple[Use, float] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -124,7 +130,7 @@ class _Waiter:
 
 
 class Disk:
-    """The file system as commands share it. `DiskWatch` looks at it for all of them."""
+    """The file system that all commands share, with the running commands. `DiskWatch` polls it for them."""
 
     def __init__(
         self, folder: Path, reserve_bytes: int | None = None, *, statvfs: Statvfs = os.statvfs
@@ -138,17 +144,17 @@ class Disk:
         self._waited_for = trio.Event()
         self.running = set[Running]()
         self.pausing = trio.Lock()
-        """Held while the commands are paused and counted: no command begins meanwhile."""
+        """Held while the commands are paused and measured, so that no command starts in the meantime."""
 
     def look(self) -> Free:
-        """Return what is free now, or what was free at the last look if the file system does not tell."""
+        """Return the current free space; the last known one if the file system does not report it."""
         with contextlib.suppress(OSError):
             self._last = free_on(self._folder, self._reserve_bytes, self._statvfs)
         return self._last
 
     @contextlib.contextmanager
     def runs(self, command: Running) -> Iterator[None]:
-        """Count the command as running during the block."""
+        """Register the command as running during the block."""
         self.running.add(command)
         self._begun.set()
         try:
@@ -159,11 +165,11 @@ class Disk:
                 self._begun = trio.Event()
 
     async def something_runs(self) -> None:
-        """Return when a command runs."""
+        """Wait until a command runs."""
         await self._begun.wait()
 
     async def until_taken(self, since: Free, left_bytes: float, left_files: float, seconds: float) -> None:
-        """Return when commands of any chat have taken so much since then, at the latest after `seconds`."""
+        """Wait until the disk has lost so much since `since`, to any chat, but at most `seconds`."""
         waiter = _Waiter(since.bytes - left_bytes, since.files - left_files)
         self._waiting.add(waiter)
         self._waited_for.set()
@@ -174,12 +180,12 @@ class Disk:
             self._waiting.discard(waiter)
 
     async def until_waited_for(self) -> None:
-        """Return when a task begins to wait: the next look may have to come sooner."""
+        """Wait until a task starts to wait in `until_taken`: the next poll may have to come sooner."""
         self._waited_for = trio.Event()
         await self._waited_for.wait()
 
     def wake_waiters(self, free: Free) -> float:
-        """Wake the tasks that wait for so little to be free; return the seconds until the next look."""
+        """Wake the tasks whose limit is reached; return the seconds until the next poll."""
         files = free.files if free.files < math.inf else 0  # inf - inf is not a number
         bytes_left, files_left = free.bytes - free.reserve_bytes, free.files - free.reserve_files
         for waiter in self._waiting:
@@ -193,7 +199,7 @@ class Disk:
 
 
 class DiskWatch(Actor[Never]):
-    """Looks at the disk while commands run, wakes their watches, and keeps the reserve."""
+    """Actor that polls the disk while commands run, wakes their watches, and preserves the reserve."""
 
     def __init__(self, disk: Disk, measure: Measure) -> None:
         self._disk = disk
@@ -202,16 +208,16 @@ class DiskWatch(Actor[Never]):
         self._ended = 0
 
     async def started(self) -> None:
-        """Begin to look."""
+        """Start the polling task."""
         self.start_soon(self._watch)
 
     def activity(self) -> str:
-        """Return what is free, if that is too little."""
+        """Return the free space if the reserve is touched."""
         free = self._disk.look()
         return f"{free.bytes / MEGA:.0f} MB free, too few" if free.low else ""
 
     def metrics(self) -> dict[str, object]:
-        """Return what is free, what is reserved, and how many commands were ended for the reserve."""
+        """Return the free and reserved space, and the number of commands ended to preserve the reserve."""
         free = self._disk.look()
         files = None if free.files == math.inf else free.files
         return {
@@ -232,7 +238,7 @@ class DiskWatch(Actor[Never]):
             if self._must_act(free, free.after(AHEAD_S + 2 * late, last, now - at)):
                 async with self._disk.pausing:
                     await self._end_growing_commands(free)
-                # They wrote until they were paused, and those that go on write again.
+                # Poll again: the commands wrote until they were paused, and those that continue write again.
                 free, now = self._disk.look(), trio.current_time()
                 pause = self._disk.wake_waiters(free)
             last, at = free, now
@@ -253,7 +259,7 @@ class DiskWatch(Actor[Never]):
         return free.bytes <= passed.bytes - bytes_step or free.files <= passed.files - files_step
 
     async def _end_growing_commands(self, free: Free) -> None:
-        """Pause all commands, count what each takes, end those that grew; the others go on."""
+        """Pause all commands, measure each, end those that grew, and resume the others."""
         self._passed = free
         running = tuple(self._disk.running)
         doomed = set[Running]()
@@ -265,7 +271,11 @@ class DiskWatch(Actor[Never]):
                 async with trio.open_nursery() as nursery:
                     for command in running:
                         nursery.start_soon(self._count, command, counted)
+            # With half of the reserve gone, commands that could not be measured in time are ended as well:
+            # waiting for the next pause could let them use up the rest.
             urgent = free.bytes < free.reserve_bytes / 2 or free.files < free.reserve_files / 2
+            # Processes that multiply faster than they can be paused write during the measurement, so their
+            # command is ended without a comparison.
             doomed = fillers(counted) | restless
             if urgent:
                 doomed |= {command for command in running if command not in counted}
@@ -276,7 +286,7 @@ class DiskWatch(Actor[Never]):
                 chats = ", ".join(sorted(command.workspace.name for command in doomed))
                 log.warning("The disk has %.0f MB left: ended the commands of %s", free.bytes / MEGA, chats)
         finally:
-            for command in running:  # whatever happened, nothing stays paused
+            for command in running:  # even after an error or a cancellation, no process may stay paused
                 signal_all(command.processes, signal.SIGKILL if command in doomed else signal.SIGCONT)
 
     async def _count(self, command: Running, counted: dict[Running, Use]) -> None:
@@ -285,14 +295,14 @@ class DiskWatch(Actor[Never]):
 
 
 def _pause(running: Sequence[Running]) -> set[Running]:
-    """Pause commands; return those that start processes faster than they can be paused. Blocking, briefly."""
+    """Pause commands; return those that start processes faster than they can be paused. Blocks briefly."""
     return {command for command in running if not signal_all(command.processes, signal.SIGSTOP)}
 
 
 def fillers(counted: dict[Running, Use]) -> set[Running]:
-    """Return the measured commands that fill the disk: they grew most lately, or hide what they take.
+    """Return the measured commands that fill the disk: those that grew most recently, or hide their use.
 
-    Commands that grew by less than an eighth of the largest growth go on until the next step.
+    Commands that grew by less than an eighth of the largest growth continue until the next pause.
     """
     bytes_by = {command: use.bytes - command.earlier.bytes for command, use in counted.items()}
     files_by = {command: use.files - command.earlier.files for command, use in counted.items()}

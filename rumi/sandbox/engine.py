@@ -1,4 +1,4 @@
-"""The requests to a sandbox and their answers, for both engines."""
+"""The interface of both engines: limits, commands, results, and the protocols of containers and engines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,23 +27,27 @@ class SandboxLimits:
     workspace_bytes: int = 512 * 1024 * 1024
     workspace_files: int = 50_000
     reserve_bytes: int | None = None
-    """The part of the file system that is reserved for Rumi itself. None: see `rumi.sandbox.disk`."""
+    """The free space that is reserved for Rumi itself. None: the default of `rumi.sandbox.disk`."""
     idle_ttl_s: float = 3600.0
 
     @property
     def file_bytes(self) -> int:
-        """The maximum length of one file: a little above the workspace's limit, which the watch then sees."""
+        """Return the maximum size of one file.
+
+        It is slightly above the workspace limit, so that the watch notices and reports a full workspace.
+        """
         return self.workspace_bytes + FILE_SLACK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program and its arguments, never a line for a shell.
+    """A program and its arguments, never a shell line.
 
-    `reads`: it is known to change no file, so it also runs where there is no room. `room` is how many bytes
-    it needs in the workspace: with less it does not begin, and ends as `workspace_full`. `keep` is how many
-    bytes of each stream are kept, `timeout_s` how long it may take; None: the configured numbers. `began` is
-    called with the container's id when the command begins there; it never waits.
+    `reads`: the program is known to change no file, so it also runs in a full workspace. `needed_bytes` is
+    the workspace space that the command needs: with less it does not start, and its result is
+    `workspace_full`. `output_limit` is the number of bytes to retain of each stream, `timeout_s` the time
+    limit; None uses the configured value. `began` is called with the container's id when the command starts;
+    it must not wait.
     """
 
     argv: tuple[str, ...]
@@ -57,7 +61,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Head and tail of a stream of `total_bytes`; the middle is omitted if the stream is longer."""
+    """Head and tail of a stream of `total_bytes`; the middle of a long stream is omitted."""
 
     head: bytes = b""
     tail: bytes = b""
@@ -65,12 +69,12 @@ class Output:
 
     @property
     def omitted_bytes(self) -> int:
-        """The number of omitted bytes."""
+        """Return the number of omitted bytes."""
         return self.total_bytes - len(self.head) - len(self.tail)
 
     @property
     def truncated(self) -> bool:
-        """True if bytes were omitted."""
+        """Return True if bytes were omitted."""
         return self.omitted_bytes > 0
 
     def text(self) -> str:
@@ -86,11 +90,12 @@ Ending: TypeAlias = Literal["exited", "timeout", "workspace_full", "disk_full", 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The end of a command, with both streams and the exit code in every case.
+    """Result of a command: exit code, both streams, and how it ended.
 
-    `exit_code` is 128 plus the signal's number for a killed process, None if it never was known. `ended` is
-    `workspace_full` if the chat's own limit was exceeded, `disk_full` if the file system has only Rumi's
-    reserve left, and `lost` if the sandbox itself ended during the command. `ran` is False if it never began.
+    `exit_code` is 128 plus the signal's number for a killed process, and None if it is unknown. `ended` is
+    `workspace_full` if the chat's own limit was exceeded, `disk_full` if only Rumi's reserve of the file
+    system was left, and `lost` if the sandbox itself ended during the command. `ran` is False if the command
+    was never started.
     """
 
     exit_code: int | None
@@ -118,92 +123,92 @@ def skills_folder(home: Path) -> Path:
 
 
 class SandboxError(RumiError):
-    """The sandbox could not be made or reached; the error says what to do."""
+    """The sandbox could not be created or reached; the advice says what to do."""
 
     code = "workspace"
 
 
 class ContainerGoneError(SandboxError):
-    """The container ended before the command was begun: the command may be run in another one."""
+    """The container ended before the command was started, so the command can be run in another one."""
 
 
 class Container(Protocol):
-    """One chat's running sandbox. One command at a time."""
+    """One chat's running sandbox. It runs one command at a time."""
 
     @property
     def container_id(self) -> str:
-        """The engine's id for it, as the audit log shows it."""
+        """Return the engine's id of the container, as shown in the audit log."""
         ...
 
     async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
-        """Run a command to its end, pass on its streams as they come, return its exit code.
+        """Run a command to its end, stream its output to the sinks, and return its exit code.
 
-        Cancelled, it only stops listening: the process continues until `kill_all`.
+        If cancelled, this only stops listening; the process continues until `kill_all`.
 
         Raises:
-            ContainerGoneError: The container is gone, and the command was not begun.
+            ContainerGoneError: The container is gone, and the command was not started.
             SandboxError: The container ended during the command, or the engine does not answer.
         """
         ...
 
     async def kill_all(self) -> None:
-        """End every process except the first, and return only when that is proved.
+        """End every process except the first one; return only when it is proved that no other is left.
 
-        It may be called while a command runs: `execute` then returns 137, after the command's output. If
-        killing does not help within two seconds, the container is killed and started again.
+        May be called while a command runs: `execute` then returns 137, after the command's output. If killing
+        does not succeed within two seconds, the container is killed and restarted.
 
         Raises:
-            SandboxError: It could not be proved; the container must not be used again.
+            SandboxError: There is no proof; the container must not be used again.
         """
         ...
 
 
 class Engine(Protocol):
-    """Makes and removes containers. One per process."""
+    """Creates and removes containers. One per process."""
 
     @property
     def kind(self) -> EngineKind:
-        """The kind of engine."""
+        """Return the kind of engine."""
         ...
 
     @property
     def user(self) -> tuple[int, int]:
-        """The uid and gid of commands, never 0; workspaces belong to them."""
+        """Return the uid and gid of commands, never 0; they own the workspaces."""
         ...
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Promises that this engine cannot keep on this machine, one sentence each."""
+        """Return the guarantees that this engine cannot give on this machine, one sentence each."""
         ...
 
     @property
     def missing_programs(self) -> tuple[str, ...]:
-        """Allowed programs that its sandboxes are known to lack."""
+        """Return the allowed programs that its sandboxes are known to lack."""
         ...
 
     async def create(self, chat_id: str, workspace: Path) -> Container:
-        """Make the chat's container and start it.
+        """Create and start the chat's container.
 
-        Cancelled half-way, it may have made the container: the caller then calls `remove`.
+        If cancelled, the container may exist already: the caller then calls `remove`.
 
         Raises:
-            SandboxError: The container cannot be made. The error says what to do.
+            SandboxError: The container cannot be created; the advice says what to do.
         """
         ...
 
     async def remove(self, chat_id: str) -> None:
-        """Remove the chat's container by its name and return only when it is gone. Idempotent.
+        """Remove the chat's container by its name; return only when it is gone. Idempotent.
 
         Raises:
-            SandboxError: The engine did not confirm it; call it again later.
+            SandboxError: The engine did not confirm the removal; call this again later.
         """
         ...
 
     async def sweep(self) -> list[str]:
-        """Remove what a killed process of this installation left beside containers, and name it.
+        """Remove leftovers of a killed Rumi of this installation except containers; return their names.
 
-        Only for the process that holds the home; only an engine's first call does something. Cancelled, call
-        it again.
+        Only the daemon, which holds the lock of the home, may call this. Only an engine's first call has an
+        effect. If cancelled, call it again.
         """
         ...
 
@@ -212,12 +217,12 @@ class Engine(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close connections. The caller removes the containers."""
+        """Close the connections. The containers are the caller's to remove."""
         ...
 
 
 class HeadTail:
-    """Keeps the first and the last half of `limit` bytes of a stream, in flat memory however much comes."""
+    """Retains the first and the last `limit` / 2 bytes of a stream, in bounded memory."""
 
     def __init__(self, limit: int) -> None:
         self._half = max(limit // 2, 1)
@@ -236,10 +241,10 @@ class HeadTail:
             self._tail = bytearray(data[-self._half :])
             return
         self._tail += data
-        # Cut at twice the length, so that many small pieces do not each move the whole tail.
+        # Trimmed only at twice the length: otherwise each of many small pieces would move the whole tail.
         if len(self._tail) > 2 * self._half:
             del self._tail[: -self._half]
 
     def output(self) -> Output:
-        """Return the kept bytes so far."""
+        """Return the bytes retained so far."""
         return Output(bytes(self._head), bytes(self._tail[-self._half :]), self._total)

@@ -1,8 +1,9 @@
-"""Lists what is in a workspace, and makes the same elsewhere: for snapshots and for copies in the store.
+"""Listing of the entries of a workspace, and creation of the same entries elsewhere.
 
-Commands control the names and the content of a workspace, so no link is followed: each step goes from an open
-folder to a name in it. A file with many names stays one file; what is neither a file, a folder, a link nor a
-pipe is left out, because its process has ended with its command. Calls block.
+Snapshots and the store use it. Commands control the names and the content of a workspace, so no link is
+followed: each step goes from an open folder to a name in it. A file with several names stays one file.
+Anything other than files, folders, links and pipes is left out: a socket is useless after its command has
+ended. Calls block.
 """
 
 import os
@@ -18,21 +19,21 @@ from rumi.platform.openat import FOLDER, READ, opened
 MAX_DEPTH: Final = 256
 MAX_PATH_BYTES: Final = 3_000
 SETTLED_NS: Final = 50_000_000
-"""File systems note times in steps of some milliseconds: a file that is older than this has no change to come
-that would show the same time."""
+"""Minimum age of a file whose times identify its version. File systems record times in steps of some
+milliseconds, so a younger file could change again without a change of its times."""
 
 Kind: TypeAlias = Literal["folder", "file", "link", "name", "pipe"]
-"""What an entry is; a `name` is another name of a file that came before it."""
+"""The kind of an entry. A `name` is a further hard link to a file that is listed before it."""
 
 Key: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a workspace. `content` is that of a file, a link's target, or the file of a `name`.
+    """An entry of a workspace. `content`: of a file as given by `take`, a link's target, or a `name`'s file.
 
-    `key` identifies a version of a file: device, inode, size, times. It is empty where the file changed so
-    shortly before that a later change might show the same times. `mode` is without the set-id bits.
+    `key` identifies a version of a file: device, inode, size, times. It is empty if the file changed so
+    recently that a later change could have the same times. `mode` has no set-id bits.
     """
 
     path: str
@@ -55,9 +56,9 @@ class Unlistable(Exception):
 
 
 class Walk:
-    """One walk through a workspace. `take` is called for each file that is open, and returns its content.
+    """One walk through a workspace. `take` is called for each file and returns the entry's `content`.
 
-    It gets the path, the open file, its status, and the key of its version.
+    `take` gets the path, the open file, its status, and the key of its version.
     """
 
     def __init__(self, max_files: int, take: Callable[[str, int, os.stat_result, Key], str]) -> None:
@@ -68,11 +69,11 @@ class Walk:
         self._settled_ns = time.time_ns() - SETTLED_NS
 
     def entries(self, top: int) -> tuple[Entry, ...]:
-        """Return the entries below an open folder, in an order in which they can be made. Once.
+        """Return the entries below an open folder, in an order in which they can be created. Call it once.
 
         Raises:
-            Unlistable: There are too many, too deep or with too long names, or one was swapped meanwhile.
-            OSError: One cannot be read.
+            Unlistable: There are too many, too deep or too long entries, or one was swapped in the meantime.
+            OSError: An entry cannot be read.
         """
         self._walk(top, "", MAX_DEPTH)
         return tuple(self._entries)
@@ -118,7 +119,7 @@ class Walk:
         with opened(os.open(name, READ, dir_fd=folder)) as source:
             status = os.fstat(source)
             if not stat.S_ISREG(status.st_mode):
-                raise Unlistable("unreadable")  # swapped for something else
+                raise Unlistable("unreadable")  # a command has swapped it since the stat
             inode = (status.st_dev, status.st_ino)
             if status.st_nlink > 1 and inode in self._names:
                 return _entry(path, "name", status, self._names[inode])
@@ -130,14 +131,15 @@ class Walk:
 
 
 def version(status: os.stat_result) -> Key:
-    """Return what identifies a version of a file."""
+    """Return the key that identifies a version of a file."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def make_entries(target: Path, entries: Iterable[Entry], fill: Callable[[Entry, int], None]) -> None:
-    """Make a folder with these entries; `fill` writes a file, which is open. `finish_entries` does the rest.
+    """Create a folder with these entries; `fill` writes the content of an open file.
 
-    No other process may write there, so names are safe. Raises OSError.
+    `finish_entries` then sets owners, modes and times. Paths are safe here only because no other process may
+    write to the folder. Raise OSError if an entry cannot be created.
     """
     target.mkdir(mode=0o700)
     for entry in entries:
@@ -158,8 +160,8 @@ def make_entries(target: Path, entries: Iterable[Entry], fill: Callable[[Entry, 
 
 
 def finish_entries(target: Path, entries: Iterable[Entry], owner: tuple[int, int] | None) -> None:
-    """Give the entries and the folder their owners, modes and times. Raises OSError."""
-    for entry in reversed(tuple(entries)):  # a folder after what is in it
+    """Set the owners, modes and times of the entries, and the owner of the folder. Raise OSError."""
+    for entry in reversed(tuple(entries)):  # a folder after its content, whose creation would change its time
         path = target / entry.path
         if entry.kind == "name":
             continue

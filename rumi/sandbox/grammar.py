@@ -1,7 +1,7 @@
-"""Reads a line of bash with tree-sitter's grammar: its simple commands, functions and redirections.
+"""Parser of shell lines, with tree-sitter's grammar: simple commands, functions and redirections.
 
-The grammar is not bash. Where its tree leaves out text that bash would read as more than text, the line is
-refused and not guessed: see `_Walk`.
+The grammar differs from bash. If its tree treats text as plain that bash may interpret, the line is refused
+instead of guessed: see `_Walk`.
 """
 
 import re
@@ -20,7 +20,7 @@ PARSE_S: Final = 0.5
 SIMPLER: Final = "Write it more simply, or put it into a script file."
 MAX_FUNCTIONS: Final = 100
 MAX_PIPES: Final = 2000
-"""After an error the grammar takes time that is quadratic in the open pipes, in one step."""
+"""Limit of `|`: after a syntax error the grammar needs time quadratic in the open pipes, uninterruptibly."""
 
 _ORDINARY: Final = bytes(byte if byte < 0x80 else 2 for byte in range(256))
 _BLANKS: Final = re.compile(rb"(?:[ \t\n]|\\\n)*")
@@ -31,7 +31,7 @@ _QUOTED_SUBSTITUTION: Final = re.compile(rb"(?<!\\)(?:\\\\)*(?:\$\(|`)")
 _METACHARACTER: Final = re.compile(rb"(?<!\\)(?:\\\\)*[ \t\n\r\v\f;&|<>()]")
 _UNESCAPED: Final = re.compile(rb"\\([$`\\])")
 _SPACE: Final = b"\x01"
-"""Stands for an escaped space, which the grammar takes as the end of a word."""
+"""Placeholder for an escaped space, which the grammar mistakes for the end of a word."""
 _ESCAPED_SPACE: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\ ")
 _ONE_LINE: Final = frozenset(
     ("command", "declaration_command", "unset_command", "file_redirect", "herestring_redirect")
@@ -48,17 +48,17 @@ _GROUPS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
-    """A redirection: its operator, and its target, which here-documents and closed descriptors lack."""
+    """A redirection. `target` is None for here-documents and closed descriptors."""
 
     operator: str
     target: ShellWord | None
     program: str | None
-    """The name of its command; empty without one, None for a group of commands."""
+    """The name of its command: empty if there is no command, None for a group of commands."""
 
 
 @dataclass(slots=True)
 class SimpleCommand:
-    """A command: its words without redirections, its place, and whether assignments stand before it."""
+    """A simple command: its words without redirections, and its offset. `assigns`: assignments precede it."""
 
     words: list[ShellWord]
     at: int
@@ -69,22 +69,22 @@ class SimpleCommand:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function that a script defines. It is known behind its definition, in the same group of commands."""
+    """A function that a script defines. It can be called after its definition, in the same command group."""
 
     name: str
     at: int
     until: int
 
     def known_to(self, command: SimpleCommand) -> bool:
-        """Return True if the command can call it; the body of another function may do so from above."""
+        """Return True if the command can call it, as the body of an earlier function also can."""
         return command.at < self.until and (command.at >= self.at or command.in_function)
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a line consists of. `more` are texts in backticks, which bash reads once more.
+    """The parts of a parsed line. `more` are texts in backticks, which bash unescapes and parses again.
 
-    `plain`: the line is one simple command of literal words.
+    `plain`: the line is a single simple command of literal words.
     """
 
     commands: tuple[SimpleCommand, ...]
@@ -95,18 +95,18 @@ class Script:
 
 
 def read(line: str) -> Script:
-    """Read a line.
+    """Parse a shell line.
 
     Raises:
-        CommandRefused: The grammar cannot read it, or not with certainty.
+        CommandRefused: The grammar cannot parse the line, or not reliably.
     """
     if line.count("|") > MAX_PIPES:
         raise CommandRefused(f"Refused: more than {MAX_PIPES} `|` in one line.", "Give long text as `stdin`.")
-    if _SPACE.decode() in line:
+    if _SPACE.decode() in line:  # it would be mistaken for the placeholder
         raise CommandRefused("Refused: the character U+0001 in the line.", r"Write it as `$'\x01'`.")
     source = line.encode()
     if (len(source) - len(source.rstrip(b"\\"))) % 2:
-        source += b"\\"  # bash takes a backslash at the end as text; the grammar refuses it
+        source += b"\\"  # to bash a backslash at the end is text; the grammar reports an error
     source = _ESCAPED_SPACE.sub(rb"\1\\" + _SPACE, source)
     if b"time" in source or b"coproc" in source:
         source = _without_keywords(source)
@@ -116,7 +116,7 @@ def read(line: str) -> Script:
 
 @cache
 def _parser() -> "Parser":
-    # Here, because importing them takes 15 ms, and most processes judge no command.
+    # Imported here, because that takes 15 ms, and most processes check no command.
     import tree_sitter_bash
     from tree_sitter import Language, Parser
 
@@ -125,8 +125,8 @@ def _parser() -> "Parser":
 
 def _parsed(source: bytes) -> "Node":
     until = monotonic() + PARSE_S
-    # To bash, other characters than ASCII are ordinary ones. The grammar takes some of them as blanks, and
-    # its scanner reads beyond a table for those above U+FFFF, which crashes the process.
+    # To bash, all characters beyond ASCII are ordinary. The grammar treats some of them as blanks, and its
+    # scanner reads beyond the end of a table for those above U+FFFF, which crashes the process.
     ascii_only = source.translate(_ORDINARY)
 
     def piece(at: int, _: "Point") -> bytes:
@@ -136,7 +136,7 @@ def _parsed(source: bytes) -> "Node":
     try:
         tree = parser.parse(piece, progress_callback=lambda at, error: monotonic() > until)
     except ValueError:
-        parser.reset()
+        parser.reset()  # otherwise the cached parser would resume this line at its next use
         raise CommandRefused(
             "Refused: the line is too complicated to read.", "Split it, or put it into a script file."
         ) from None
@@ -150,9 +150,10 @@ _KEYWORD: Final = re.compile(
 
 
 def _without_keywords(source: bytes) -> bytes:
-    """Return the source with blanks for the keywords `time` and `coproc`, which the grammar does not know.
+    """Replace the keywords `time` and `coproc`, which the grammar does not know, by blanks.
 
-    Only where a command begins: elsewhere they are words. Those that are left over are read as programs.
+    Only at the start of a command, because elsewhere they are words. Keywords that are nested deeper than
+    three levels are treated as programs.
     """
     for _ in range(3):
         starts = {node.start_byte for node in _nodes(_parsed(source)) if node.type == "command_name"}
@@ -165,7 +166,7 @@ def _without_keywords(source: bytes) -> bytes:
 
 
 def _nodes(root: "Node") -> Iterator["Node"]:
-    """Yield every node, without recursion: lines may nest deeper than Python."""
+    """Yield every node, without recursion: a line may nest deeper than Python's stack allows."""
     cursor = root.walk()
     while True:
         node = cursor.node
@@ -191,9 +192,9 @@ def _unreadable(
 class _Walk:
     """Collects a script's parts from its tree, and refuses a tree that hides a part.
 
-    Known faults of the grammar: it takes `\\r` and other blanks as spaces, splits a word at a backslash and
-    newline, and leaves backticks in here-documents and some expansions as text. So every byte between two
-    nodes must be a blank that bash knows, and no text may hold the start of a substitution.
+    Known faults of the grammar: it treats `\\r` and other blanks as spaces, splits a word at a backslash and
+    newline, and leaves backticks in here-documents and some expansions as text. Therefore every byte between
+    two nodes must be a blank in bash too, and no text may contain the start of a substitution.
     """
 
     def __init__(self, source: bytes, root: "Node") -> None:
@@ -205,7 +206,7 @@ class _Walk:
         self._redirections: list[Redirection] = []
         self._more: list[str] = []
         self._until = 0
-        """The end of a quoted here-document's body, in which nothing is read."""
+        """The end of text in which bash expands nothing, or only arithmetic: nodes before it are skipped."""
 
     def script(self) -> Script:
         root = self._root
@@ -245,7 +246,7 @@ class _Walk:
                     raise _unreadable(self._source, node.start_byte)
                 self._bodies_until = max(self._bodies_until, node.end_byte)
                 parent, following = node.parent or node, node.next_sibling
-                # In the background it is gone with its shell; in a pipe or behind `&&` it may not be there.
+                # In the background only a subshell defines it; in a pipe or after `&&`, possibly no shell.
                 if parent.type in _GROUPS and (following is None or following.type != "&"):
                     self._functions.append(Function(text, node.end_byte, parent.end_byte))
                 if len(self._functions) > MAX_FUNCTIONS:
@@ -257,7 +258,7 @@ class _Walk:
             case "command_substitution":
                 if _ARITHMETIC.fullmatch(self._bytes(node)):  # in here-documents
                     self._until = node.end_byte
-                elif self._source.startswith(b"$((", node.start_byte):  # to bash this may be arithmetic
+                elif self._source.startswith(b"$((", node.start_byte):  # bash may read this as arithmetic
                     raise _unreadable(self._source, node.start_byte, advice="Write `$( (` for a subshell.")
                 self._backticks(node)
             case "expansion":
@@ -299,7 +300,7 @@ class _Walk:
         if not gap:
             return
         around = self._source[max(start - 1, 0) : start] + self._source[end : end + 1]
-        # bash joins what stands on both sides of a backslash and newline.
+        # bash joins the texts on both sides of a backslash and newline.
         joined = not _JOINED.sub(b"", gap) and len(around) == 2 and not any(byte in _JOINS for byte in around)
         wrong = _BLANKS.fullmatch(gap) is None or (kind in _ONE_LINE and _newline(gap))
         if wrong or joined or kind == "concatenation":
@@ -329,7 +330,7 @@ class _Walk:
             raise _unreadable(self._source, node.start_byte, advice=advice)
 
     def _ends(self, end: "Node") -> bool:
-        """Return True if bash also ends the here-document here."""
+        """Return True if bash ends the here-document at the same line as the grammar."""
         word = (
             next(child for child in end.parent.children if child.type == "heredoc_start")
             if end.parent
@@ -349,11 +350,11 @@ class _Walk:
         return start is not None and any(quote in self._bytes(start) for quote in b"'\"\\")
 
     def _backticks(self, node: "Node") -> None:
-        """Keep the text in backticks if bash removes backslashes from it before it reads it."""
+        """Collect the text in backticks if bash removes backslashes from it before it parses it."""
         text = self._bytes(node)
         inside = text[1:-1]
         if text.startswith(b"`") and (unescaped := _UNESCAPED.sub(rb"\1", inside)) != inside:
-            # In double quotes it also removes those in front of quotes.
+            # In double quotes, bash also removes the backslashes before quotes.
             self._more += [_text(unescaped), _text(unescaped.replace(b'\\"', b'"'))]
 
     # Parts
@@ -380,7 +381,7 @@ class _Walk:
         self._commands[node.id] = found
 
     def _redirect(self, node: "Node") -> None:
-        """Keep a redirection; give words behind its target to its command."""
+        """Record a redirection; append the words after its target to its command, as bash does."""
         targets = [
             child for i, child in enumerate(node.children) if node.field_name_for_child(i) == "destination"
         ]
@@ -409,7 +410,7 @@ class _Walk:
             raise _unreadable(self._source, words[0].start_byte)
 
     def _owner(self, redirect: "Node") -> SimpleCommand | None:
-        """Return the simple command to which a redirection belongs, if it is one."""
+        """Return the simple command to which a redirection belongs; None if it belongs to a group."""
         parent = redirect.parent
         while parent is not None and parent.type == "heredoc_redirect":
             parent = parent.parent
@@ -440,7 +441,7 @@ class _Walk:
 
 
 def _is_expanded(quoted: "Node") -> bool:
-    """Return True for single quotes where bash does not see them as such: in `"${x:-'…'}"` and subscripts."""
+    """Return True for single quotes that don't quote in bash: in `"${x:-'…'}"` and in subscripts."""
     node = quoted.parent
     while node is not None and node.type not in _SIMPLE:
         arithmetic = node.type == "compound_statement" and node.children[0].type == "(("
@@ -460,5 +461,5 @@ def _text(source: bytes) -> str:
 
 
 def _newline(text: bytes) -> bool:
-    """Return True if the text has a newline that no backslash removes."""
+    """Return True if the text has a newline that is not escaped by a backslash."""
     return b"\n" in _JOINED.sub(b"", text)

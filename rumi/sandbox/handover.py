@@ -1,9 +1,9 @@
-"""Hands workspaces of a former sandbox user over to the current one.
+"""Handover of workspaces from a former sandbox user to the current one.
 
-The owner of a workspace's own folder records that the handover is complete: it changes last. So a handover
-that ended half-way, by a crash or a cancellation, continues with the next command, and needs no other record.
-Only files of a former user are given away. Every step goes from an open folder to a name in it, opens the
-entry without following a link, checks its owner and gives away the opened file.
+The workspace's own folder changes its owner last, and so records that the handover is complete. A handover
+that was interrupted, by a crash or a cancellation, therefore continues with the next command and needs no
+other record. Only files of a former user are handed over. Every step goes from an open folder to a name in
+it, opens the entry without following a link, checks its owner and chowns the open file.
 """
 
 import contextlib
@@ -27,22 +27,22 @@ from rumi.sandbox.workspace import MAX_DEPTH, WorkspaceError, prepare_workspace
 log = logging.getLogger("rumi.sandbox")
 
 AT_ONCE: Final = 2
-"""The maximum number of simultaneous handovers, in separate threads."""
+"""Maximum number of simultaneous handovers, each in a thread."""
 
 WAIT_S: Final = 20.0
-"""How long to wait for processes of an earlier run in a workspace, which the start removes."""
+"""Maximum wait for processes of an earlier run in a workspace, which the start of Rumi removes."""
 
 PAUSE_S: Final = 0.2
 
 SEEN_AT: Final = ("workspace", "tmp/workspace")
-"""Where commands see their workspace, and where bubblewrap's keepers do."""
+"""The paths at which commands, and bubblewrap's keepers, have the workspace mounted."""
 
 _PATH_ONLY: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_OURS: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV})
 
 
 class Workspaces:
-    """The chats' folders, each prepared for the user of its commands."""
+    """The workspaces of all chats, prepared for the user of their commands."""
 
     def __init__(self, home: Path, user: tuple[int, int], folder: Path | None = None) -> None:
         """The chats' folders are in the home, or in `folder`."""
@@ -56,13 +56,13 @@ class Workspaces:
         return self._folder / chat_id
 
     async def ready(self, chat_id: str) -> Path:
-        """Make the chat's folder if it is missing, and give all of its content to the sandbox's user.
+        """Create the chat's folder if it is missing, and hand its content over to the sandbox's user.
 
-        If nothing has to change, this takes a few calls. Otherwise a thread hands the files over: cancelled,
-        it ends soon, and the next call does the rest. The chat must have no container.
+        The chat must have no container. If nothing has to change, this costs a few system calls. Otherwise a
+        thread hands the files over; if cancelled, the thread ends soon, and the next call does the rest.
 
         Raises:
-            SandboxError: The folder cannot be made, or another process still works in it.
+            SandboxError: The folder cannot be created, or another process still uses it.
         """
         uid, gid = self._user
         try:
@@ -95,13 +95,13 @@ def hand_over(
     former: Collection[int],
     checkpoint: Callable[[], None] = lambda: None,
 ) -> int:
-    """Give files of former users in the folder, and then the folder, to the user; return their number.
+    """Chown the folder's files of former users, and finally the folder, to the user; return their number.
 
-    Blocking: a second or two for 50,000 files. `checkpoint` is called for every file: its exception ends the
-    handover, and the next one does the rest. Files of other users stay theirs, and so do mounts.
+    Files of other users and mounts are left alone. Blocks for a second or two for 50,000 files. `checkpoint`
+    is called for every file; its exception ends the handover, and the next call does the rest.
 
     Raises:
-        WorkspaceError: It could not be done, or folders were moved meanwhile.
+        WorkspaceError: The handover failed, or folders were moved in the meantime.
     """
     count = 0
     try:
@@ -109,6 +109,7 @@ def hand_over(
             for found in _all_below(top):
                 checkpoint()
                 count += _give(found, uid, gid, former)
+            # Last: the owner of the folder is the record that everything below has been handed over.
             os.fchown(top, uid, gid)
     except OSError as error:
         raise WorkspaceError(
@@ -119,7 +120,7 @@ def hand_over(
 
 
 def is_in_use(path: Path) -> bool:
-    """Return True if a process sees the folder where sandboxes of either engine have theirs. Blocking."""
+    """Return True if a process has this folder mounted as its workspace, with either engine. Blocking."""
     ours = path.lstat()
     for process in os.listdir("/proc"):
         for seen_at in SEEN_AT if process.isdigit() else ():
@@ -130,17 +131,17 @@ def is_in_use(path: Path) -> bool:
 
 
 def _give(found: int, uid: int, gid: int, former: Collection[int]) -> bool:
-    """Give the opened file to the user if a former user owns it, and its group if that is a former user's."""
+    """Chown the open file to the user if a former sandbox user owns it; likewise its group."""
     status = os.fstat(found)
     if status.st_uid not in former:
         return False
-    # By the descriptor: a name could lead elsewhere by now. For a link it changes the link itself.
+    # Through the descriptor: the name may lead elsewhere by now. For a link this changes the link itself.
     os.chown(f"/proc/self/fd/{found}", uid, gid if status.st_gid in former else -1)
     return True
 
 
 class _Level:
-    """A folder on the way down, and the names of its subfolders that are still to be visited."""
+    """A folder on the current path of the walk, and the names of its subfolders that are not visited yet."""
 
     def __init__(self, folder: int) -> None:
         self.folder = folder
@@ -148,7 +149,7 @@ class _Level:
         self._status = os.fstat(folder)
 
     def things(self) -> Iterator[int]:
-        """Yield a descriptor of every entry, open until the next one."""
+        """Yield a descriptor of every entry; each is closed before the next one is opened."""
         for name in os.listdir(self.folder):
             if (found := self.enter(name, _PATH_ONLY)) is not None:
                 with opened(found):
@@ -157,7 +158,7 @@ class _Level:
                     yield found
 
     def enter(self, name: str, flags: int) -> int | None:
-        """Open the entry; return None if it is gone, has another type by now, or is a mount."""
+        """Open an entry; return None if it has vanished, has another type by now, or is a mount."""
         try:
             return openat2(self.folder, os.fsencode(name), flags, same_mount=True)
         except OSError as error:
@@ -166,9 +167,10 @@ class _Level:
             raise
 
     def return_from(self, inner: int) -> None:
-        """Open this folder again, if it was closed, by way of a folder in it."""
+        """Reopen this folder, if it was closed, as the parent of `inner`. Raise OSError if that moved."""
         if self.folder < 0:
             self.folder = os.open("..", FOLDER, dir_fd=inner)
+            # A command may have moved the inner folder, and then ".." could lead out of the workspace.
             if not os.path.samestat(self._status, os.fstat(self.folder)):
                 raise OSError(errno.EAGAIN, "folders are being moved about")
 
@@ -180,9 +182,9 @@ class _Level:
 
 
 def _all_below(top: int) -> Iterator[int]:
-    """Yield everything below an open folder, each opened for a moment with O_PATH.
+    """Yield an O_PATH descriptor of each entry below an open folder, valid until the next one.
 
-    At any depth, at most `MAX_DEPTH` folders are open: further up the way back is "..".
+    At any depth, at most `MAX_DEPTH` folders are open; folders further up are reopened through "..".
     """
     levels = [_Level(os.dup(top))]
     try:

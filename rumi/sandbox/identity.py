@@ -1,4 +1,4 @@
-"""The user that runs the commands of the sandboxes."""
+"""Selection of the user that runs the commands of the sandboxes."""
 
 import contextlib
 import grp
@@ -16,7 +16,7 @@ from rumi.sandbox.engine import SandboxError
 log = logging.getLogger("rumi.sandbox")
 
 RECORD: Final = "sandbox-user"
-"""The file of the home with the current number, and below it the former ones, one per line."""
+"""The file of the home with the current user id, followed by the former ones, one per line."""
 
 MAX_FORMER_USERS: Final = 16
 UNUSED: Final = (
@@ -26,8 +26,8 @@ UNUSED: Final = (
     range(65520, 65534),
     range(1, 60578),
 )
-"""The ranges in which a number is searched, the best first. systemd's UIDS-GIDS.md calls all but the last
-unused on hosts; a namespace may have only numbers of the last.
+"""The ranges of candidate ids, best first. According to systemd's UIDS-GIDS.md, hosts do not use the ids of
+all but the last range; a user namespace may have only ids of the last one.
 """
 
 TRIES: Final = 64
@@ -38,15 +38,15 @@ _ETC: Final = Path("/etc")
 def sandbox_user(installation: str, home: Path | None = None) -> tuple[int, int]:
     """Return the uid and gid of commands, never 0.
 
-    An ordinary user's commands run as that user, so that both can use the workspace's files. Root's commands
-    run as a user of this installation alone, whose number no account of this machine has: an account with the
-    same number could read the files of a running command. The number is computed from the installation's id,
-    is recorded in the home, and changes if an account takes it.
+    If Rumi runs as an ordinary user, commands run as that user, so that both can use the workspace's files.
+    If Rumi runs as root, commands run as a user of this installation only, with an id that no account of the
+    machine has: an account with the same id could read the files of a running command. The id is derived from
+    the installation's id and recorded in the home; it changes if an account gets the same id.
 
-    Blocking: it asks the system's name services.
+    Blocking: it queries the system's name services.
 
     Raises:
-        SandboxError: This process is the root of a namespace without a free number.
+        SandboxError: This process is root in a user namespace without a free id.
     """
     uid, gid = os.getuid(), os.getgid()
     if uid != 0:
@@ -66,18 +66,18 @@ def sandbox_user(installation: str, home: Path | None = None) -> tuple[int, int]
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             atomic_write(home / RECORD, "".join(f"{number}\n" for number in numbers).encode())
-        except OSError as error:  # for example, a full disk: the next start computes the same number
+        except OSError as error:  # not fatal, for example on a full disk: the next start derives the same id
             log.warning("%s cannot be written: %s", home / RECORD, error)
     return chosen, chosen
 
 
 def former_users(home: Path) -> frozenset[int]:
-    """Return the recorded former numbers of this home's commands. Blocking."""
+    """Return the recorded former user ids of this home's commands. Blocking."""
     return frozenset(_recorded(home)[1:])
 
 
 class _Spare:
-    """Numbers that no account of this machine has, as user or as group, and that this process may use."""
+    """The set of ids that this process may use and that no account has, neither as user nor as group."""
 
     def __init__(self) -> None:
         self._allowed = [*_mapped(_PROC / "uid_map")], [*_mapped(_PROC / "gid_map")]
@@ -93,7 +93,7 @@ class _Spare:
         )
 
     def candidates(self, installation: str) -> Iterator[int]:
-        """Yield candidates, the best first: always the same for an installation on the same machine."""
+        """Yield free ids, best first; the sequence is the same for an installation on the same machine."""
         for unused in UNUSED:
             for block in self._allowed[0]:
                 low, high = max(unused.start, block.start), min(unused.stop, block.stop)
@@ -115,7 +115,7 @@ def _is_account(number: int) -> bool:
 
 
 def _mapped(path: Path) -> Iterator[range]:
-    """Yield the numbers that exist in this user namespace; all of them if the kernel has no namespaces."""
+    """Yield the id ranges of this user namespace; all ids if the kernel has no user namespaces."""
     try:
         lines = path.read_text("ascii").splitlines()
     except OSError:
@@ -126,7 +126,7 @@ def _mapped(path: Path) -> Iterator[range]:
 
 
 def _delegated(path: Path) -> Iterator[range]:
-    """Yield the numbers of /etc/subuid or subgid, which accounts may use in their own namespaces."""
+    """Yield the id ranges of /etc/subuid or subgid, which accounts may use in their own namespaces."""
     with contextlib.suppress(OSError):
         for line in path.read_text("utf-8", "replace").splitlines():
             with contextlib.suppress(ValueError):
@@ -135,7 +135,7 @@ def _delegated(path: Path) -> Iterator[range]:
 
 
 def _recorded(home: Path) -> tuple[int, ...]:
-    """Return the numbers of the record; none if it is missing or damaged, and then it is written again."""
+    """Return the recorded ids; none if the record is missing or damaged, after which it is rewritten."""
     try:
         with open(os.open(home / RECORD, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
             return tuple(int(line) for line in file.read(4096).split())

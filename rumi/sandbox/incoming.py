@@ -1,8 +1,8 @@
-"""Puts a user's file into a chat's workspace while commands may change everything there.
+"""Storage of users' uploads in a chat's workspace, while commands may change everything there.
 
-The file has no name until it is complete, and then gets an unused one, from an open file to an open folder:
-no link is followed, nothing is replaced, and a failure leaves nothing behind. Calls block, for a bounded
-time.
+An upload has no name until it is complete; then the open file is linked into the open folder under an unused
+name. So no link is followed, no file is replaced, and a failure leaves nothing behind. Calls block, for a
+bounded time.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, measure
 
 MAX_NAME_BYTES: Final = 100
-"""The limit of a safe name; the number that distinguishes equal names is added to it."""
+"""Maximum length of a safe name, without the number that distinguishes equal names."""
 
 _MAX_ENDING_BYTES: Final = 20
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -29,7 +29,7 @@ _MEGA: Final = 1024 * 1024
 _UNNAMED: Final = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
 _HIDDEN: Final = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY | os.O_CLOEXEC
 _NO_UNNAMED: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
-"""The error numbers of file systems that cannot make files without a name (NFS, older overlays)."""
+"""The errnos of file systems that cannot create files without a name (NFS, older overlays)."""
 
 _MEDIA_TYPE: Final = re.compile(r"[A-Za-z0-9.+-]{1,64}/[A-Za-z0-9.+-]{1,64}")
 _ABOUT: Final = re.compile(
@@ -57,14 +57,15 @@ def put_file(
 ) -> str:
     """Copy `source`, from its beginning, to a new file of the workspace; return the file's name.
 
-    The name is `safe_name(name)`, or the next free one of `report-2.pdf`, `report-3.pdf`, … The file belongs
-    to the sandbox's user `uid` and `gid`, and only that user may read it. `checkpoint` is called every now
-    and then, the last time just before the file gets its name: its exception ends the copying, and nothing of
-    the file is left. With `below` it is put into that folder of the workspace, which is made if missing.
+    The name is `safe_name(name)`, or the first free one of `report-2.pdf`, `report-3.pdf`, … The file belongs
+    to the sandbox's user `uid` and `gid`, and only that user may read it. `checkpoint` is called for every
+    chunk, and once more directly before the file gets its name; its exception ends the copying and leaves
+    nothing of the file. With `below`, the file is stored in that folder of the workspace, which is created if
+    it is missing.
 
     Raises:
-        WorkspaceError: More than `max_bytes` came, the workspace would exceed `limits`, or it cannot be
-            written.
+        WorkspaceError: `source` has more than `max_bytes`, the workspace would exceed `limits`, or it cannot
+            be written.
     """
     safe = safe_name(name)
     free_bytes = _free_bytes(workspace, safe, limits)
@@ -92,7 +93,7 @@ def put_file(
 
 
 def _folder(workspace: Path, below: str, uid: int, gid: int) -> int:
-    """Open the folder for a new file; a link in its place is not followed."""
+    """Open the folder for a new file, and create it if it is missing; do not follow a link."""
     if not below:
         return os.open(workspace, FOLDER)
     with opened(os.open(workspace, FOLDER)) as top:
@@ -104,24 +105,24 @@ def _folder(workspace: Path, below: str, uid: int, gid: int) -> int:
 
 
 def about_file(name: str, media_type: str, size: int) -> str:
-    """Return what a model reads of a file that its user sent and that is in the workspace."""
-    # The sender's words are made harmless first.
+    """Return the line that tells a model about a file that its user sent and that is in the workspace."""
+    # The media type comes from the sender, and could otherwise inject text into the prompt.
     kind = media_type if _MEDIA_TYPE.fullmatch(media_type) else "unknown type"
     return f"[The user sent a file: /workspace/{name} ({kind}, {size} bytes)]"
 
 
 def file_in(about: str) -> tuple[str, int] | None:
-    """Return the name and the size that `about_file` says; None for other texts. More lines may follow it."""
+    """Return the name and size in a line of `about_file`; None for other texts. More lines may follow."""
     found = _ABOUT.match(about)
     return None if found is None else (found["name"], int(found["size"]))
 
 
 def safe_name(name: str) -> str:
-    """Return a name for a file from outside that misleads no shell, terminal or person.
+    """Turn an untrusted file name into one that misleads no shell, terminal or person.
 
-    Letters, digits and accents of all scripts stay, and `._-+@,%`; every other visible character becomes `_`,
-    and invisible ones are removed. No folders, no leading dot or dash, at most `MAX_NAME_BYTES` of UTF-8, the
-    ending kept; `file` if nothing is left.
+    Letters, digits and accents of all scripts and `._-+@,%` are preserved; every other visible character
+    becomes `_`, and invisible ones are removed. The name has no folders and no leading dot or dash, is at
+    most `MAX_NAME_BYTES` of UTF-8 long, and retains its ending. Without any valid character it is `file`.
     """
     base = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
     stem, ending = os.path.splitext(base)
@@ -148,7 +149,7 @@ def _is_ending(text: str) -> bool:
 
 
 def _free_bytes(workspace: Path, name: str, limits: SandboxLimits) -> int:
-    """Return how many bytes the workspace may still take."""
+    """Return the number of bytes that may still be added to the workspace. Raise WorkspaceError if none."""
     use = measure(workspace, stop_after=limits.workspace_files)
     if use.files >= limits.workspace_files or use.bytes >= limits.workspace_bytes:
         raise _full(name)
@@ -166,7 +167,7 @@ def _full(name: str) -> WorkspaceError:
 
 @contextlib.contextmanager
 def _unnamed(folder: int) -> Iterator[int]:
-    """Make a new file on the folder's file system, without a name if possible; else with a temporary one."""
+    """Create a file on the folder's file system: without a name if possible, else with a temporary one."""
     hidden = ""
     try:
         file = os.open(".", _UNNAMED, 0o600, dir_fd=folder)
@@ -180,7 +181,7 @@ def _unnamed(folder: int) -> Iterator[int]:
     finally:
         os.close(file)
         if hidden:
-            with contextlib.suppress(OSError):  # a command was faster
+            with contextlib.suppress(OSError):  # a command has removed it already
                 os.unlink(hidden, dir_fd=folder)
 
 
@@ -192,9 +193,9 @@ def _write(file: int, chunk: bytes) -> None:
 
 def _give_name(file: int, folder: int, name: str, files: int) -> str:
     """Link the open file into the folder under the first free name."""
-    for candidate in _namesakes(name, files + 1):  # one more than the maximum number of files, so one is free
+    for candidate in _namesakes(name, files + 1):  # one more than the file limit: one is free
         with contextlib.suppress(FileExistsError):
-            # By its descriptor: whatever a command did to a name, this is the written file.
+            # Through the descriptor: this is the written file, whatever a command did to its temporary name.
             os.link(f"/proc/self/fd/{file}", candidate, dst_dir_fd=folder)
             return candidate
     raise _full(name)

@@ -1,9 +1,9 @@
 """The lease of a chat: while it is valid, this process may run the chat's sandbox, and no other process may.
 
-A sandbox with a lease ends itself when the lease is over: the program in it that starts commands gets
-heartbeats over the connection that it has anyway. A heartbeat says until when the lease is valid, as a time
-of the clock that all processes of a machine share and that goes on while the machine sleeps. So a process
-that was stopped and goes on sends nothing that prolongs anything, and the sandbox ends without its help.
+A sandbox with a lease ends itself when the lease expires: the program in it that starts commands gets
+heartbeats over its existing connection. A heartbeat contains the expiry time of the lease, on the clock that
+all processes of a machine share and that also runs while the machine sleeps. So a process that was suspended
+and resumes cannot prolong anything with a late heartbeat, and the sandbox ends without its help.
 """
 
 import time
@@ -13,34 +13,34 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 from rumi.sandbox.engine import Container, SandboxError
 
 BEATS: Final = 10
-"""How often during the length of a lease its heartbeat is sent, if the lease was renewed meanwhile."""
+"""Number of heartbeats per length of a lease."""
 
 ENDED_S: Final = 1.0
-"""No process of a sandbox is left so long after the end of its lease. Another process waits as long."""
+"""Maximum time from a lease's expiry until its sandbox has no process. The next owner waits that long."""
 
 
 class Lease(Protocol):
-    """The right of this process to run a chat's sandbox, for a time, which its owner renews."""
+    """The temporary right of this process to run a chat's sandbox; the owner renews it."""
 
     @property
     def length_s(self) -> float:
-        """How long it is valid when it was just renewed."""
+        """Return the seconds for which a lease is valid after a renewal."""
         ...
 
     def valid_until(self) -> float:
-        """Return when it ends unless it is renewed, in seconds of `boottime`. Cheap, never waits.
+        """Return the expiry time if the lease is not renewed, in seconds of `boottime`. Cheap, never waits.
 
-        An owner that renews it counts from before its request, never from the answer.
+        The owner counts a renewal from before its request, never from the answer, which may come late.
         """
         ...
 
 
 Leases: TypeAlias = Callable[[str], Lease | None]
-"""Returns the lease of a chat; None: the chat needs none, as where one process has all chats."""
+"""A function that returns a chat's lease; None if none is needed, because one process owns all chats."""
 
 
 class LeaseLostError(SandboxError):
-    """This process may not run the chat's sandbox any more. The sandbox has ended, with all in it."""
+    """This process may not run the chat's sandbox any more. The sandbox has ended with all its processes."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -51,44 +51,44 @@ class LeaseLostError(SandboxError):
 
 @runtime_checkable
 class Leased(Container, Protocol):
-    """A container that ends with a lease."""
+    """A container that ends when its lease expires."""
 
     @property
     def lease(self) -> Lease | None:
-        """The lease; None: it lasts until it is removed."""
+        """Return the lease; None if the container lasts until it is removed."""
         ...
 
     async def beat(self) -> None:
-        """Tell the container until when the lease is valid; nothing if it is lost or the container gone."""
+        """Send the container a heartbeat; do nothing if the lease is lost or the container is gone."""
         ...
 
 
 def no_leases(chat_id: str) -> Lease | None:
-    """Return None: the chat needs no lease."""
+    """Return None, for chats that need no lease."""
     return None
 
 
 def boottime() -> float:
-    """Return the time of the clock that leases use: it never jumps, and goes on while the machine sleeps."""
+    """Return the time of the leases' clock, which never jumps and also runs while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def is_lost(lease: Lease | None) -> bool:
-    """Return True if there is a lease and its time is over."""
+    """Return True if there is a lease and it has expired."""
     return lease is not None and lease.valid_until() <= boottime()
 
 
 def require(lease: Lease | None) -> None:
-    """Raise `LeaseLostError` if there is a lease and its time is over."""
+    """Raise LeaseLostError if there is a lease and it has expired."""
     if is_lost(lease):
         raise LeaseLostError
 
 
 def heartbeat(lease: Lease) -> bytes:
-    """Return the heartbeat for the programs that start commands: the end of the lease, in nanoseconds."""
+    """Return the heartbeat message for the programs that start commands: the expiry time in nanoseconds."""
     return b"beat %d" % nanoseconds(lease.valid_until())
 
 
 def nanoseconds(seconds: float) -> int:
-    """Return a time or a length in nanoseconds."""
+    """Convert seconds to whole nanoseconds."""
     return int(seconds * 1_000_000_000)

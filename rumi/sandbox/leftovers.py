@@ -1,10 +1,11 @@
-"""What a killed process of this installation left on this machine, of either engine: found by what it holds.
+"""Leftover processes and control groups of a killed Rumi of this installation, with either engine.
 
-A name that is recorded somewhere can be lost, and a process of a sandbox may have none yet. But a process
-that can reach a chat's files has them mounted, and one that is bounded is in a control group of this
-installation.
+They are found by the resources that they hold: a recorded name can be lost, and a new process may have none
+yet. But a process that can access a chat's files has them mounted, and a process with limits is in a control
+group of this installation.
 
-Only for the process that holds the home: a living Rumi's sandboxes hold the same things.
+Only the daemon, which holds the lock of the home, may use this module, because the sandboxes of a running
+Rumi hold the same resources.
 """
 
 import contextlib
@@ -24,16 +25,16 @@ from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.processes import PROC, named, pids
 
 END_S = 2.0
-"""How long the processes may take to end."""
+"""Maximum wait for the end of killed processes."""
 SEEN_AS = (b"workspace", b"mcp")
-"""The last part of the path at which sandboxes have a folder of the home: a chat's, or a server's of tools.
-Others may mount them elsewhere."""
+"""The last part of the mount points at which sandboxes have a folder of the home: a chat's workspace, or the
+folder of an MCP server. Other programs may mount these folders elsewhere."""
 
 
 def processes_left(home: Path, installation: str, known: Collection[str] = ()) -> list[int]:
-    """Return the pids of what sandboxes of this installation left. Blocking: it reads all of /proc.
+    """Return the pids of leftover sandbox processes of this installation. Blocking: it reads all of /proc.
 
-    Those in the `known` containers are left out: the containers are removed as a whole.
+    Processes in the `known` containers are left out, because these containers are removed as a whole.
     """
     found = {*named(f"-{installation}"), *_with_mounts_of(home)} - {os.getpid()}
     for group in groups_of(installation):
@@ -42,7 +43,7 @@ def processes_left(home: Path, installation: str, known: Collection[str] = ()) -
 
 
 def _is_in(pid: int, containers: Collection[str]) -> bool:
-    """Return True if a process is in one of the containers, which are named by their full ids."""
+    """Return True if a process is in one of the containers, given by their full ids."""
     with contextlib.suppress(OSError):
         groups = (PROC / str(pid) / "cgroup").read_text("utf-8", "replace")
         return any(container in groups for container in containers)
@@ -50,7 +51,7 @@ def _is_in(pid: int, containers: Collection[str]) -> bool:
 
 
 async def end_leftovers(home: Path, installation: str, known: Collection[str] = ()) -> list[str]:
-    """End the processes and remove the control groups, and name them. Cancelled, call it again."""
+    """End leftover processes and remove control groups; return their names. If cancelled, call again."""
     find = partial(processes_left, home, installation, known)
     removed = [f"process {pid}" for pid in await trio.to_thread.run_sync(_end, find)]
     for group in await trio.to_thread.run_sync(groups_of, installation):
@@ -61,7 +62,7 @@ async def end_leftovers(home: Path, installation: str, known: Collection[str] = 
 
 
 def _end(find: Callable[[], list[int]]) -> list[int]:
-    """Kill what `find` returns, until it returns nothing or the time is over; return the pids that ended."""
+    """Kill the pids of `find` until it returns none or the time is over; return the pids that ended."""
     ended, until = set[int](), time.monotonic() + END_S
     while found := find():
         with contextlib.ExitStack() as stack:
@@ -69,11 +70,12 @@ def _end(find: Callable[[], list[int]]) -> list[int]:
             for pid in found:
                 with contextlib.suppress(OSError):  # it has ended
                     handles[pid] = stack.enter_context(opened(os.pidfd_open(pid)))
-            # One that ended before its handle was opened may have left its number to a stranger.
+            # A process may have ended before its pidfd was opened, and its pid may have been reused by now:
+            # only pids that `find` still returns are killed, through their pidfd.
             killed = [handles[pid] for pid in set(find()) & handles.keys() if _kill(handles[pid])]
-            gone = set(_ended(killed, until))
-            ended |= {pid for pid, handle in handles.items() if handle in gone}
-        if not gone or time.monotonic() > until:
+            ended_handles = set(_ended(killed, until))
+            ended |= {pid for pid, handle in handles.items() if handle in ended_handles}
+        if not ended_handles or time.monotonic() > until:
             break
     return sorted(ended)
 
@@ -83,13 +85,13 @@ def _kill(handle: int) -> bool:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     except ProcessLookupError:
         return True
-    except OSError:  # another user's
+    except OSError:  # a process of another user
         return False
     return True
 
 
 def _ended(handles: list[int], until: float) -> Iterator[int]:
-    """Yield the handles whose processes end in time."""
+    """Yield the pidfds whose processes end before `until`."""
     for handle in handles:
         poll = select.poll()
         poll.register(handle, select.POLLIN)
@@ -98,14 +100,14 @@ def _ended(handles: list[int], until: float) -> Iterator[int]:
 
 
 def _with_mounts_of(home: Path) -> Iterator[int]:
-    """Yield the pids of processes that have a workspace of this home, which this process has not."""
+    """Yield the pids of processes that have a workspace of this home mounted that this process has not."""
     with contextlib.suppress(OSError, StopIteration):
         device, folder = _mount_location(home)
         own = {*_workspaces(PROC / "self/mountinfo", device, folder)}
         here = os.readlink(PROC / "self/ns/mnt")
         for pid in pids():
             with contextlib.suppress(OSError):
-                with contextlib.suppress(PermissionError):  # its mounts can be read nevertheless
+                with contextlib.suppress(PermissionError):  # its mountinfo may be readable
                     if os.readlink(PROC / str(pid) / "ns/mnt") == here:
                         continue
                 if {*_workspaces(PROC / str(pid) / "mountinfo", device, folder)} - own:
@@ -113,7 +115,7 @@ def _with_mounts_of(home: Path) -> Iterator[int]:
 
 
 def _workspaces(mounts: Path, device: bytes, folder: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield (folder in its file system, mount point) of the workspaces among the mounts of a process."""
+    """Yield the workspaces in a mountinfo file, as (folder in its file system, mount point)."""
     content = mounts.read_bytes()
     if folder not in content:
         return
@@ -124,7 +126,7 @@ def _workspaces(mounts: Path, device: bytes, folder: bytes) -> Iterator[tuple[by
 
 
 def _mount_location(folder: Path) -> tuple[bytes, bytes]:
-    """Return a folder's device and its path in that file system, as in mountinfo. Raises OSError."""
+    """Return a folder's device and its path in that file system, as in mountinfo. Raise OSError."""
     folder = folder.resolve(strict=True)
     with opened(os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as descriptor:
         lines = (PROC / f"self/fdinfo/{descriptor}").read_bytes().splitlines()
@@ -138,7 +140,7 @@ def _mount_location(folder: Path) -> tuple[bytes, bytes]:
 
 
 def _escaped(path: Path) -> bytes:
-    """Return a path as mountinfo writes it."""
+    """Escape a path as mountinfo does."""
     text = os.fsencode(path)
     for special in b"\\ \t\n":
         text = text.replace(bytes([special]), b"\\%03o" % special)

@@ -1,4 +1,4 @@
-"""Deleted files that still take space, because a process holds them open or has them mapped."""
+"""Detection of deleted files that still use disk space, because a process has them open or mapped."""
 
 import contextlib
 import os
@@ -13,35 +13,35 @@ from rumi.platform.openat import opened
 from rumi.sandbox.workspace import BLOCK_BYTES
 
 LOOK_S = 0.5
-"""The time limit of a look; a command with more open files counts as hiding some."""
+"""Time limit of a scan in seconds; a command whose open files take longer counts as hiding some."""
 CHUNK_BYTES = 1 << 20
 
 _MAPPED = re.compile(
     rb"^([0-9a-f]+)-([0-9a-f]+) \S+ [0-9a-f]+ ([0-9a-f]+:[0-9a-f]+) ([0-9]+) [^\n]* \(deleted\)$",
     re.MULTILINE,
 )
-"""A line of /proc/PID/maps about a deleted file: from, to, device, inode."""
+"""A line of /proc/PID/maps for a deleted file, with the groups start, end, device and inode."""
 
 
 @runtime_checkable
 class ShowsProcesses(Protocol):
-    """A container whose processes this machine can see."""
+    """A container whose processes are visible on this machine."""
 
     def processes(self) -> list[int]:
         """Return the pids on this machine of all processes in the container; empty if they are not visible.
 
-        The processes that keep the container itself alive are not among them. Called from a worker thread; it
-        may block for some milliseconds.
+        The processes that keep the container itself alive are left out. May block for some milliseconds, and
+        is called from a worker thread.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Nameless:
-    """The space of files without a name, each counted once.
+    """The disk use of files without a name, each counted once.
 
-    `hidden`: there may be more, in processes that may not be inspected, in mappings whose size only root can
-    read, or after the time limit.
+    `hidden`: there may be more, because a process may not be inspected, only root can read the size of a
+    mapping, or the time limit was exceeded.
     """
 
     bytes: int
@@ -50,11 +50,11 @@ class Nameless:
 
 
 def nameless(processes: Iterable[int], folder: Path) -> Nameless:
-    """Count the nameless files on the folder's file system that the processes hold.
+    """Count the files without a name, on the folder's file system, that the processes hold open.
 
-    `open, unlink, write` would otherwise fill the disk without being counted in folders. Each thread is
-    checked: it may have its own open files, and outlive its process's first thread. Processes that end
-    meanwhile do not count. Blocking, for at most `LOOK_S`.
+    Otherwise `open, unlink, write` could fill the disk without being counted in any folder. Every thread is
+    checked, because a thread may have its own open files and outlive the main thread of its process.
+    Processes that end in the meantime don't count. Blocks for at most `LOOK_S`.
     """
     look = _Look(folder)
     for process in processes:
@@ -75,7 +75,7 @@ class _Look:
         self._mapped_device = _device_in_maps(folder)
 
     def into(self, task: str) -> None:
-        base = f"/proc/{task}"  # also of a thread: not listed there, and found nevertheless
+        base = f"/proc/{task}"  # works for a thread's id too, although /proc does not list it
         try:
             for name in ("exe", "cwd"):
                 self._count(f"{base}/{name}")
@@ -119,7 +119,7 @@ class _Look:
 
 
 def _runs(base: str) -> bool:
-    """Return True if a process exists and is not a zombie, which shows nothing and holds nothing."""
+    """Return True if a process exists and is not a zombie, which can't be inspected but holds no files."""
     try:
         with open(f"{base}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -128,7 +128,7 @@ def _runs(base: str) -> bool:
 
 
 def _device_in_maps(folder: Path) -> bytes:
-    """Return the file system's device as in /proc/PID/maps; for some (btrfs) it differs from stat's."""
+    """Return the file system's device as /proc/PID/maps shows it; on btrfs it differs from stat's."""
     with opened(os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as descriptor:
         try:
             with open(f"/proc/self/fdinfo/{descriptor}") as file:

@@ -1,8 +1,8 @@
-"""Packs a workspace into a manifest and pieces of its files, and makes the workspace again from them.
+"""Packing of a workspace into a manifest and pieces of its files, and unpacking.
 
-A piece is at most `PIECE_BYTES` of a file, at a multiple of that, and its key is the hash of its content. The
-content of a file is the keys of its pieces in order; `-N` stands for N pieces that are holes or zeros. Calls
-block. What a manifest says is checked before anything is made from it.
+A piece is at most `PIECE_BYTES` long, begins at a multiple of that in its file, and has the hash of its
+content as its key. The manifest lists for each file the keys of its pieces in order; `-N` stands for N pieces
+that are holes or zeros. A manifest is validated before any file is created from it. Calls block.
 """
 
 import hashlib
@@ -21,15 +21,15 @@ from rumi.sandbox.entries import Entry, Key, Kind, Unlistable, Walk, finish_entr
 
 PIECE_BYTES: Final = 1 << 20
 TRIES: Final = 3
-"""How often a file is read that changes meanwhile."""
+"""Number of attempts to read a file that changes during the reading."""
 MANIFEST_BYTES: Final = 256 * 1024 * 1024
-"""The most that a manifest takes when it is not compressed."""
+"""Maximum size of an uncompressed manifest."""
 
 Cause: TypeAlias = Literal["bytes", "files", "unreadable", "changing"]
 
 
 class Unpackable(RumiError):
-    """A workspace that cannot be packed; `cause` says why. It stays as it is."""
+    """The workspace cannot be packed, for the reason in `cause`. The folder is unchanged."""
 
     def __init__(self, cause: Cause, limits: "PackLimits") -> None:
         megabytes = limits.max_bytes // 1_000_000
@@ -46,7 +46,7 @@ class Unpackable(RumiError):
 
 
 class SpoiltWorkspace(RumiError):
-    """What is stored of a workspace is damaged or incomplete."""
+    """The stored workspace is damaged or incomplete."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"The stored files of the chat are damaged: {what}.", "Restore them from a backup.")
@@ -54,7 +54,7 @@ class SpoiltWorkspace(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class PackLimits:
-    """The most bytes of files, and the most entries, that a workspace may have in order to be packed."""
+    """Maximum bytes of files, and maximum number of entries, of a workspace that can be packed."""
 
     max_bytes: int = 1024 * 1024 * 1024
     max_files: int = 100_000
@@ -62,7 +62,7 @@ class PackLimits:
 
 @dataclass(frozen=True, slots=True)
 class PieceLocation:
-    """Where a piece stands in a workspace."""
+    """Location of a piece in a workspace."""
 
     path: str
     offset: int
@@ -71,9 +71,9 @@ class PieceLocation:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A workspace as it is: its entries, where each of its pieces stands, and the bytes of its pieces.
+    """A packed workspace: its entries, the location of each piece, and the total bytes of the pieces.
 
-    `known` has the contents of the files whose versions are known, for the next time.
+    `known` maps the versions of files to their piece keys, for the next packing.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -82,16 +82,18 @@ class Packed:
     known: Mapping[Key, str] = field(default_factory=dict)
 
     def manifest(self) -> bytes:
-        """Return the entries as they are stored: without owners, which each machine has of its own."""
+        """Return the compressed list of entries, without owners: each machine has its own sandbox user."""
         listed = [[e.path, e.kind, e.mode, e.mtime_ns, e.content, e.size] for e in self.entries]
         return zlib.compress(json.dumps({"entries": listed}, separators=(",", ":")).encode())
 
 
 def pack(workspace: Path, limits: PackLimits, known: Mapping[Key, str]) -> Packed:
-    """List a workspace and hash its files; files whose version is `known` are not read. None is an empty one.
+    """List a workspace and hash its files. A missing folder is packed as an empty workspace.
+
+    Files whose version is in `known` are not read.
 
     Raises:
-        Unpackable: It is too large, cannot be read, or changes meanwhile.
+        Unpackable: The workspace is too large, cannot be read, or changes in the meantime.
     """
     packing = _Packing(limits, known)
     try:
@@ -103,8 +105,8 @@ def pack(workspace: Path, limits: PackLimits, known: Mapping[Key, str]) -> Packe
         raise Unpackable(error.cause, limits) from error
     except OSError as error:
         raise Unpackable("unreadable", limits) from error
-    kept = {entry.key: entry.content for entry in entries if entry.key}
-    return Packed(entries, packing.pieces, packing.size, kept)
+    known_contents = {entry.key: entry.content for entry in entries if entry.key}
+    return Packed(entries, packing.pieces, packing.size, known_contents)
 
 
 class _Packing:
@@ -115,7 +117,7 @@ class _Packing:
         self.size = 0
 
     def take(self, path: str, file: int, status: os.stat_result, key: Key) -> str:
-        """Return the content of a file, and note its pieces."""
+        """Return the piece keys of a file, and record the location of its pieces."""
         content = self._known.get(key)
         if content is None:
             content = self._read(file, status)
@@ -132,6 +134,7 @@ class _Packing:
 
     def _read(self, file: int, status: os.stat_result) -> str:
         for _ in range(TRIES):
+            # The file may change while it is read: the hashes only count if its version is still the same.
             words = self._hashed(file, status.st_size)
             after = os.fstat(file)
             if words is not None and version(after) == version(status):
@@ -140,9 +143,9 @@ class _Packing:
         raise Unpackable("changing", self._limits)
 
     def _hashed(self, file: int, size: int) -> list[str] | None:
-        """Return the words of a file's content; None if it was cut meanwhile."""
+        """Return the words of a file's content: piece keys and `-N`; None if the file was truncated."""
         words: list[str] = []
-        done = read = 0  # the number of pieces that the words stand for; bytes read
+        done = read = 0  # pieces that the words stand for; bytes read
         for number in _with_data(file, size):
             length = min(PIECE_BYTES, size - number * PIECE_BYTES)
             data = os.pread(file, length, number * PIECE_BYTES)
@@ -162,7 +165,7 @@ class _Packing:
 
 
 def _with_data(file: int, size: int) -> Iterator[int]:
-    """Yield the numbers of the pieces in which a file has data."""
+    """Yield the numbers of the pieces that contain data, not only a hole."""
     last = -1
     for start, end in data_in(file, size):
         for number in range(max(last + 1, start // PIECE_BYTES), -(-end // PIECE_BYTES)):
@@ -176,14 +179,14 @@ def key_of(piece: bytes) -> str:
 
 
 def read_pieces(workspace: Path, wanted: Iterable[tuple[str, PieceLocation]]) -> dict[str, bytes] | None:
-    """Read pieces of a workspace; None where one has changed since it was packed."""
+    """Read pieces of a workspace; return None if one has changed since it was packed."""
     found: dict[str, bytes] = {}
     try:
         with opened(os.open(workspace, FOLDER)) as top:
             for key, location in wanted:
                 with opened(openat2(top, os.fsencode(location.path))) as file:
                     found[key] = os.pread(file, location.length, location.offset)
-                if key_of(found[key]) != key:
+                if key_of(found[key]) != key:  # a command has written since
                     return None
     except OSError:
         return None
@@ -191,12 +194,13 @@ def read_pieces(workspace: Path, wanted: Iterable[tuple[str, PieceLocation]]) ->
 
 
 def entries_of(manifest: bytes, user: tuple[int, int]) -> tuple[Entry, ...]:
-    """Return the entries of a manifest, owned by the user.
+    """Decode and validate a manifest; return its entries, owned by the user.
 
     Raises:
-        SpoiltWorkspace: It is damaged, or leads outside of a workspace.
+        SpoiltWorkspace: The manifest is damaged, or a path leads outside of the workspace.
     """
     try:
+        # Bounded, because a small compressed manifest could otherwise expand to any size in memory.
         unpacking = zlib.decompressobj()
         text = unpacking.decompress(manifest, MANIFEST_BYTES)
         if unpacking.unconsumed_tail:
@@ -213,10 +217,11 @@ def entries_of(manifest: bytes, user: tuple[int, int]) -> tuple[Entry, ...]:
 
 
 def _check(entries: Iterable[Entry]) -> None:
-    """Raise ValueError for entries that `pack` does not make: each is in a folder that came before it."""
+    """Raise ValueError for entries that `pack` never makes, such as one without its folder before it."""
     folders, files, seen = {""}, set[str](), set[str]()
     for entry in entries:
         above, _, name = entry.path.rpartition("/")
+        # Only entries of the kind `folder` are valid parents: a path through a link could lead outside.
         if above not in folders or name in ("", ".", "..") or "\0" in entry.path or entry.path in seen:
             raise ValueError("a path leads outside")
         if entry.kind not in get_args(Kind) or (entry.kind == "name" and entry.content not in files):
@@ -231,13 +236,13 @@ def _check(entries: Iterable[Entry]) -> None:
 
 
 def keys_of(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Return the keys of all pieces of these entries, each once."""
+    """Return the keys of all pieces of these entries, without duplicates."""
     files = (entry for entry in entries if entry.kind == "file")
     return tuple(dict.fromkeys(word for entry in files for _, word in _piece_offsets(entry.content)))
 
 
 def _piece_offsets(content: str) -> Iterator[tuple[int, str]]:
-    """Yield the pieces of a file's content: the offset, and the key."""
+    """Yield the offset and key of each piece of a file."""
     number = 0
     for word in content.split():
         if word.startswith("-"):
@@ -248,7 +253,11 @@ def _piece_offsets(content: str) -> Iterator[tuple[int, str]]:
 
 
 def make_files(target: Path, entries: Sequence[Entry]) -> dict[str, list[tuple[str, int]]]:
-    """Make the entries, with holes in place of content. Return where each piece belongs. Raises OSError."""
+    """Create the entries, with holes for all content; return the paths and offsets of each piece.
+
+    Raises:
+        OSError: An entry cannot be created.
+    """
     wanted: dict[str, list[tuple[str, int]]] = {}
 
     def empty(entry: Entry, file: int) -> None:
@@ -263,11 +272,11 @@ def make_files(target: Path, entries: Sequence[Entry]) -> dict[str, list[tuple[s
 def write_pieces(
     target: Path, pieces: Mapping[str, bytes], wanted: Mapping[str, Collection[tuple[str, int]]]
 ) -> None:
-    """Write pieces where they belong in files that were made.
+    """Write pieces to their places in the created files.
 
     Raises:
-        SpoiltWorkspace: The content of a piece is not that of its key.
-        OSError: They cannot be written.
+        SpoiltWorkspace: A piece's content does not match its key.
+        OSError: A file cannot be written.
     """
     for key, content in pieces.items():
         if key_of(content) != key:
@@ -280,5 +289,5 @@ def write_pieces(
 
 
 def finish_files(target: Path, entries: Sequence[Entry], user: tuple[int, int]) -> None:
-    """Give the entries their owner, modes and times. Raises OSError."""
+    """Set the owner, modes and times of the entries. Raise OSError if that fails."""
     finish_entries(target, entries, user)

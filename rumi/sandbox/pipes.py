@@ -1,4 +1,4 @@
-"""Pipes and files in memory, through which commands of this machine get their input and give their output."""
+"""Pipes and in-memory files for the input and output of commands on this machine."""
 
 import contextlib
 import fcntl
@@ -13,26 +13,26 @@ CHUNK_BYTES = 65536
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 FREE_BYTES = 16 * 1024 * 1024
 PACE_BYTES_PER_S = 64 * 1024 * 1024
-"""Output beyond the first bytes is read at this pace, so that a command that only writes does not take a
-processor from other chats. The command waits at its pipe meanwhile.
+"""Rate at which output beyond `FREE_BYTES` is read, so that a command that only writes does not use a
+processor that other chats need. The command blocks at its pipe in the meantime.
 """
 
 
 class ReadPace:
-    """The pace at which the output of one command is read, both streams together."""
+    """Rate limit for reading the output of one command, both streams together."""
 
     def __init__(self) -> None:
         self._total = 0
 
     async def read(self, count: int) -> None:
-        """Record that many bytes, and wait if they came too fast."""
+        """Count `count` received bytes, and sleep if the output comes too fast."""
         self._total += count
         if self._total > FREE_BYTES:
             await trio.sleep(count / PACE_BYTES_PER_S)
 
 
 async def pump(stream: trio.lowlevel.FdStream, sink: Sink, pace: ReadPace | None = None) -> None:
-    """Pass on a stream to its end."""
+    """Forward a stream to a sink until its end."""
     while chunk := await stream.receive_some(CHUNK_BYTES):
         sink(bytes(chunk))
         if pace is not None:
@@ -42,7 +42,10 @@ async def pump(stream: trio.lowlevel.FdStream, sink: Sink, pace: ReadPace | None
 def pipe(
     ours: contextlib.ExitStack, theirs: contextlib.ExitStack, we: Literal["read", "write"]
 ) -> tuple[int, trio.lowlevel.FdStream]:
-    """Return the other side's end of a new pipe and our own; each stack closes one."""
+    """Create a pipe; return the descriptor of the other side's end and our end as a stream.
+
+    `theirs` closes the descriptor, `ours` the stream. `we` says which end is ours.
+    """
     read, write = os.pipe()
     mine, other = (read, write) if we == "read" else (write, read)
     theirs.callback(os.close, other)
@@ -52,12 +55,12 @@ def pipe(
 
 
 def file_in_memory(name: str) -> int:
-    """Return a new file that only its descriptors reach; see `fill`."""
+    """Create an in-memory file, which only descriptors can access; see `fill`."""
     return os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
 
 
 def fill(file: int, content: bytes) -> None:
-    """Write a file in memory, whose readers can then neither change it nor let it grow."""
+    """Write an in-memory file and seal it, so that its readers can neither change nor enlarge it."""
     view, offset = memoryview(content), 0
     while offset < len(view):
         offset += os.pwrite(file, view[offset:], offset)

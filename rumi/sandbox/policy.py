@@ -1,8 +1,8 @@
-"""Decides which commands run: a line may use all of bash, and start the programs on the list.
+"""The command policy: a line may use all of bash, and start only the programs on a list.
 
-The policy keeps order and reduces noise. It does not stop an attacker (`awk`, `python3` and scripts in files
-run programs, and PATH says what a name means) and no promise depends on it: the boundary is the sandbox. It
-does promise that a line runs in bash as it is written, or not at all.
+The policy gives early, readable refusals. It does not stop an attacker (`awk`, `python3` and scripts in files
+can run programs, and PATH decides what a name means), and no guarantee depends on it: the security boundary
+is the sandbox. The policy does guarantee that bash runs a line exactly as it is written, or not at all.
 """
 
 import posixpath
@@ -19,7 +19,7 @@ from runner.programs import CORE_ONLY
 __all__ = ["MAX_COMMAND_BYTES", "CommandPolicy", "CommandRefused", "in_bash", "may_write"]
 
 MAX_COMMAND_BYTES = 100_000
-"""Linux's limit for one argument is 131072 bytes."""
+"""Maximum size of a command line, below Linux's limit of 131072 bytes for one argument."""
 
 READERS = frozenset(
     (
@@ -30,8 +30,9 @@ READERS = frozenset(
         *("test", "[", "printenv", "id", "whoami", "zcat", "kill", "ps", "groups", "who", "nproc"),
     )
 ) | (BUILTINS - {"history"})
-"""Programs that cannot write a file, with any arguments. Others can: `sort -o`, `sed w`, `find -fprint`,
-`awk >`, `uniq IN OUT`, `less -o`, `shuf -o`. What builtins start is listed beside them.
+"""Programs that cannot write a file, whatever their arguments. Not among them are, for example, `sort -o`,
+`sed w`, `find -fprint`, `awk >`, `uniq IN OUT`, `less -o` and `shuf -o`. Programs that a builtin starts are
+checked separately.
 """
 
 _INSTEAD: Final = {
@@ -48,10 +49,10 @@ _COMMON: Final = ("python3", "awk", "sed", "grep", "find", "sort", "git")
 
 @dataclass(frozen=True, slots=True)
 class CommandPolicy:
-    """Which commands a chat may run.
+    """The command policy of a chat.
 
-    `programs` are those on the list; the sandbox is known to lack those in `missing`. `open`: every line
-    runs, whatever it says.
+    `programs` is the list of allowed programs; `missing` are those of them that the sandbox is known to lack.
+    With `open`, every line is allowed.
     """
 
     programs: tuple[str, ...] = CORE_ONLY.allowed
@@ -60,19 +61,19 @@ class CommandPolicy:
     _names: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Make the set in which each program of a line is looked up."""
+        """Build the set for looking up programs."""
         object.__setattr__(self, "_names", frozenset(self.programs))
 
     @property
     def there(self) -> tuple[str, ...]:
-        """Return the programs on the list that the sandbox has, as far as is known."""
+        """Return the allowed programs that the sandbox is not known to lack."""
         return tuple(name for name in self.programs if name not in self.missing)
 
     def parse(self, command: str) -> tuple[str, ...]:
-        """Return the argv of `command` for records: its words if it is one plain command, else bash's.
+        """Check a command line; return its argv: the words of a single plain command, otherwise a `bash -c`.
 
         Raises:
-            CommandRefused: It is not allowed. The message names the refused part, the advice the
+            CommandRefused: The line is not allowed. The message names the refused part, the advice names
                 alternatives.
         """
         _refuse_unrunnable(command)
@@ -112,16 +113,16 @@ class CommandPolicy:
 
 
 STRICT = CommandPolicy()
-"""The policy with today's programs, for chats of which nothing else is known."""
+"""The default policy, with the core programs, for chats without a policy of their own."""
 
 
 def in_bash(line: str) -> tuple[str, ...]:
-    """Return the argv that runs a line as it is written."""
+    """Return the argv with which bash runs the line as it is written."""
     return ("bash", "-c", line)
 
 
 def read_of(argv: Sequence[str]) -> ParsedLine | None:
-    """Return what a line for a shell starts; None for another command, and for a line that cannot be read."""
+    """Return the parsed line of a `bash -c` or `sh -c`; None for other commands and unreadable lines."""
     if len(argv) != 3 or argv[0] not in ("bash", "sh") or argv[1] != "-c":
         return None
     try:
@@ -131,13 +132,13 @@ def read_of(argv: Sequence[str]) -> ParsedLine | None:
 
 
 def program_of(argv: Sequence[str]) -> str:
-    """Return the program that runs first: a line's own rather than bash."""
+    """Return the first program that a command runs: for a shell line its first program, not bash."""
     read = read_of(argv)
     return base_name(read.starts[0].name) if read is not None and read.starts else argv[0]
 
 
 def may_write(argv: Sequence[str]) -> bool:
-    """Return True if a command that the policy allowed may change a file."""
+    """Return True if an allowed command may change a file."""
     if (read := read_of(argv)) is None:
         return not argv or argv[0] not in READERS
     if any(base_name(start.name) not in READERS and not start.wraps for start in read.starts):

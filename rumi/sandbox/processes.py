@@ -1,4 +1,4 @@
-"""Facts from /proc about processes that no other means shows or ends. Blocks, briefly."""
+"""Queries of processes through /proc. They block briefly."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ PROC = Path("/proc")
 
 
 def descendants(ancestor: int) -> list[int]:
-    """Return the pids of a process's descendants. It reads all processes of this machine."""
+    """Return the pids of a process's descendants. This reads all processes of the machine."""
     parents: dict[int, int] = {}
     for pid in pids():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -23,10 +23,10 @@ def descendants(ancestor: int) -> list[int]:
 
 
 def descendants_at_a_glance(ancestor: int) -> list[int]:
-    """Return the same from the kernel's lists of children: for frequent calls that may miss one at a time.
+    """Return a process's descendants from the kernel's lists of children, for frequent calls.
 
-    It costs as much as there are descendants, not as there are processes on this machine. While one of them
-    ends, the list may lack another.
+    The cost depends on the number of descendants, not of all processes of the machine. While a descendant
+    ends, the result may lack another one.
     """
     found, unseen = list[int](), [ancestor]
     while unseen:
@@ -51,7 +51,7 @@ def descendants_at_a_glance(ancestor: int) -> list[int]:
 
 
 def processes_holding(pipe: int) -> list[int]:
-    """Return the pids of the readable processes that have an end of the pipe open."""
+    """Return the pids of the processes, among those we may inspect, that have an end of the pipe open."""
     wanted = os.readlink(f"/proc/self/fd/{pipe}")
     found = []
     for pid in pids():
@@ -63,7 +63,7 @@ def processes_holding(pipe: int) -> list[int]:
 
 
 def named(suffix: str) -> list[int]:
-    """Return the pids of the processes of sandboxes and their keepers whose name ends with this."""
+    """Return the pids of sandbox processes and keepers whose name ends with `suffix`."""
     found, ending = [], suffix.encode()
     for pid in pids():
         with contextlib.suppress(OSError):
@@ -83,5 +83,5 @@ def counts_by_namespace() -> bool:
 
 
 def pids() -> Iterator[int]:
-    """Yield the pids of all processes that this one sees."""
+    """Return an iterator over the pids of all processes that are visible to this one."""
     return (int(name) for name in os.listdir(PROC) if name.isdigit())

@@ -1,9 +1,9 @@
-"""Records every container that may exist, until the engine confirms that it is gone.
+"""The container registry: records every container that may exist, until the engine confirms its removal.
 
-A create that is interrupted may still have made a container, and a daemon that hangs will make it when it
-wakes up. So every create is a separate task of the registry: the chat that asked may leave at any time, the
-task waits for the answer, and the container is then removed. A removal is tried again until the engine
-confirms that the container is gone; until then no new container of that name is made.
+An interrupted create may still produce a container, and a Docker daemon that hangs will create it when it
+recovers. Therefore every create runs in its own task of the registry: the asking chat may leave at any time,
+while the task waits for the answer and then has the container removed. A removal is retried until the engine
+confirms that the container is gone; until then no new container of that name is created.
 """
 
 import logging
@@ -20,20 +20,20 @@ from rumi.sandbox.engine import Container, Engine, SandboxError
 log = logging.getLogger("rumi.sandbox")
 
 LIST_S = 3.0
-"""How long the start of the process waits for the engine to list the containers of an earlier process."""
+"""Maximum delay of the start for listing the containers of an earlier process; then it is retried later."""
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 RESTART_S = 2.5
-"""How long a failing removal is retried without an error, because an engine that restarts is back by then.
-After that the waiting callers get the reason.
+"""Time for which a failing removal is retried before the waiting callers get the error. A restarted engine
+is back within it.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Make(Request[Container]):
-    """Make the chat's container, after its predecessor is gone. Cancelled, the container is removed.
+    """Create the chat's container, after its predecessor is gone. If cancelled, the container is removed.
 
-    Refused with a SandboxError if it cannot be made, or its predecessor cannot be removed.
+    Refused with a SandboxError if the container cannot be created, or its predecessor cannot be removed.
     """
 
     chat_id: str
@@ -42,10 +42,10 @@ class Make(Request[Container]):
 
 @dataclass(frozen=True, slots=True)
 class Remove(Request[None]):
-    """Remove the chat's container; the reply comes when no container is there.
+    """Remove the chat's container; the reply comes when no container exists.
 
-    Refused with a SandboxError if that has failed for some time, as it does without an engine. Neither the
-    refusal nor a cancelled ask stops the removal.
+    Refused with a SandboxError if the removal has failed for `RESTART_S`, for example because the engine is
+    down. The removal continues after a refusal or a cancelled ask.
     """
 
     chat_id: str
@@ -56,23 +56,23 @@ RegistryMessage: TypeAlias = Make | Remove
 
 @dataclass(slots=True)
 class _Registered:
-    """The record of one name, from before its create is sent until no container of that name exists."""
+    """The record of a chat's container, from before its create is sent until no such container exists."""
 
     settled: trio.Event = field(default_factory=trio.Event)
-    """The create was answered, with a container or an error."""
+    """Set when the create was answered, with a container or an error."""
     gone: trio.Event = field(default_factory=trio.Event)
     made: Container | SandboxError | None = None
     unwanted: bool = False
     removing: bool = False
     wanted_now: trio.Event = field(default_factory=trio.Event)
-    """A caller waits for the removal: it is tried without a pause."""
+    """Set when a caller waits for the removal, which is then retried without a pause."""
     news: trio.Event = field(default_factory=trio.Event)
-    """The removal was tried, with or without success; another event takes its place."""
+    """Set after each attempt at the removal, successful or not, and then replaced by a new event."""
     trouble: SandboxError | None = None
     failing_since: float = inf
 
     async def removed(self) -> None:
-        """Wait until no container is there; refuse if trying has failed for `RESTART_S`."""
+        """Wait until the container is gone; refuse if the removal has failed for `RESTART_S`."""
         self.wanted_now.set()
         while not self.gone.is_set():
             await self.news.wait()
@@ -80,7 +80,7 @@ class _Registered:
                 raise Refused(self.trouble)
 
     def record_attempt(self, trouble: SandboxError | None) -> None:
-        """Record an attempt at the removal."""
+        """Record the result of an attempt at the removal: its error, or None if the container is gone."""
         if trouble is None:
             self.gone.set()
         elif self.trouble is None:
@@ -91,18 +91,19 @@ class _Registered:
 
 
 class ContainerRegistry(Actor[RegistryMessage]):
-    """Makes and removes containers for the sandboxes, which are its siblings and stop before it does."""
+    """Creates and removes containers for the sandbox actors, its siblings, which stop before it does."""
 
-    concurrency = 4096  # creates and removals under way at the same time, waiting ones included
+    concurrency = 4096  # simultaneous creates and removals, including waiting ones
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._registry: dict[str, _Registered] = {}
         self._listed = False
-        """The engine has listed what an earlier process left: only then an unknown chat has no container."""
+        """True after the engine has listed the containers of an earlier process: only then is it certain that
+        a chat without a record has no container."""
 
     async def started(self) -> None:
-        """List the containers that an earlier process of this installation left, and begin to remove them."""
+        """List the leftover containers of an earlier process of this installation; start their removal."""
         with trio.move_on_after(LIST_S):
             if await self._sweep():
                 return
@@ -110,37 +111,39 @@ class ContainerRegistry(Actor[RegistryMessage]):
 
     @answers(Remove)
     async def remove(self, message: Remove) -> None:
-        """Remove a chat's container, if there is one; return when it is gone."""
+        """Remove the chat's container, if it has one; return when it is gone."""
         if (entry := self._known(message.chat_id)) is not None:
             self._let_go(message.chat_id, entry)
             await entry.removed()
 
     async def stopped(self, reason: str) -> None:
-        """Remove all containers of this installation. The next start removes unconfirmed ones."""
+        """Remove all containers of this installation. The next start removes those that are not confirmed."""
         if reason == "crashed":
             return  # the next incarnation finds all of them by their labels
-        left = set(self._registry)
+        chat_ids = set(self._registry)
         try:
-            left |= {container.chat_id for container in await self._engine.containers()}
+            chat_ids |= {container.chat_id for container in await self._engine.containers()}
         except SandboxError as error:
             log.warning("The sandboxes could not be listed at the end: %s", error)
         async with trio.open_nursery() as nursery:
-            for chat_id in left:
+            for chat_id in chat_ids:
                 nursery.start_soon(self._remove_at_end, chat_id)
 
     def activity(self) -> str:
-        """Return how many containers are active, and how many are being removed."""
+        """Return the numbers of active containers and of those being removed."""
         removing = sum(entry.unwanted for entry in self._registry.values())
         return f"{len(self._registry) - removing} active, {removing} being removed"
 
     @answers(Make)
     async def make(self, message: Make) -> Container:
-        """Make a chat's container after its predecessor was removed."""
+        """Create a chat's container after the removal of its predecessor."""
         before = self._known(message.chat_id)
         while before is not None:
             self._let_go(message.chat_id, before)
             await before.removed()
-            before = self._registry.get(message.chat_id)
+            before = self._registry.get(message.chat_id)  # another Make may have been faster
+        # Recorded before the create is sent, with no checkpoint in between: from the first moment at which a
+        # container may exist, the registry knows about it.
         entry = self._registry[message.chat_id] = _Registered()
         self.start_soon(self._create, message, entry)
         try:
@@ -155,7 +158,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
         return made
 
     async def _create(self, message: Make, entry: _Registered) -> None:
-        """Send a create and store its answer."""
+        """Send a create and record its answer; remove the container if no caller needs it any more."""
         try:
             entry.made = await self._engine.create(message.chat_id, message.workspace)
         except (SandboxError, OSError) as error:
@@ -165,7 +168,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
             self._let_go(message.chat_id, entry)
 
     def _let_go(self, chat_id: str, entry: _Registered) -> None:
-        """Have the container removed as soon as the create is answered."""
+        """Mark the container as unwanted; start its removal as soon as its create has been answered."""
         entry.unwanted = True
         if entry.settled.is_set() and not entry.removing:
             entry.removing = True
@@ -185,12 +188,14 @@ class ContainerRegistry(Actor[RegistryMessage]):
                 await entry.wanted_now.wait()
             entry.wanted_now = trio.Event()
             pause = min(pause * 2, LONGEST_PAUSE_S)
+        # Before the waiting tasks are woken: they may create the next container under this name.
         del self._registry[chat_id]
         entry.record_attempt(None)
 
     async def _sweep(self) -> bool:
-        """Remove what an earlier process left beside containers, and record containers with our labels that
-        are unknown, to be removed. Return False without an answer.
+        """Remove the leftovers of an earlier process; return False if the engine does not answer.
+
+        Containers with this installation's labels but without a record are recorded and removed.
         """
         try:
             await self._engine.sweep()
@@ -204,12 +209,12 @@ class ContainerRegistry(Actor[RegistryMessage]):
         return True
 
     def _known(self, chat_id: str) -> _Registered | None:
-        """Return the chat's entry; before the engine has listed its containers, the chat may have one."""
+        """Return the chat's record; until the engine has listed its containers, assume that one exists."""
         entry = self._registry.get(chat_id)
         return entry if entry is not None or self._listed else self._leftover(chat_id)
 
     def _leftover(self, chat_id: str) -> _Registered:
-        """Record a container of an earlier process."""
+        """Record a container that an earlier process may have left."""
         entry = self._registry[chat_id] = _Registered()
         entry.settled.set()
         return entry
@@ -228,7 +233,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
 
 
 def _said(error: SandboxError | OSError) -> SandboxError:
-    """Return the error for the chat that it concerns, without the names of other chats' containers."""
+    """Convert an error into one for the chat, without the names of other chats' containers."""
     if isinstance(error, SandboxError):
         return error
     return SandboxError(

@@ -1,4 +1,4 @@
-"""The sandbox actor: one for each chat, owner of that chat's container for as long as it lives."""
+"""The sandbox actor: one per chat; it owns the chat's container and runs its commands."""
 
 import signal
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -30,30 +30,30 @@ from rumi.sandbox.registry import Make, RegistryMessage, Remove
 from rumi.sandbox.use import Measure, Use, limits_for_freeing, nobody, only_frees, over_limits, signal_all
 
 MAKE_S = 30.0
-"""How long a chat waits for its container; after that the daemon counts as hanging."""
+"""Maximum time to create a container; after that the engine's daemon counts as hanging."""
 KILL_ALL_S = 20.0
 REMOVE_S = 10.0
 LINGER_S = 2.0
-"""How long the streams of a killed command are read, because its earlier output is still on its way."""
+"""Maximum time to read the streams of a killed command, whose earlier output may still be in transit."""
 SHUTDOWN_S = KILL_ALL_S + REMOVE_S + LINGER_S
-"""The shutdown time for the actor's spec: the asker of a stopped command leaves only after its end."""
+"""The `shutdown` of the actor's spec: a cancelled asker returns only when its command has ended."""
 
 WATCH_LEAST_S = 0.05
 WATCH_LONGEST_S = 1.0
 WATCH_UNCOUNTED_S = 0.2
-"""Seconds between two looks at a workspace: minimum, maximum, maximum without a count of files."""
+"""Seconds between measurements of a workspace: minimum, maximum, maximum without a count of free files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepare(Request[None]):
-    """Prepare a container. Idempotent."""
+    """Prepare the chat's container. Idempotent."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunCommand(Request[CommandResult]):
-    """Run a command to its end. `timeout_s` None uses the configured one.
+    """Run a command to its end. With `timeout_s` None, the configured time limit applies.
 
-    A cancelled asker leaves when no process of the command runs any more.
+    A cancelled ask returns when no process of the command runs any more.
     """
 
     command: Command
@@ -62,7 +62,7 @@ class RunCommand(Request[CommandResult]):
 
 @dataclass(frozen=True, slots=True)
 class EndProcesses(Request[None]):
-    """Ensure that no process is left. Sent at the end of every turn; cheap if there is none."""
+    """Ensure that no process is left. Sent at the end of every turn; cheap if no process runs."""
 
 
 SandboxMessage: TypeAlias = Prepare | RunCommand | EndProcesses
@@ -75,22 +75,22 @@ class _Course:
     stdout: HeadTail
     stderr: HeadTail
     over: trio.Event = field(default_factory=trio.Event)
-    """It ended, its container was lost, or it must be ended."""
+    """Set when the command has ended, its container was lost, or the command has to be ended."""
     executed: trio.Event = field(default_factory=trio.Event)
     code: int | None = None
     lost: SandboxError | None = None
     ending: Ending | None = None
-    """The reason why it must be ended."""
+    """The reason for ending the command, if Rumi ends it."""
 
     def end(self, why: Ending) -> None:
-        """Record that it must be ended."""
+        """Request the end of the command; ignored if it is over already."""
         if not self.over.is_set():
             self.ending = why
         self.over.set()
 
 
 class Sandbox(Actor[SandboxMessage]):
-    """Runs a chat's commands one after the other, and leaves no process and no container."""
+    """Runs a chat's commands one at a time; leaves no process after each, and no container when it stops."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Sandbox(Actor[SandboxMessage]):
         disk: Disk,
         ids: MutableMapping[str, str],
     ) -> None:
-        """`ids` gets the container's id by chat, for others to read."""
+        """`ids` maps chats to the ids of their containers; this actor updates the entry of its chat."""
         self._chat_id = chat_id
         self._workspaces = workspaces
         self._workspace = workspaces.path(chat_id)
@@ -131,13 +131,13 @@ class Sandbox(Actor[SandboxMessage]):
 
     @answers(EndProcesses)
     async def quiet(self, message: EndProcesses) -> None:
-        """Prove that no process is left."""
+        """End all processes and prove that none is left."""
         with self._refusing():
             await self._end_all()
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Refuse where the engine fails: a daemon that does not answer is not a crash of this actor."""
+        """Refuse with the engine's error: a daemon that does not answer must not crash this actor."""
         try:
             yield
         except SandboxError as error:
@@ -146,7 +146,7 @@ class Sandbox(Actor[SandboxMessage]):
             self._doing = ""
 
     async def stopped(self, reason: str) -> None:
-        """Return the container. If its removal is not confirmed in time, the registry continues it."""
+        """Remove the container. If the removal is not confirmed in time, the registry continues it."""
         if self._container is not None or self._leaving:
             with trio.move_on_after(REMOVE_S):
                 try:
@@ -155,7 +155,7 @@ class Sandbox(Actor[SandboxMessage]):
                     return
 
     def activity(self) -> str:
-        """Return the running program without its arguments, which belong to the chat."""
+        """Return the running program, without its arguments, which are private to the chat."""
         return self._doing
 
     def metrics(self) -> Mapping[str, object]:
@@ -163,12 +163,15 @@ class Sandbox(Actor[SandboxMessage]):
         return {"container": self._ids.get(self._chat_id)}
 
     async def _ready(self) -> Container:
-        """Return the chat's container; make it if there is none. Cancelled, it is removed again."""
+        """Return the chat's container; create it if there is none. If cancelled, the container is removed."""
         if self._container is not None:
             return self._container
         self._doing = "making the container"
         await self._workspaces.ready(self._chat_id)
-        self._leaving = True  # until the answer comes, there may be a container that is no longer wanted
+        # Until the reply arrives, a container may exist whose id is not known. If the ask is cancelled, this
+        # flag makes the end of the turn, or `stopped`, have that container removed.
+        self._leaving = True
+        # At the time limit the ask is cancelled, and the registry then removes the container.
         with trio.move_on_after(MAKE_S):
             made = await self._registry.ask(Make(self._chat_id, self._workspace))
             self._container, self._leaving = made, False
@@ -183,7 +186,7 @@ class Sandbox(Actor[SandboxMessage]):
         )
 
     async def _beat(self, pause_s: float) -> None:
-        """Send the container heartbeats of its lease, for as long as this actor lives."""
+        """Send lease heartbeats to the current container, as long as this actor lives."""
         while True:
             container = self._container
             if isinstance(container, Leased):
@@ -200,18 +203,20 @@ class Sandbox(Actor[SandboxMessage]):
             await self._discard()
             raise
         except ContainerGoneError:
-            # It was removed by another program since the last command; this command was not begun, so nothing
-            # runs twice.
+            # Another program has removed the container since the last command. This command was not started,
+            # so running it in a new container cannot run it twice.
             await self._discard()
             return await self._run_in(await self._ready(), message)
 
     async def _run_in(self, container: Container, message: RunCommand) -> CommandResult:
         command, limits = message.command, self._limits
+        # The measurement after the previous command saves a walk through the workspace. Before a refusal, it
+        # is repeated, because files may have been deleted since.
         before = self._use
         if before is None or over_limits(before, limits, command.needed_bytes):
             before = await self._measured()
         full = over_limits(before, limits, command.needed_bytes)
-        async with self._disk.pausing:  # a command that began now would write while all others are paused
+        async with self._disk.pausing:  # a command that starts now would write while all others are paused
             pass
         if (full or self._disk.look().low) and not (command.reads or only_frees(command.argv)):
             why: Ending = "workspace_full" if full else "disk_full"
@@ -227,8 +232,8 @@ class Sandbox(Actor[SandboxMessage]):
         except SandboxError:
             raise
         except BaseException:
-            # The turn was stopped, or this actor crashes: no process of the command may be left in either
-            # case.
+            # The turn was cancelled, or this actor crashes. In either case, the command's processes must have
+            # ended before the error propagates.
             with trio.CancelScope(shield=True):  # bounded inside
                 await self._end_all_quietly()
             raise
@@ -241,20 +246,20 @@ class Sandbox(Actor[SandboxMessage]):
     async def _attend(
         self, container: Container, message: RunCommand, course: _Course, before: Use, full: bool
     ) -> Ending:
-        """Run it under its time limit and the watch. If they kill it, its output is still read."""
+        """Run the command under its time limit and the watch; if they kill it, still read its output."""
         processes = container.processes if isinstance(container, ShowsProcesses) else nobody
         running = Running(self._workspace, processes, before, course.end)
         limits = limits_for_freeing(self._limits, before) if full else self._limits
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._execute, container, message.command, course)
-            # Only during this: a process that is being ended must not be paused.
+            # Registered only until the end is requested: a process that is being killed must not be paused.
             limit_s = message.timeout_s or message.command.timeout_s or self._limits.timeout_s
             with self._disk.runs(running), trio.move_on_after(limit_s):
                 nursery.start_soon(self._watch, running, limits, self._disk.look())
                 await course.over.wait()
             if course.ending is not None and processes is not nobody:
-                # At once and from outside, while the engine still works: a command that fills the disk must
-                # stop.
+                # At once, and without the engine, which needs longer: a command that fills the disk must not
+                # write any more. The engine's kill_all below then proves that no process is left.
                 await trio.to_thread.run_sync(signal_all, processes, signal.SIGKILL)
             killed = not course.executed.is_set()
             if killed:
@@ -262,7 +267,7 @@ class Sandbox(Actor[SandboxMessage]):
                 with trio.move_on_after(LINGER_S):
                     await course.executed.wait()
                 course.code = 137 if course.code is None else course.code
-            nursery.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()  # the watch, and a listener to a command that was killed
         if isinstance(course.lost, ContainerGoneError | LeaseLostError):
             raise course.lost
         if course.ending is not None or killed:
@@ -279,11 +284,11 @@ class Sandbox(Actor[SandboxMessage]):
         course.over.set()
 
     async def _watch(self, running: Running, limits: SandboxLimits, began: Free) -> None:
-        """Measure the workspace while the command runs; end the command if it exceeds the limits.
+        """Measure the workspace while the command runs, and end the command if it exceeds the limits.
 
-        The free space of the disk decides when: the chat cannot exceed its limit before the disk has lost as
-        much as the chat has left. Others may free as much meanwhile, so it is measured each second in any
-        case. `began` is the free space when the command began.
+        The free disk space decides when to measure: the chat cannot exceed its limit before the disk has lost
+        as much as the chat may still use. Because other programs may free space in the meantime, the
+        workspace is also measured every second. `began` is the free space at the command's start.
         """
         first, since, taken = running.use, began, float(running.use.bytes)
         longest = WATCH_LONGEST_S if began.files < inf else WATCH_UNCOUNTED_S
@@ -295,12 +300,12 @@ class Sandbox(Actor[SandboxMessage]):
             use = await self._measure(self._workspace, running.processes)
             running.looked(use)
             taken = use.bytes
-            if use.hidden:  # uncountable files count as all that the disk lost since the command began
+            if use.hidden:  # then everything that the disk has lost since the start counts
                 taken = max(taken, first.bytes + began.bytes - since.bytes)
             if over_limits(use, limits) or (running.hides and taken > limits.workspace_bytes):
                 running.end("workspace_full")
                 return
-            # A large workspace takes long to measure: at most a third of the time is spent on that.
+            # A large workspace takes long to measure; spend at most a third of the time on it.
             await trio.sleep(min(max(WATCH_LEAST_S, 2 * (trio.current_time() - at)), WATCH_LONGEST_S))
 
     async def _measured(self) -> Use:
@@ -308,7 +313,7 @@ class Sandbox(Actor[SandboxMessage]):
         return self._use
 
     async def _end_all(self) -> None:
-        """Prove that no process is left; if that fails, remove the container.
+        """End all processes and prove that none is left; if that fails, remove the container.
 
         Raises:
             SandboxError: Neither was confirmed in time.
@@ -320,24 +325,25 @@ class Sandbox(Actor[SandboxMessage]):
         with trio.move_on_after(KILL_ALL_S):
             try:
                 await self._container.kill_all()
-                self._ids[self._chat_id] = self._container.container_id  # a restart may give it a new one
+                # kill_all may have restarted the container, which can change its id.
+                self._ids[self._chat_id] = self._container.container_id
                 return
             except SandboxError:
                 pass
         await self._discard()
 
     async def _end_all_quietly(self) -> None:
-        """Like `_end_all`, where no caller can use an error: `Quiet` asks again for what is not confirmed."""
+        """End all processes and ignore errors, because the `EndProcesses` of the turn's end tries again."""
         try:
             await self._end_all()
         except (SandboxError, ActorError):
             return
 
     async def _discard(self) -> None:
-        """Have the registry remove the container, and wait for it.
+        """Ask the registry to remove the container, and wait for the removal.
 
         Raises:
-            SandboxError: It was not confirmed. The error gives the reason. The removal continues.
+            SandboxError: The removal was not confirmed in time, for the reason given; it continues.
         """
         self._container, self._leaving = None, True
         self._ids.pop(self._chat_id, None)
@@ -354,7 +360,7 @@ class Sandbox(Actor[SandboxMessage]):
 
 
 def unconfirmed(what: str, trouble: SandboxError | None) -> SandboxError:
-    """Return the error for an unconfirmed action, with the engine's reason if there is one."""
+    """Return the error for an action that was not confirmed, with the engine's reason if there is one."""
     if trouble is None:
         return SandboxError(
             what, "The removal of its container continues; restart the Docker daemon if it hangs."
@@ -363,7 +369,7 @@ def unconfirmed(what: str, trouble: SandboxError | None) -> SandboxError:
 
 
 def _unspeakable(command: Command) -> SandboxError | None:
-    """Return the error for words that no program can get (half a surrogate pair, a NUL byte), or None."""
+    """Return an error if argv is empty or has a word that cannot be passed (lone surrogate, NUL byte)."""
     try:
         bad = any(b"\0" in word.encode() for word in command.argv)
     except UnicodeEncodeError:

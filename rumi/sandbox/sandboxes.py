@@ -40,7 +40,7 @@ MEASURED_AT_ONCE = 4
 
 
 class Sandboxes:
-    """The sandboxes by chat. Every method may be called from any task of the same trio run."""
+    """The sandboxes of all chats. Its methods may be called from any task of the same trio run."""
 
     def __init__(
         self,
@@ -59,39 +59,41 @@ class Sandboxes:
 
     @property
     def engine(self) -> EngineKind:
-        """The kind of the engine."""
+        """Return the kind of the engine."""
         return self._engine.kind
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Promises that the engine cannot keep on this machine, one sentence each."""
+        """Return the guarantees that the engine cannot give on this machine, one sentence each."""
         return self._engine.degraded
 
     def workspace(self, chat_id: str) -> Path:
-        """Return the chat's folder on this machine, /workspace inside; the first command makes it."""
+        """Return the chat's folder on this machine (/workspace inside); the first command creates it."""
         return self._workspaces.path(chat_id)
 
     def container_id(self, chat_id: str) -> str:
-        """Return the id of the chat's container, "" if it has none."""
+        """Return the id of the chat's container, or "" if it has none."""
         return self._ids.get(chat_id, "")
 
     async def prepare(self, chat_id: str) -> None:
-        """Prepare the chat's container. Cancelled, a container that was being made is removed again.
+        """Create the chat's container ahead of its first command. If cancelled, it is removed again.
 
         Raises:
-            SandboxError: It cannot be made. The error says what to do.
+            SandboxError: The container cannot be created; the advice says what to do.
         """
         await self._ask(chat_id, Prepare())
 
     async def run(self, chat_id: str, command: Command, timeout_s: float | None = None) -> CommandResult:
-        """Run a command in the chat's container, which is made if need be. A chat's commands run one by one.
+        """Run a command in the chat's container, and create the container if necessary.
 
-        A command that ended by itself, by its time limit or by a full workspace comes back as a result, and
-        no process of it runs any more. The same holds when this is cancelled (bounded: some seconds at most).
+        A chat's commands run one at a time. A command that ended by itself, at its time limit or because the
+        workspace was full gives a result, and no process of it runs any more. If cancelled, no process of the
+        command runs when this returns, either; that takes some seconds at most.
 
         Raises:
-            SandboxError: It could not be run, or its end is not confirmed.
+            SandboxError: The command could not be run, or its end was not confirmed.
         """
+        # A scope of its own, through which `stop` can end this call without cancelling the caller's task.
         with trio.CancelScope() as scope:
             running = self._running.setdefault(chat_id, set())
             running.add(scope)
@@ -104,23 +106,25 @@ class Sandboxes:
         raise SandboxError("The sandbox was stopped while the command ran.")
 
     async def quiet(self, chat_id: str) -> None:
-        """Return when no process of the chat is left. It makes no container.
+        """End all processes of the chat; return when none is left. Create no container.
 
         Raises:
-            SandboxError: It is not confirmed.
+            SandboxError: The end of the processes was not confirmed.
         """
         if (child := self._children.lookup(chat_id)) is not None:
             try:
                 await child.ask(EndProcesses())
             except ActorError:
+                # The actor has stopped, and with it its container is removed, which ends all processes.
                 await self._gone(chat_id)
 
     async def stop(self, chat_id: str) -> None:
-        """Remove the chat's container and end every process in it. Its files stay. Idempotent.
+        """Remove the chat's container with all processes in it; preserve the files. Idempotent.
 
         Raises:
-            SandboxError: It is not confirmed in time, and continues in the background.
+            SandboxError: The removal was not confirmed in time; it continues in the background.
         """
+        # First, because the actor would otherwise let the running command finish within its `shutdown`.
         for scope in self._running.get(chat_id, ()):
             scope.cancel()
         await self._children.stop(chat_id)
@@ -156,13 +160,14 @@ def add_sandboxes(
     disk: Disk | None = None,
     folder: Path | None = None,
 ) -> Sandboxes:
-    """Add the registry, the watch of the disk and the chats' sandboxes to the tree, in this order.
+    """Add the container registry, the disk watch and the chats' sandboxes to the tree, in this order.
 
-    `measure` measures a workspace; by default a thread walks it. `disk` reports the free space; by default of
-    the workspaces' file system, with the reserve of `limits`. The chats' folders are in the home, or in
-    `folder`. The caller closes the engine, after the tree
-    has ended.
+    `measure` measures a workspace; by default a worker thread walks through it. `disk` reports the free
+    space; by default of the workspaces' file system, with the reserve of `limits`. The chats' folders are in
+    the home, or in `folder`. The caller closes the engine after the tree has ended.
     """
+    # The order matters at the stop, which is in reverse: the sandboxes need the registry to remove their
+    # containers, so the registry must stop after them.
     ids: dict[str, str] = {}
     workspaces = Workspaces(home, engine.user, folder)
     measuring = measure or measure_in_threads(limits)
@@ -182,7 +187,7 @@ def add_sandboxes(
         return ChildSpec(
             f"sandbox:{chat_id}",
             lambda: Sandbox(chat_id, workspaces, limits, registry, measuring, watched_disk, ids),
-            restart="temporary",  # the next command makes a new one, so there is nothing to restart
+            restart="temporary",  # the next command starts a new one
             shutdown=SHUTDOWN_S,
             idle_s=limits.idle_ttl_s,
         )
@@ -192,9 +197,9 @@ def add_sandboxes(
 
 
 def measure_in_threads(limits: SandboxLimits) -> Measure:
-    """Return a function that measures workspaces in worker threads with their own limiter."""
+    """Return a function that measures workspaces in worker threads, with a limiter of their own."""
     limiter = trio.CapacityLimiter(MEASURED_AT_ONCE)
-    # Twice the limit suffices to see that it is exceeded, and if it grows.
+    # Counting up to twice the limit is enough to see that it is exceeded, and whether it still grows.
     stop_after = 2 * limits.workspace_files + 1000
 
     def look(path: Path, processes: Processes) -> Use:
@@ -205,7 +210,8 @@ def measure_in_threads(limits: SandboxLimits) -> Measure:
         )
 
     async def measured(path: Path, processes: Processes) -> Use:
-        # An abandoned thread ends by itself, and keeps its place in the limiter until then.
+        # An abandoned thread ends by itself. Until then it holds its slot of the limiter, so that repeated
+        # cancellations cannot pile up threads.
         return await trio.to_thread.run_sync(look, path, processes, limiter=limiter, abandon_on_cancel=True)
 
     return measured

@@ -1,4 +1,4 @@
-"""One system call filter for both engines: as Docker's JSON profile, and as a BPF program for bubblewrap."""
+"""The system call filter of both engines: as a JSON profile for Docker, and as BPF for bubblewrap."""
 
 import errno
 import os
@@ -14,14 +14,14 @@ from rumi.sandbox.syscalls import BY_MACHINE, EVERYWHERE
 
 AF_UNIX = 1
 NEW_NAMESPACES = 0x7E020000
-"""CLONE_NEWNS, -CGROUP, -UTS, -IPC, -USER, -PID and -NET together."""
+"""The flags CLONE_NEWNS, -CGROUP, -UTS, -IPC, -USER, -PID and -NET combined."""
 PERSONALITIES = (0, 0xFFFFFFFF)
-"""Plain Linux, and the query of the current personality; the others switch address randomisation off."""
+"""Plain Linux, and the query of the current personality; others can disable address randomisation."""
 
 SET_ID = 0o6000
-"""S_ISUID and S_ISGID: a file in the workspace is also a file of the host, where they would be effective."""
+"""S_ISUID and S_ISGID: files of the workspace are also files of the host, where these bits would work."""
 MAKES_A_FILE = 0o100 | 0o20000000
-"""O_CREAT and O_TMPFILE's own bit: without them the mode argument has a random value."""
+"""O_CREAT and the bit of O_TMPFILE: without them the mode argument is undefined, and must not be checked."""
 MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
 """Calls with a mode, and the index of that argument."""
 OPENS = {"open": 1, "openat": 2}
@@ -40,17 +40,16 @@ ON_A_PROCESS = {
     "sched_setscheduler": 0,
     "setpgid": 1,
 }
-"""Calls on a process of the same user, and the index of its number (of setpgid: of the group to enter). They
-may name every process but the first one, which ends the others in time only if no command can change it."""
+"""Calls on another process, and the index of the pid argument (of setpgid: of the group to join). They may
+name any process but the first one, which can end the others in time only if no command can change it."""
 ONE_OR_GROUP = 0xFFFFFFFE
 """Masks PRIO_PROCESS (0) and PRIO_PGRP (1), but not PRIO_USER (2), which includes the first process."""
 IOPRIO_WHO_PROCESS = 1
 PID_BITS = 22
-"""No pid of Linux has more."""
+"""Maximum number of bits of a pid on Linux."""
 XFS_REQUESTS = 0x5800
-"""The kind (second byte) of ioctl requests that began as XFS's and work on every file system: among them
-the reservation of blocks (FS_IOC_RESVSP), which is fallocate by another name, and hints that make files
-large.
+"""The type (second byte) of ioctl requests that XFS introduced and that work on every file system. Among them
+are the reservation of blocks (FS_IOC_RESVSP), which is equivalent to fallocate, and hints that enlarge files.
 """
 
 _MACHINES = {
@@ -64,52 +63,53 @@ _DOCKERS_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 Comparison: TypeAlias = tuple[int, Literal["EQ", "NE", "MASKED_EQ"], int, int]
-"""The index of the argument, the operator, the value, and for a mask the result."""
+"""Argument index, operator, value (for MASKED_EQ: the mask), and for MASKED_EQ the expected result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One call that is allowed if its arguments compare, or refused with its own errno.
+    """A rule for one call: allow it if its arguments match, or refuse it with its own errno.
 
-    A call without a matching rule gets EPERM.
+    A call without a matching rule fails with EPERM.
     """
 
     name: str
     comparison: Comparison | None = None
     refused_with: int = 0
     second: Comparison | None = None
-    """Of another argument; both must hold."""
+    """A comparison of another argument; both must match."""
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """All comparisons."""
+        """Return all comparisons of the rule."""
         return tuple(comparison for comparison in (self.comparison, self.second) if comparison is not None)
 
 
 def _any_pid_but_1(index: int) -> tuple[Comparison, ...]:
-    """Return comparisons of which one holds for any process but the first: one for each bit that may differ.
+    """Return comparisons, one per bit of a pid, of which at least one matches for any pid except 1.
 
-    "Not equal to 1" would compare the upper half of the register too, which the kernel ignores.
+    A single "not equal to 1" would also compare the upper half of the register, which the kernel ignores, and
+    so could be bypassed.
     """
     bits = range(PID_BITS + 1)
     return tuple((index, "MASKED_EQ", 1 << bit, 0 if bit == 0 else 1 << bit) for bit in bits)
 
 
 def rules(machine: str) -> tuple[Rule, ...]:
-    """Return the rules for calls that depend on their arguments, or that get another errno than EPERM."""
+    """Return the rules for calls whose arguments matter, or that fail with another errno than EPERM."""
     flags = 1 if machine == "s390x" else 0  # on that machine, clone takes the stack first
     return (
-        # Equality cannot be bypassed by the upper half of the register, which the kernel ignores and which
-        # "anything but vsock" would take for another family.
+        # An allowlist: a comparison for equality cannot be bypassed through the upper half of the register,
+        # which the kernel ignores, but which "anything but vsock" would take for another family.
         Rule("socket", (0, "EQ", AF_UNIX, 0)),
         Rule("socket", (0, "NE", AF_UNIX, 0), errno.EAFNOSUPPORT),
         *(Rule("personality", (0, "EQ", value, 0)) for value in PERSONALITIES),
         Rule("clone", (flags, "MASKED_EQ", NEW_NAMESPACES, 0)),
         # Its flags are in memory, which a filter cannot read. ENOSYS makes libc use clone instead.
         Rule("clone3", None, errno.ENOSYS),
-        # For the same reason: libc uses openat instead, which is judged below.
+        # Likewise: libc then uses openat, which is restricted below.
         Rule("openat2", None, errno.ENOSYS),
-        # Not EPERM: this makes posix_fallocate and programs write instead, which a watch can follow.
+        # Not EPERM: with this errno posix_fallocate and programs write instead, which the watch can follow.
         Rule("fallocate", None, errno.EOPNOTSUPP),
         *(Rule(name, (mode, "MASKED_EQ", SET_ID, 0)) for name, mode in MODES.items()),
         *(Rule(name, (argument + 1, "MASKED_EQ", SET_ID, 0)) for name, argument in OPENS.items()),
@@ -123,7 +123,7 @@ def rules(machine: str) -> tuple[Rule, ...]:
             Rule("ioprio_set", differs, second=(0, "MASKED_EQ", 0xFFFFFFFF, IOPRIO_WHO_PROCESS))
             for differs in _any_pid_but_1(1)
         ),
-        # A filter cannot express "any kind but that one".
+        # A filter cannot compare a byte for inequality, so one rule allows each bit that differs.
         *(
             Rule("ioctl", (1, "MASKED_EQ", bit, ~XFS_REQUESTS & bit))
             for bit in (1 << n for n in range(8, 16))
@@ -132,9 +132,9 @@ def rules(machine: str) -> tuple[Rule, ...]:
 
 
 def docker_profile() -> dict[str, object]:
-    """Return the filter in Docker's format, for every machine that it knows (the daemon picks its own).
+    """Return the filter in Docker's format, for every supported machine type; the daemon selects its own.
 
-    No 32-bit architectures are named: their calls end the process.
+    The profile names no 32-bit architectures, so their calls kill the process.
     """
     calls: list[dict[str, object]] = [{"names": sorted(EVERYWHERE), "action": "SCMP_ACT_ALLOW"}]
     for machine, names in BY_MACHINE.items():
@@ -153,7 +153,7 @@ def docker_profile() -> dict[str, object]:
 
 
 def _docker_rules(all_rules: Iterable[Rule], where: dict[str, object]) -> Iterator[dict[str, object]]:
-    """Yield one entry for all calls with the same comparisons: each create sends the whole profile."""
+    """Yield one entry per set of comparisons, to keep the profile small: each create sends all of it."""
     names: dict[Rule, list[str]] = {}
     for rule in all_rules:
         names.setdefault(replace(rule, name=""), []).append(rule.name)
@@ -177,7 +177,7 @@ def _docker_rule(rule: Rule, names: list[str], where: dict[str, object]) -> dict
 def bpf_program() -> bytes:
     """Return the filter for this machine in the kernel's format: an array of `struct sock_filter`.
 
-    Calls of another architecture end the process. Blocking for some milliseconds the first time.
+    Calls of another architecture kill the process. The first call blocks for some milliseconds.
 
     Raises:
         SandboxError: libseccomp is not installed, or does not know this machine.
@@ -211,7 +211,7 @@ def bpf_program() -> bytes:
 
 
 def _add(pyseccomp: object, program: object, action: int, name: str, *arguments: object) -> None:
-    """Add a rule, unless this libseccomp is older than the call: then the default refuses it."""
+    """Add a rule; skip a call that is newer than this libseccomp, because the default then refuses it."""
     try:
         program.add_rule(action, name, *arguments)  # type: ignore[attr-defined]
     except (OSError, ValueError) as error:

@@ -1,6 +1,6 @@
-"""Tests of a folder for workspaces, which may be on a disk of the network: whether Rumi can rely on it.
+"""Tests whether a folder for workspaces, which may be on a network disk, has the properties Rumi relies on.
 
-Blocking, for a second at most if the disk answers. What a test makes, it removes.
+They block, for at most a second if the disk answers, and remove the files that they create.
 """
 
 import errno
@@ -23,7 +23,7 @@ from rumi.sandbox.disk import free_on
 
 LOCK_S: Final = 10.0
 REPLACE_ROUNDS: Final = 40
-"""How often a file is replaced while it is read."""
+"""Number of replacements of a file while another thread reads it."""
 
 _TRY_LOCKS: Final = """
 import fcntl, os, sys
@@ -41,14 +41,14 @@ for lock in (fcntl.flock, fcntl.lockf):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that a folder does not do, and what to do about it."""
+    """A property that a folder lacks, and how to fix it."""
 
     found: str
     fix: str
 
 
 def faults(folder: Path, user: tuple[int, int], reserve_bytes: int | None = None) -> list[Fault]:
-    """Test a folder for the chats' files; return what is wrong. `user` is the one of commands."""
+    """Test a folder for the chats' files; return its faults. `user` is the uid and gid of commands."""
     try:
         status = os.lstat(folder)
     except OSError as error:
@@ -127,7 +127,7 @@ def _syncs(folder: Path) -> bool:
 
 
 def _replaces(folder: Path) -> bool:
-    """Return True if a reader of a file that is replaced again and again sees it at any moment, and whole."""
+    """Return True if a reader always sees the complete file while it is replaced again and again."""
     path, drafts = folder / "replaced", (folder / "one", folder / "two")
     path.write_bytes(b"first")
     missed: list[object] = []
@@ -139,7 +139,7 @@ def _replaces(folder: Path) -> bool:
                 if path.read_bytes() not in (b"first", b"other"):
                     missed.append("a part")
             except OSError as error:
-                if error.errno != errno.ESTALE:  # of NFS, where another machine has replaced it
+                if error.errno != errno.ESTALE:  # NFS reports it when another machine has replaced the file
                     missed.append(error)
 
     reader = threading.Thread(target=read)
@@ -195,7 +195,7 @@ def _locks(folder: Path) -> bool:
 
 
 def _seen_by_another(path: Path) -> list[str]:
-    """Return how each lock of the file looks to another process."""
+    """Return the state of each lock of the file, as seen by another process."""
     words = [sys.executable, "-I", "-S", "-c", _TRY_LOCKS, str(path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LOCK_S)
     return done.stdout.split()

@@ -1,4 +1,4 @@
-"""Programs and builtins of bash that start other programs, and how each names what it starts."""
+"""Programs and bash builtins that start other programs, with a rule for each that finds these programs."""
 
 import posixpath
 import re
@@ -22,7 +22,7 @@ _LONG: Final = frozenset(
         "--group",
     )
 )
-"""Long options of the programs below with a value in the next word."""
+"""Long options, of the programs below, that have their value in the next word."""
 _RUNS_ONE: Final = {
     "sort": ("--compress-program",),
     "split": ("--filter",),
@@ -32,36 +32,36 @@ _RUNS_ONE: Final = {
     ),
     "hash": ("-p",),
 }
-"""Options that name a program, or change what a name means."""
+"""Options that name a program to start, or change the meaning of a name."""
 
 
 class StartRecorder(Protocol):
-    """The bash that reads a line: it notes each program that is started."""
+    """The shell that reads a line and records each program that it starts."""
 
     def started(self, words: Sequence[ShellWord], *, in_shell: bool) -> None:
-        """Note the program that these words start, and those that it starts."""
+        """Record the program that these words start, and the programs that it starts in turn."""
         ...
 
     def again(self, text: str) -> None:
-        """Read a script that this shell evaluates."""
+        """Read a script that this shell itself evaluates."""
         ...
 
     def other(self, text: str) -> None:
-        """Read a script for another shell."""
+        """Read a script that another shell runs."""
         ...
 
     def knows(self, name: str) -> bool:
-        """Return True if the present command can call a function of that name."""
+        """Return True if the current command can call a function of that name."""
         ...
 
 
 Starter: TypeAlias = Callable[[StartRecorder, str, Sequence[ShellWord]], None]
-"""Judges the words behind a name. It raises CommandRefused where only bash can know what is started."""
+"""Checks the words after a program's name. It raises CommandRefused if the started program is unknowable."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrapperProgram:
-    """A program that starts the words behind its options; `takes` are its options with a value."""
+    """A program that runs the words after its options. `takes` are its short options with a value."""
 
     takes: str = ""
     operands: int = 0
@@ -69,15 +69,15 @@ class WrapperProgram:
     in_shell: bool = False
 
     def __call__(self, shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
-        """Judge what it starts."""
+        """Record the program that it starts."""
         if rest := self.rest(name, words):
             shell.started(rest, in_shell=self.in_shell)
 
     def rest(self, name: str, words: Sequence[ShellWord]) -> Sequence[ShellWord]:
-        """Return the words that it starts."""
+        """Return the words of the program that it starts, without options, operands and assignments."""
         rest = _behind_options(name, words, self.takes)
         while self.assigns and rest and _ASSIGNMENT.match(rest[0].raw):
-            if rest[0].raw.startswith("BASH_ENV="):
+            if rest[0].raw.startswith("BASH_ENV="):  # names a script that the started bash would run
                 raise unknown(name, rest[0])
             rest = rest[1:]
         return rest[self.operands :]
@@ -106,13 +106,13 @@ _PREFIXES: Final = {
 
 
 def unknown(name: str, word: ShellWord | None = None) -> CommandRefused:
-    """Return the refusal of a program of which only bash can know what it starts."""
+    """Return the refusal of a program that starts something which the line does not name literally."""
     what = f" {shown(word.raw)}" if word is not None and name not in ("[", "[[", "((") else ""
     return CommandRefused(f"Refused: what `{name}{what}` starts cannot be read.", WRITE_IT_OUT)
 
 
 def base_name(name: str) -> str:
-    """Return the name of a program without a folder of the system; other paths stay."""
+    """Return a program's name without a system folder; other paths are unchanged."""
     folder, base = posixpath.split(name)
     return base if folder in _SYSTEM_FOLDERS else name
 
@@ -120,7 +120,7 @@ def base_name(name: str) -> str:
 def _behind_options(
     name: str, words: Sequence[ShellWord], takes: str, optional: str = ""
 ) -> Sequence[ShellWord]:
-    """Return the words behind the options of a program. `optional` may have a value in the same word."""
+    """Return the words after a program's options. `optional` ones may have a value in the same word."""
     at = 0
     while at < len(words):
         option = words[at].raw if words[at].text is None else words[at].text or ""
@@ -140,7 +140,7 @@ def _behind_options(
 
 
 def _command(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
-    """`command` and `builtin`: they start no functions, and with `-v` and `-V` nothing at all."""
+    """Check `command` and `builtin`: they start no functions, and with `-v` or `-V` nothing at all."""
     if any(re.fullmatch(r"-p?[vV]p?", word.raw) for word in words[:2]):
         return
     if rest := _behind_options(name, words, ""):
@@ -161,12 +161,12 @@ def _xargs(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
         if len(rest) < 2 or (replaced and any(replaced in word.raw for word in rest[1:3])):
             raise unknown(name, rest[0])
     elif (prefix := _PREFIXES.get(runs)) is not None and not prefix.rest(runs, rest[1:]):
-        raise unknown(name, rest[0])  # its input says what is started
+        raise unknown(name, rest[0])  # its input decides which program starts
     shell.started(rest, in_shell=False)
 
 
 def _replaced(options: Sequence[str]) -> str:
-    """Return the text that `xargs` replaces by its input; empty for none."""
+    """Return the text that `xargs` replaces with its input; empty if there is none."""
     for option, following in pairwise((*options, "")):
         if option.startswith("--replace"):
             return option.partition("=")[2] or "{}"
@@ -195,7 +195,7 @@ def _find(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
 
 
 def _shell(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
-    """`sh -c SCRIPT` is read, `sh FILE` is a script in a file; a script from standard input is refused."""
+    """Read the script of `sh -c SCRIPT`, allow `sh FILE`, and refuse a script from standard input."""
     at, script = 0, False
     while at < len(words) and (text := words[at].text) is not None:
         at += 1
@@ -263,7 +263,7 @@ def _watch(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
 
 
 def _callback(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
-    """`mapfile -C` evaluates its callback."""
+    """Read the callback of `mapfile -C`, which bash evaluates."""
     for at, word in enumerate(words):
         if word.raw.startswith("-") and "C" in word.raw:
             _eval(shell, f"{name} -C", words[at + 1 : at + 2])

@@ -1,8 +1,8 @@
-"""Which programs a line of bash starts: by their own names, and through other programs and builtins.
+"""Analysis of the programs that a shell line starts: by name, and through other programs and builtins.
 
-`env`, `xargs`, `find -exec`, `sh -c`, `eval` and the like are judged by what they start: see `starters`.
-Programs with a language of their own (`awk`, `sed`, `make`, `python3`, `git`) and scripts in files are not
-read.
+`env`, `xargs`, `find -exec`, `sh -c`, `eval` and the like are followed to the programs that they start: see
+`starters`. Programs with a language of their own (`awk`, `sed`, `make`, `python3`, `git`) and scripts in
+files are not analysed.
 """
 
 import re
@@ -25,7 +25,7 @@ BUILTINS: Final = frozenset((
     "read", "readarray", "readonly", "return", "set", "shift", "shopt", "source", "test", "times", "trap",
     "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
 ))
-"""What bash does itself, and a line may use. Not `enable`, `bind`, `complete`, `compgen`, `fc`, `suspend`."""
+"""The allowed builtins of bash. Not `enable`, `bind`, `complete`, `compgen`, `fc` and `suspend`."""
 _RESERVED: Final = frozenset((
     "!", "{", "}", "]]", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case",
     "esac", "in", "select", "function",
@@ -34,7 +34,7 @@ _EVALUATES: Final = frozenset((
     "let", "test", "[", "[[", "((", "unset", "read", "declare", "typeset", "local", "export", "readonly",
     "printf", "mapfile", "readarray", "getopts", "wait",
 ))
-"""Builtins that evaluate the subscripts of names that they are given."""
+"""Builtins that evaluate subscripts in their arguments, and so can run a command substitution there."""
 # fmt: on
 _WRAPS: Final = frozenset(("env", "timeout", "nice", "xargs"))
 _SUBSCRIPT: Final = re.compile(r"\[[^]]*(?:\$\(|`)")
@@ -43,10 +43,10 @@ _QUOTED_SUBSCRIPT: Final = re.compile(r"'[^']*\[[^]']*(?:\$\(|`)")
 
 @dataclass(frozen=True, slots=True)
 class StartedProgram:
-    """A program that is started.
+    """A program that a line starts.
 
-    `in_shell`: by bash, which also knows builtins. `wraps`: it does nothing but start others, which are
-    listed too.
+    `in_shell`: bash itself starts it, so the name may be a builtin. `wraps`: it only starts other programs,
+    which are listed too.
     """
 
     name: str
@@ -56,19 +56,20 @@ class StartedProgram:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """What a line starts, and its redirections. `words` are its words if it is one plain command."""
+    """The programs that a line starts, and its redirections. `words`: those of a single plain command."""
 
     starts: tuple[StartedProgram, ...]
     redirections: tuple[Redirection, ...]
     words: tuple[str, ...] | None
 
 
+# Cached, because the policy, the check for writes, the status and the disk limits all parse the same line.
 @lru_cache(maxsize=8)
 def reading(line: str) -> ParsedLine:
-    """Return what a line of bash starts.
+    """Parse a shell line and return the programs that it starts.
 
     Raises:
-        CommandRefused: It cannot be read.
+        CommandRefused: The line cannot be parsed, or a started program is not literal.
     """
     found = _Findings()
     script = _ScriptReader(found).script(line)
@@ -78,17 +79,17 @@ def reading(line: str) -> ParsedLine:
 
 @dataclass
 class _Findings:
-    """What was found so far. One for all scripts of a line."""
+    """The findings so far, shared by all scripts of a line."""
 
     depth: int = 0
     size: int = 0
     starts: list[StartedProgram] = field(default_factory=list)
     redirections: list[Redirection] = field(default_factory=list)
     exported: set[str] = field(default_factory=set)
-    """Functions that the shells know which this line starts."""
+    """Exported functions, which the shells that this line starts know."""
 
     def deeper(self) -> None:
-        """Count a program that starts another, or a script within a script."""
+        """Count one more level of a program that starts another, or of a script within a script."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise CommandRefused(
@@ -98,16 +99,16 @@ class _Findings:
 
 @dataclass
 class _ScriptReader:
-    """One bash, which reads a script."""
+    """One shell that reads a script."""
 
     found: _Findings
     outer_functions: set[str] = field(default_factory=set)
-    """Functions that other scripts defined: those around it or before it."""
+    """Functions defined by enclosing or earlier scripts."""
     functions: dict[str, list[Function]] = field(default_factory=dict)
     command: SimpleCommand | None = None
 
     def script(self, text: str) -> Script:
-        """Read a script and all that it starts."""
+        """Read a script and record the programs that it starts."""
         found = self.found
         found.deeper()
         found.size += len(text)
@@ -115,7 +116,7 @@ class _ScriptReader:
             raise CommandRefused("Refused: too much script within scripts to read.", "Use a script file.")
         script = read(text)
         found.redirections += script.redirections
-        # A function that may be gone when it is called does not count.
+        # A function that may be unset when it is called does not count: its name then starts a program.
         unset = {
             word.text
             for bash_command in script.commands
@@ -136,7 +137,7 @@ class _ScriptReader:
         return script
 
     def again(self, text: str) -> None:
-        """Read a script that this shell evaluates; its functions are known behind it."""
+        """Read a script that this shell itself evaluates; its functions remain known after it."""
         inner = _ScriptReader(
             self.found, self.outer_functions | {name for name in self.functions if self.knows(name)}
         )
@@ -144,11 +145,11 @@ class _ScriptReader:
         self.outer_functions |= inner.functions.keys()
 
     def other(self, text: str) -> None:
-        """Read a script for another shell, which only knows exported functions."""
+        """Read a script that another shell runs, which only knows exported functions."""
         _ScriptReader(self.found, set(self.found.exported)).script(text)
 
     def knows(self, name: str) -> bool:
-        """Return True if the present command can call a function of that name."""
+        """Return True if the current command can call a function of that name."""
         if name in self.outer_functions:
             return True
         command = self.command
@@ -157,7 +158,7 @@ class _ScriptReader:
         )
 
     def started(self, words: Sequence[ShellWord], *, in_shell: bool) -> None:
-        """Note the program that these words start, and those that it starts."""
+        """Record the program that these words start, and the programs that it starts in turn."""
         first = words[0]
         if first.text is None:
             raise CommandRefused(
@@ -188,7 +189,7 @@ def _is(command: SimpleCommand, name: str) -> bool:
 
 
 def _refuse_subscripts(name: str, words: Sequence[ShellWord]) -> None:
-    """Refuse subscripts that bash evaluates although they are quoted."""
+    """Refuse quoted subscripts with a command substitution, which these builtins evaluate nevertheless."""
     if name == "printf" and not any(word.raw.startswith("-v") for word in words[1:2]):
         return
     for word in words[1:]:

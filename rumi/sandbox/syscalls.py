@@ -1,25 +1,25 @@
-"""The system calls that a command may make: data for both engines' filters.
+"""The system calls that commands may make: data for the filters of both engines.
 
-The list starts from Docker's default profile for a container without capabilities, so that ordinary programs
-run as in any container. It lacks calls that no program of the sandbox needs and that have been a way out of
-sandboxes, or a way to leave something behind:
+The list is based on Docker's default profile for a container without capabilities, so that ordinary programs
+run as in any container. It omits calls that no program of the sandbox needs, and that have been used to
+escape from sandboxes or can leave something behind:
 
-- io_uring_*, io_setup and its kin: queues that work past a filter, with a long record of flaws
+- io_uring_*, io_setup and related calls: queues that bypass a filter, with many past vulnerabilities
 - add_key, keyctl, request_key: no namespace separates keyrings
-- shm*, sem*, msg*, mq_*, ipc: they outlive the command that made them, and their memory with them
+- shm*, sem*, msg*, mq_*, ipc: their objects, and the memory in them, outlive the command that made them
 - ptrace, process_vm_*, process_madvise, process_mrelease, kcmp, pidfd_getfd, get_robust_list, move_pages and
-  migrate_pages: hands into another process. pidfd_send_signal: it takes a folder of /proc for a process,
-  which no filter can judge. Calls that name a process by its number are in `rules`: none may name the first
+  migrate_pages: access to another process. pidfd_send_signal: it accepts a folder of /proc as a process,
+  which no filter can check. `seccomp.rules` restricts calls with a pid: none may name the first process
 - bpf, perf_event_open, userfaultfd, fanotify_*, name_to_handle_at, open_by_handle_at, lookup_dcookie
 - memfd_secret, modify_ldt, remap_file_pages, quotactl, adjtimex and clock_adjtime
-- every socket that is not a Unix one: vsock reaches the host, packet, netlink, alg and the rest are attack
-  surface, and there is no network to speak to
+- all sockets except Unix ones: vsock reaches the host; packet, netlink, alg and the rest are attack surface,
+  and there is no network
 - the 32-bit (and x32) calls of a 64-bit machine, whose `socketcall` would also get past the rule above
-- fallocate: it takes all of a disk in one call, before any watch sees it (`seccomp.rules`)
-- sendmsg, sendmmsg: they put open files into sockets, where no look at processes finds them; without a
-  network nothing else needs them. landlock_*: a ruleset keeps a deleted file, and the room that it takes
-- openat2: its mode lies in memory, where no filter can look; `rules` judges the modes of the other calls
-- mount, unshare, setns, new namespaces by clone, module, clock and reboot calls stay closed, as in Docker's
+- fallocate: it can fill a disk in one call, before any watch notices (`seccomp.rules`)
+- sendmsg, sendmmsg: they store open files in sockets, where no scan of processes finds them; without a
+  network no program needs them. landlock_*: a ruleset holds a deleted file and its disk space
+- openat2: its mode is in memory, which a filter cannot read; `seccomp.rules` checks the modes of other calls
+- mount, unshare, setns, new namespaces by clone, module, clock and reboot calls: denied as by Docker
 
 TIOCSTI and TIOCLINUX need no rule: no command has a terminal in either engine.
 """
@@ -64,7 +64,7 @@ BY_MACHINE: dict[str, frozenset[str]] = {
     "ppc64le": frozenset({"sync_file_range2", "swapcontext"}),
     "s390x": frozenset({"s390_pci_mmio_read", "s390_pci_mmio_write", "s390_runtime_instr"}),
 }
-"""Allowed in addition on one kind of machine, by the name that `uname -m` has for it."""
+"""Additional allowed calls by machine type, as named by `uname -m`."""
 
 _DENIED = """
     add_key adjtimex bpf clock_adjtime clone3 fallocate fanotify_init fanotify_mark get_robust_list io_cancel
@@ -78,4 +78,4 @@ _DENIED = """
     userfaultfd
 """
 DENIED_ON_PURPOSE: frozenset[str] = frozenset(_DENIED.split())
-"""Calls that the lists above must never contain: the tests compare them."""
+"""Calls that the lists above must never contain; a test checks that."""

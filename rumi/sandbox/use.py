@@ -1,4 +1,4 @@
-"""The use of a workspace, and its consequences for the next command."""
+"""The disk use of a workspace, and the limits that follow from it for the next command."""
 
 import contextlib
 import os
@@ -14,49 +14,49 @@ from rumi.sandbox.starters import base_name
 
 GROWTH_BYTES = 1024 * 1024
 GROWTH_FILES = 64
-"""How many files a command that frees space may itself make meanwhile."""
+"""The growth in bytes and files that a command may need in order to free space."""
 
 _FREEING = (
     "rm rmdir ls du df find stat wc cat head tail sort grep pwd basename dirname realpath echo test [ true"
     " [[ : cd printf read false"
 )
 FREEING = frozenset(_FREEING.split())
-"""The programs that may run while the workspace is over its limit: they free space, or help to find it.
-Those that still write (`find -exec`) are watched like any other command.
+"""Programs that may run while the workspace exceeds its limit, because they free space or help to find what
+to delete. The watch also stops these commands if they write (`find -exec`).
 """
 
 
 class Use(Protocol):
-    """The use of a workspace."""
+    """A measurement of a workspace."""
 
     @property
     def bytes(self) -> int:
-        """Bytes on the disk."""
+        """Return the bytes on the disk."""
         ...
 
     @property
     def files(self) -> int:
-        """Entries of any kind, and files without a name."""
+        """Return the number of entries of any kind, plus files without a name."""
         ...
 
     @property
     def hidden(self) -> bool:
-        """True if it may take more space than could be counted."""
+        """Return True if the workspace may use more space than could be counted."""
         ...
 
 
 Processes: TypeAlias = Callable[[], Sequence[int]]
 Measure: TypeAlias = Callable[[Path, Processes], Awaitable[Use]]
-"""Measures a folder, and the nameless files that the processes hold open in it."""
+"""A function that measures a folder, and the files without a name that the processes hold open in it."""
 
 
 def nobody() -> Sequence[int]:
-    """Return no processes, for a container that does not show them."""
+    """Return no pids: the `Processes` of a container whose processes are not visible."""
     return ()
 
 
 def over_limits(use: Use, limits: SandboxLimits, needed_bytes: int = 0) -> bool:
-    """Return True if a workspace exceeds its limits, or would with another file of `room` bytes."""
+    """Return True if a workspace exceeds its limits, or would with one more file of `needed_bytes`."""
     return (
         use.bytes + needed_bytes > limits.workspace_bytes
         or use.files + (needed_bytes > 0) > limits.workspace_files
@@ -64,9 +64,9 @@ def over_limits(use: Use, limits: SandboxLimits, needed_bytes: int = 0) -> bool:
 
 
 def only_frees(argv: Sequence[str]) -> bool:
-    """Return True if a command may run while its workspace is over the limit.
+    """Return True if a command may run while its workspace exceeds the limit.
 
-    A line for bash may run if all its programs may, and it writes only empty files (`true > FILE`).
+    A shell line may run if all its programs may, and if it writes only empty files (`true > FILE`).
     """
     if (read := read_of(argv)) is None:
         return argv[0] in FREEING
@@ -78,7 +78,7 @@ def only_frees(argv: Sequence[str]) -> bool:
 
 
 def limits_for_freeing(limits: SandboxLimits, before: Use) -> SandboxLimits:
-    """Return the limits for a command that frees space: the present use, and a little to work with."""
+    """Return the limits for a command that frees space: at least the current use, plus a small growth."""
     return replace(
         limits,
         workspace_bytes=max(limits.workspace_bytes, before.bytes) + GROWTH_BYTES,
@@ -87,14 +87,14 @@ def limits_for_freeing(limits: SandboxLimits, before: Use) -> SandboxLimits:
 
 
 ROUNDS = 20
-"""How often newly started processes are looked for."""
+"""Maximum number of searches for newly started processes."""
 
 
 def signal_all(processes: Processes, number: signal.Signals) -> bool:
-    """Send a signal to every process of a container, including those that are started meanwhile.
+    """Send a signal to every process of a container, including those that start in the meantime.
 
-    Return False if new ones kept coming. This proves nothing: a container's `kill_all` does. Blocking, for
-    some milliseconds.
+    Return False if new processes kept appearing. True does not prove that every process got the signal;
+    only a container's `kill_all` proves that none is left. Blocks for some milliseconds.
     """
     done = set[int]()
     for _ in range(ROUNDS):
@@ -107,8 +107,8 @@ def signal_all(processes: Processes, number: signal.Signals) -> bool:
                 with contextlib.suppress(OSError):  # it has ended
                     handles[pid] = os.pidfd_open(pid)
                     opened.callback(os.close, handles[pid])
-            # A process that ended before its handle was opened may have left its number to a stranger, who is
-            # not in the container: only what is still listed gets the signal, by its handle.
+            # A process may have ended before its pidfd was opened, and a process outside of the container may
+            # have its pid by now. So only pids that are still listed get the signal, through their pidfd.
             for pid in set(processes()) & handles.keys():
                 with contextlib.suppress(OSError):
                     signal.pidfd_send_signal(handles[pid], number)

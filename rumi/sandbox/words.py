@@ -1,4 +1,4 @@
-"""Words of a line of bash, and what bash makes of those that it does not expand."""
+"""Words of a shell line, and the literal text of those in which bash expands nothing."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,23 +7,23 @@ from rumi.errors import RumiError
 
 _ESCAPES: Final = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"', "r": "\r", "a": "\a", "e": "\x1b"}
 _DOLLARS: Final = frozenset('" \n\t%/.,:|')
-"""What may follow a dollar in double quotes without an expansion."""
+"""Characters after which a dollar in double quotes is literal."""
 
 
 class CommandRefused(RumiError):
-    """A command that is not run: the message names the refused part, the advice the alternatives."""
+    """The command was refused; the message names the refused part, the advice names alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShellWord:
-    """A word of a command. `text` is what bash makes of it; None if that depends on an expansion."""
+    """A word of a command. `text` is its literal text, or None if that depends on an expansion."""
 
     raw: str
     text: str | None
 
 
 def literal(raw: str) -> str | None:
-    """Return what bash makes of a word; None if it expands something in it, or if it is not one word."""
+    """Return the literal text of a word; None if bash expands anything in it, or if it is not one word."""
     text: list[str] = []
     at = 0
     if raw.startswith("~"):
@@ -57,13 +57,13 @@ def literal(raw: str) -> str | None:
 
 
 def _double_quoted(raw: str, at: int) -> tuple[str, int] | None:
-    """Return the text up to the closing quote, and the place behind it."""
+    """Return the text up to the closing quote and the index after it; None if bash expands anything."""
     text: list[str] = []
     while at < len(raw):
         char = raw[at]
         if char == '"':
             return "".join(text), at + 1
-        # A dollar in front of a blank or of the closing quote is a dollar.
+        # A dollar before a blank or the closing quote is literal.
         if char == "`" or (char == "$" and raw[at + 1 : at + 2] not in _DOLLARS):
             return None
         if char == "\\" and raw[at + 1 : at + 2] in ("$", "`", '"', "\\", "\n"):
@@ -75,7 +75,7 @@ def _double_quoted(raw: str, at: int) -> tuple[str, int] | None:
 
 
 def _ansi(raw: str, at: int) -> tuple[str, int] | None:
-    """Return the text of `$'…'`, from behind its quote; None if it has escapes with numbers."""
+    """Return the text of `$'…'` and the index after it; `at` is after its quote. None for numeric escapes."""
     text: list[str] = []
     while at < len(raw):
         if raw[at] == "'":
@@ -93,6 +93,6 @@ def _ansi(raw: str, at: int) -> tuple[str, int] | None:
 
 
 def shown(name: str) -> str:
-    """Return the name in a form that shows look-alike characters, and not too long."""
+    """Return a name shortened for messages, with look-alike characters escaped."""
     short = name if len(name) <= 40 else f"{name[:40]}…"
     return short if short.isascii() and short.isprintable() else ascii(short)[1:-1]

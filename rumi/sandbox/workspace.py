@@ -1,8 +1,9 @@
-"""A chat's files on the host: makes, measures, reads and clears them while commands may change them.
+"""A chat's workspace on the host: create, measure, list, open and clear it while commands may change it.
 
-Commands control everything below a workspace: links that lead outside, folders that become links between two
-looks, pipes that never answer, names that no terminal should show. So this module follows no link, every step
-goes from an open folder to a name in it, and nothing waits for a file. Calls block, for a bounded time.
+Commands control everything below a workspace: they can make links that lead outside, replace a folder by a
+link between two steps, make pipes that never answer, and use names that no terminal should show. Therefore
+this module follows no link, every step goes from an open folder to a name in it, and nothing waits for a
+file. All calls block, for a bounded time.
 """
 
 import contextlib
@@ -20,24 +21,24 @@ from rumi.platform.openat import FOLDER, is_ordinary, openat2, opened, shown
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}|task\.[0-9]{1,18}|bot\.[A-Za-z0-9_-]{1,40}")
 MAX_DEPTH = 256
-"""The maximum depth of visited folders, with an open file each; legitimate trees stay far below it."""
+"""Maximum depth of visited folders, each with an open descriptor; legitimate trees are far below it."""
 STOP_AFTER = 200_000
 
 BLOCK_BYTES = 512  # the unit of st_blocks, independent of the file system's own blocks
 
 
 class WorkspaceError(RumiError):
-    """A path in a workspace that is refused, or a workspace that cannot be used."""
+    """A path in a workspace was refused, or the workspace cannot be used."""
 
     code = "workspace"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceUse:
-    """The use of a workspace on the disk: blocks, not lengths, and each file once, however many names it has.
+    """The disk use of a workspace, in blocks instead of lengths. A file with several names counts once.
 
-    `complete` is False if the counting stopped early; then `files` is at least the number at which it stops.
-    `hidden`: it may take more than could be counted.
+    `complete` is False if counting stopped early; then `files` is at least the number at which it stops.
+    `hidden` is True if the workspace may use more space than could be counted.
     """
 
     bytes: int
@@ -49,13 +50,13 @@ class WorkspaceUse:
 def prepare_workspace(
     home: Path, chat_id: str, uid: int, gid: int, *, workspaces: Path | None = None
 ) -> Path:
-    """Make the chat's folder, private and owned by the sandbox's user, if it is missing; return its path.
+    """Create the chat's folder if it is missing; return its path. It is private to the sandbox's user.
 
-    It is in the home, or in `place`, the folder of all chats' folders. A folder of a user other than root
-    keeps its owner: see `rumi.sandbox.handover`.
+    The folder is created in the home, or in `workspaces`, the folder of all chats' folders. An existing
+    folder changes its owner only if that is root; `rumi.sandbox.handover` handles other former owners.
 
     Raises:
-        WorkspaceError: The id is not a chat's, another kind of file is in its place, or it cannot be made.
+        WorkspaceError: The id is not a valid chat id, the path is not a folder, or it cannot be created.
     """
     if not CHAT_ID.fullmatch(chat_id):
         raise WorkspaceError(f"{shown(chat_id)} is not a chat id.")
@@ -64,6 +65,7 @@ def prepare_workspace(
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
+        # Owner and mode are changed through the descriptor: a path could have become a link by now.
         with opened(os.open(path, FOLDER)) as folder:
             status = os.fstat(folder)
             if (
@@ -80,10 +82,11 @@ def prepare_workspace(
 
 
 def measure(path: Path, *, stop_after: int = STOP_AFTER) -> WorkspaceUse:
-    """Count everything below the folder; about a quarter of a second for 50 000 files.
+    """Measure everything below the folder. Takes about a quarter of a second for 50 000 files.
 
-    Vanishing entries do not count. It stops at `stop_after` entries and at folders nested deeper than
-    `MAX_DEPTH`: files must not hide by depth or number, so both count as too many.
+    Entries that vanish in the meantime don't count. Counting stops at `stop_after` entries, and at folders
+    nested deeper than `MAX_DEPTH`. Files must not hide by their depth or number, so both cases count as too
+    many files.
     """
     counted = _Count(stop_after)
     levels: list[tuple[int, list[str]]] = []
@@ -114,7 +117,7 @@ class _Count:
         self._linked: set[int] = set()
 
     def scan(self, folder: int) -> tuple[int, list[str]]:
-        """Count the folder's entries; return the count and the names of the folders in it."""
+        """Count the entries of an open folder; return its descriptor and the names of its subfolders."""
         inner: list[str] = []
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
@@ -133,7 +136,7 @@ class _Count:
         return folder, inner
 
     def _status(self, folder: int, entry: os.DirEntry[str]) -> os.stat_result | None:
-        """Return the status of an entry; if its owner removed the right to enter it, restore that right."""
+        """Return an entry's status, or None; restore the folder's mode if its owner removed access."""
         try:
             return entry.stat(follow_symlinks=False)
         except PermissionError:
@@ -149,10 +152,10 @@ class _Count:
 def open_beneath(workspace: Path, relative: str) -> int:
     """Open an ordinary file of the workspace for reading; the caller closes the file descriptor.
 
-    No link on the path is followed, and opening does not wait.
+    Opening follows no link on the path and does not wait, for example at a pipe.
 
     Raises:
-        WorkspaceError: It does not exist, leads outside, passes through a link or is not an ordinary file.
+        WorkspaceError: The path does not exist, leads outside, contains a link, or is not an ordinary file.
     """
     name = os.fsencode(relative)
     if not name or b"\0" in name:
@@ -170,7 +173,7 @@ def open_beneath(workspace: Path, relative: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceEntry:
-    """A file or a folder in a list. `modified` is in seconds since 1970; `name` has no undecodable bytes."""
+    """A file or folder in a listing. `modified` is in seconds since 1970; `name` is always decodable."""
 
     name: str
     folder: bool
@@ -179,10 +182,10 @@ class WorkspaceEntry:
 
 
 def listing(workspace: Path, relative: str = "", *, most: int = 500) -> tuple[list[WorkspaceEntry], int]:
-    """Return the files and folders in a folder of the workspace, and how many entries are left out.
+    """List the files and folders in a folder of the workspace; return them and the number of omitted entries.
 
-    Left out are links and entries that are neither, undecodable names, and what is beyond `most`. A workspace
-    that does not exist yet is empty.
+    Omitted are links and special files, names that cannot be decoded, and entries beyond `most`. A workspace
+    that does not exist yet counts as empty.
 
     Raises:
         WorkspaceError: The folder does not exist, or its path leads outside or through a link.
@@ -216,15 +219,15 @@ def listing(workspace: Path, relative: str = "", *, most: int = 500) -> tuple[li
 
 
 def clear(path: Path) -> None:
-    """Remove everything in the folder, but not the folder. Nothing outside is touched.
+    """Remove everything in the folder, but not the folder itself. Nothing outside is touched.
 
     Raises:
-        WorkspaceError: Entries are left, because they cannot be removed or because more keep coming.
+        WorkspaceError: Entries are left, because they cannot be removed or new ones keep appearing.
     """
     try:
         with opened(os.open(path, FOLDER)) as top:
             left: os.DirEntry[str] | None = None
-            for _ in range(3):  # entries that an ending command adds are found in the second round
+            for _ in range(3):  # the second round removes entries that an ending command has added
                 _empty(top)
                 with os.scandir(top) as entries:
                     left = next(entries, None)
@@ -244,7 +247,7 @@ def remove(path: Path) -> None:
         WorkspaceError: See `clear`.
     """
     clear(path)
-    with contextlib.suppress(OSError):  # a new sandbox of the chat has written into it by now
+    with contextlib.suppress(OSError):  # not empty: a new sandbox of the chat has written into it by now
         path.rmdir()
 
 
@@ -264,15 +267,16 @@ def _refusal(relative: str, number: int) -> str:
 
 
 def _open_folder(parent: int, name: str) -> int | None:
-    """Open a folder in a folder; if its owner removed the right to read it, restore that right."""
+    """Open a subfolder, None if that fails; restore its mode if its owner removed read access."""
     try:
         return os.open(name, FOLDER, dir_fd=parent)
     except PermissionError:
         with contextlib.suppress(OSError):
             flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             with opened(os.open(name, flags, dir_fd=parent)) as folder:
-                # By its descriptor: the name might be a link to another folder by now.
+                # Through the descriptor: the name may be a link to another folder by now.
                 os.chmod(f"/proc/self/fd/{folder}", 0o700)
+                # Without O_NOFOLLOW: this path in /proc is itself a link, to the folder that was checked.
                 return os.open(f"/proc/self/fd/{folder}", FOLDER & ~os.O_NOFOLLOW)
     except OSError:
         pass
@@ -280,7 +284,7 @@ def _open_folder(parent: int, name: str) -> int | None:
 
 
 def _empty(top: int) -> None:
-    """Remove the content of an open folder, without recursion and with a bounded number of open files."""
+    """Remove the content of an open folder, without recursion and with a bounded number of descriptors."""
     levels = [(os.dup(top), "", _remove_files(top))]
     try:
         while levels:
@@ -289,7 +293,7 @@ def _empty(top: int) -> None:
                 os.close(folder)
                 levels.pop()
                 if levels:
-                    with contextlib.suppress(OSError):  # no longer empty, or no longer there
+                    with contextlib.suppress(OSError):  # it is not empty any more, or has vanished
                         os.rmdir(name, dir_fd=levels[-1][0])
             elif len(levels) >= MAX_DEPTH:
                 levels[0][2].append(_lifted(folder, inner.pop(), top))
@@ -303,7 +307,7 @@ def _empty(top: int) -> None:
 
 
 def _lifted(folder: int, name: str, top: int) -> str:
-    """Move a folder that is too deep up to the top, to be visited there; return its new name."""
+    """Move a folder that is nested too deep to the top level, to be emptied there; return its new name."""
     new = secrets.token_hex(8)
     with contextlib.suppress(OSError):
         os.rename(name, new, src_dir_fd=folder, dst_dir_fd=top)
@@ -311,7 +315,7 @@ def _lifted(folder: int, name: str, top: int) -> str:
 
 
 def _remove_files(folder: int) -> list[str]:
-    """Remove all entries except the folders in a folder; return the folders' names."""
+    """Remove all entries of a folder except its subfolders; return the names of the subfolders."""
     inner = []
     with contextlib.suppress(FileNotFoundError):
         if os.fstat(folder).st_mode & 0o700 != 0o700:

@@ -1,1 +1,1 @@
-"""The embedded engine: bubblewrap, a keeper beside each chat's sandbox, a new sandbox for every command."""
+"""The embedded engine: bubblewrap, one keeper process per chat, and a new sandbox for every command."""

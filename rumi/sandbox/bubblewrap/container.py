@@ -1,4 +1,4 @@
-"""One chat's container of the embedded engine: its keeper process, and the requests to it."""
+"""One chat's container of the embedded engine: its keeper process and the requests to the keeper."""
 
 import contextlib
 import os
@@ -25,16 +25,16 @@ from rumi.sandbox.processes import descendants, descendants_at_a_glance, process
 START_S = 10.0
 KILL_S = 2.0
 MAX_WORD_BYTES, MAX_WORDS_BYTES = 131_072, 1_500_000
-"""The kernel's limits: for one word, and for all words together, with room for bubblewrap's own."""
+"""The kernel's limits for one argument, and for all together, reduced by the size of bubblewrap's own."""
 CANNOT_EXECUTE = 126
-"""A shell's exit code for a program that exists and does not start."""
+"""A shell's exit code for a program that exists but cannot be started."""
 
 
 class BubblewrapContainer:
     """One chat's running container: a keeper process, which starts each command in its own bubblewrap.
 
-    A command ends with its pid namespace, so no process that it started survives it, and it cannot reach the
-    keeper, another command or another container. /tmp lasts as long as the keeper.
+    The pid namespace of a command ends with it, so none of its processes survives it, and it cannot access
+    the keeper, other commands or other containers. /tmp lasts as long as the keeper.
     """
 
     def __init__(self, plan: ContainerPlan, cgroups: Cgroups) -> None:
@@ -47,49 +47,49 @@ class BubblewrapContainer:
         self._id = ""
         self._keeper = 0
         self._spare: Spare | None = None
-        self._quiet = True  # every command that was begun has ended
+        self._quiet = True  # no command is running
 
     @property
     def plan(self) -> ContainerPlan:
-        """The plan from which it was made."""
+        """Return the plan of the container."""
         return self._plan
 
     @property
     def container_id(self) -> str:
-        """A new id at each start, so that the audit log shows when /tmp was lost."""
+        """Return the id, which is new at each start, so that the audit log shows when /tmp was lost."""
         return self._id
 
     @property
     def keeper(self) -> int:
-        """The pid here of the keeper, whose descendants are the commands; 0 before it has settled."""
+        """Return the keeper's pid on this machine, 0 before it is ready. The commands are its descendants."""
         return self._keeper
 
     @property
     def alive(self) -> bool:
-        """True if its keeper runs."""
+        """Return True if the keeper runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def lease(self) -> Lease | None:
-        """The lease with which it ends."""
+        """Return the lease with which the container ends."""
         return self._plan.lease
 
     async def beat(self) -> None:
-        """Tell the keeper until when the lease is valid; nothing where it is lost, or the keeper gone."""
+        """Send the keeper a heartbeat; do nothing if the lease is lost or the keeper is gone."""
         await trio.lowlevel.checkpoint()
         if self.lease is not None and self._requests is not None and not is_lost(self.lease):
-            with contextlib.suppress(OSError):  # a keeper that reads nothing is ending everything
+            with contextlib.suppress(OSError):  # a keeper that does not read is ending the sandbox
                 self._requests.send(heartbeat(self.lease))
 
     async def start(self) -> None:
-        """Start the keeper and try a command. Cancelled or failed, it leaves what `stop` removes.
+        """Start the keeper and run a test command. After an error or a cancellation, call `stop`.
 
         Raises:
-            LeaseLostError: There is a lease, and its time is over.
-            SandboxError: The machine does not allow it. The error names the step that failed.
+            LeaseLostError: There is a lease, and it has expired.
+            SandboxError: The machine does not allow it; the error names the failed step.
         """
         if threading.current_thread() is not threading.main_thread():
-            # The keeper ends with the thread that starts it, and other threads come and go.
+            # The keeper ends with the thread that starts it, and worker threads come and go.
             raise SandboxError("A sandbox must be started from the main thread.")
         require(self.lease)
         self._id = f"bwrap-{secrets.token_hex(6)}"
@@ -113,14 +113,15 @@ class BubblewrapContainer:
         raise SandboxError("The sandbox did not start in time.", "Look at `rumi doctor`.")
 
     async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
-        """Run a command to its end, pass on its streams as they come, return its exit code.
+        """Run a command to its end, stream its output to the sinks, and return its exit code.
 
-        No process of it is left when this returns. Cancelled, it only stops listening: see `kill_all`.
+        No process of the command is left when this returns. If cancelled, this only stops listening, and the
+        processes continue until `kill_all`.
 
         Raises:
-            ContainerGoneError: The container was gone before the command began.
+            ContainerGoneError: The container ended before the command was started.
             LeaseLostError: The container has ended with its lease.
-            SandboxError: The container ended meanwhile, or another command is running in it.
+            SandboxError: The container ended during the command, or another command runs in it.
             ValueError: A word of the command contains a NUL byte.
         """
         words = [os.fsencode(word) for word in command.argv]
@@ -134,21 +135,22 @@ class BubblewrapContainer:
             code = await running.finish(stdout, stderr)
         finally:
             running.close()
+        # Not in `finally`: after a cancellation the command may still run, until kill_all.
         self._quiet = True
         self._prepare()
         return code
 
     def processes(self) -> list[int]:
-        """Return the pids here of the container's processes; one may be missing. Blocking, briefly."""
+        """Return the container's pids on this machine; one may be missing. Blocks briefly."""
         return descendants_at_a_glance(self._keeper) if self._keeper else []
 
     async def kill_all(self) -> None:
-        """End every process of the container, and return when the kernel says that none is left.
+        """End every process of the container; return when the kernel has proved that none is left.
 
-        If that takes over two seconds, the container is ended and started again, without the content of /tmp.
+        If that takes longer than two seconds, the container is restarted, and the content of /tmp is lost.
 
         Raises:
-            SandboxError: That did not help either; the container must not be used again.
+            SandboxError: The restart failed too; the container must not be used again.
         """
         if self._quiet and self.alive:
             # The keeper has reported that no process of the last command is left.
@@ -162,7 +164,7 @@ class BubblewrapContainer:
         await self.start()
 
     async def stop(self) -> None:
-        """End the container; return when no process of it is left. Idempotent; takes at most some seconds.
+        """End the container; return when none of its processes is left, in some seconds at most. Idempotent.
 
         Raises:
             SandboxError: A process still runs. Call it again.
@@ -183,7 +185,7 @@ class BubblewrapContainer:
             self._cgroup = None
 
     def _spawn(self) -> None:
-        """Start the keeper. Blocks for about two milliseconds, in this thread: see `start`."""
+        """Start the keeper. Blocks for about two milliseconds; must run in the main thread: see `start`."""
         plan = self._plan
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         life, held = os.pipe()
@@ -202,6 +204,7 @@ class BubblewrapContainer:
                     stdout=subprocess.DEVNULL,
                     pass_fds=fds.all(),
                     start_new_session=True,
+                    # For systemd-run; the keeper gets nothing else of Rumi's environment.
                     env={key: os.environ[key] for key in ("PATH", "XDG_RUNTIME_DIR") if key in os.environ},
                     cwd="/",
                 )
@@ -213,7 +216,10 @@ class BubblewrapContainer:
         self._requests, self._life = ours, life
 
     def _join(self) -> None:
-        """Make the control group, now that the keeper will remove it, and let its commands join it."""
+        """Create the control group and let the keeper's commands join it.
+
+        Only after the start of the keeper, which removes the group even if Rumi is killed.
+        """
         self._cgroup = self._cgroups.create(self._group, self._plan.limits)
         if self._cgroup is not None:
             with contextlib.ExitStack() as members:
@@ -222,7 +228,10 @@ class BubblewrapContainer:
 
     @property
     def _group(self) -> str:
-        """The name of this start's control group: a killed process's keeper may still remove its own."""
+        """Return the control group's name.
+
+        It is new at each start, because the keeper of an earlier start may still be removing its own group.
+        """
         return f"{self._plan.chat_id}-{self._id}"
 
     async def _hear_keeper(self) -> str:
@@ -245,11 +254,12 @@ class BubblewrapContainer:
                 running.close()
                 running = None
             running = running or Spare(partial(self._ask, b"run"))
+            # Before the words are sent: after a cancellation in between, the command may run.
             self._quiet = False
             try:
                 await running.begin(words, stdin)
                 return running
-            except trio.BrokenResourceError:  # it has just ended: try once more, in a new one
+            except trio.BrokenResourceError:  # it has just ended: try again in a new one
                 running.close()
                 await self._kill()
             except BaseException:
@@ -258,14 +268,14 @@ class BubblewrapContainer:
         raise ContainerGoneError(*LOST)
 
     def _prepare(self) -> None:
-        """Prepare the next command's sandbox. If that fails, the next command reports it."""
+        """Prepare the spare sandbox for the next command, which reports the error if that fails."""
         if self._spare is not None:
-            return  # a command, and a kill that ended it, both come here
+            return  # both a command and the kill that ended it call this
         with contextlib.suppress(ContainerGoneError):
             self._spare = Spare(partial(self._ask, b"run"))
 
     async def _kill(self) -> bool:
-        """Return True if the keeper says, within two seconds, that no process is left."""
+        """Kill all processes; return True if the keeper reports within `KILL_S` that none is left."""
         self._drop_spare()
         said = bytearray()
         ours, theirs = os.pipe()
@@ -286,11 +296,11 @@ class BubblewrapContainer:
 
     def _close_requests(self) -> None:
         if self._requests is not None:
-            self._requests.close()  # the keeper takes this as its own end
+            self._requests.close()  # the keeper then ends
             self._requests = None
 
     async def _gone(self) -> bool:
-        """Wait until no process holds the pipe that keeper and containers inherit; False after 2 s."""
+        """Wait until no process holds the pipe that the keeper and all commands inherit; False after 2 s."""
         assert self._life is not None
         assert self._process is not None
         with trio.move_on_after(KILL_S):
@@ -298,12 +308,12 @@ class BubblewrapContainer:
             if self._process.poll() is None:
                 with opened(os.pidfd_open(self._process.pid)) as ended:
                     await trio.lowlevel.wait_readable(ended)
-                self._process.wait()  # it has ended: this only fetches its exit code
+                self._process.wait()  # does not block: the process has ended
             return True
         return False
 
     def _kill_hard(self) -> None:
-        """Kill without the keeper's help: both its processes, with which the kernel ends all others."""
+        """Kill both processes of the keeper directly; the kernel then ends all others."""
         assert self._process is not None
         assert self._life is not None
         doomed = {*descendants(self._process.pid), *processes_holding(self._life), self._process.pid}
@@ -319,7 +329,7 @@ class BubblewrapContainer:
 
 
 def _file(content: bytes) -> int:
-    """Return a file in memory with this content, at its start."""
+    """Return the descriptor of an in-memory file with this content, positioned at its start."""
     fd = os.memfd_create("seccomp", os.MFD_CLOEXEC)
     os.pwrite(fd, content, 0)
     return fd

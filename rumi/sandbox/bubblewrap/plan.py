@@ -1,4 +1,4 @@
-"""The parts of a container of the embedded engine, and the arguments of its keeper."""
+"""The configuration of a container of the embedded engine, and the arguments of its keeper."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ from rumi.sandbox.processes import counts_by_namespace
 
 @dataclass(frozen=True, slots=True)
 class ContainerPlan:
-    """The parts of a container; the same for each start of it."""
+    """The configuration of a container, the same for each of its starts."""
 
     name: str
     chat_id: str
@@ -25,7 +25,7 @@ class ContainerPlan:
     bwrap: Path
     libcap: Path | None
     init: Path
-    """The program of the first process; a shell where the host cannot compile ours."""
+    """The program of the first process: ours, or a shell if the host cannot compile ours."""
     compiled: bool
     seccomp: bytes
     lease: Lease | None = None
@@ -33,8 +33,8 @@ class ContainerPlan:
     def words(self, fds: "Inherited", bounded: Collection[str], groups: Sequence[Path]) -> list[str]:
         """Return the keeper's arguments.
 
-        Control groups bound what `bounded` names, the process the rest. `groups` are the folders of its
-        group, which the keeper removes at its end.
+        Control groups limit the resources in `bounded`; the keeper sets process limits for the others.
+        `groups` are the folders of the control group, which the keeper removes at its end.
         """
         settings: dict[str, object] = {
             "name": self.name,
@@ -69,7 +69,7 @@ class Inherited:
 
     requests: int
     life: int
-    """Open as long as the keeper or a process of the container exists."""
+    """The write end of a pipe that is open as long as the keeper or a process of the container exists."""
     seccomp: int | None
 
     def all(self) -> list[int]:

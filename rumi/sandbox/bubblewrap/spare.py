@@ -1,7 +1,7 @@
-"""A sandbox that is prepared before its command is known, so that the command need not wait for namespaces.
+"""A spare sandbox, prepared before its command is known, so that the command does not wait for namespaces.
 
-Inside, a shell waits on a pipe for the words of its one command, and becomes it. They are framed (their
-number first, a full stop last), so a partly transferred command does not run.
+In the sandbox, the first process waits at a pipe for the words of its single command and then runs it. The
+words are framed (their number first, a full stop last), so a partly transferred command never runs.
 """
 
 import contextlib
@@ -20,12 +20,12 @@ LOST = ("The sandbox has ended.", "Send the request again: it gets a new sandbox
 
 
 class Spare:
-    """Our ends of the pipes to one sandbox. Use `begin`, then `finish`, once; close it in any case."""
+    """Our ends of the pipes to one sandbox. Call `begin` and then `finish` once, and `close` in any case."""
 
     def __init__(self, ask: Callable[[list[int]], None]) -> None:
-        """Make the pipes and hand their other ends to `ask`: words, input, output, errors, reply.
+        """Create the pipes and pass the other ends to `ask`: words, stdin, stdout, stderr, reply.
 
-        An exception of `ask` passes through, with no descriptor left open.
+        An exception of `ask` propagates, and leaves no descriptor open.
         """
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             self._stdin = file_in_memory("stdin")
@@ -39,27 +39,27 @@ class Spare:
 
     @property
     def over(self) -> bool:
-        """True if it ended while it waited, for example because the machine is short of memory."""
-        poll = select.poll()  # `select` accepts no descriptor above 1023
+        """Return True if the sandbox ended while it waited, for example because memory was short."""
+        poll = select.poll()  # not `select`, which accepts no descriptor above 1023
         poll.register(self._reply.fileno(), select.POLLIN)
         return bool(poll.poll(0))
 
     async def begin(self, words: Sequence[bytes], stdin: bytes) -> None:
-        """Hand over the command: none of its words contains a NUL byte. Cancelled, the command does not run.
+        """Send the command; its words must not contain NUL bytes. If cancelled, the command does not run.
 
         Raises:
-            trio.BrokenResourceError: The sandbox ended while it waited; no command ran.
+            trio.BrokenResourceError: The sandbox ended while it waited, so the command did not run.
         """
-        fill(self._stdin, stdin)
+        fill(self._stdin, stdin)  # before the words, with which the command starts
         framed = [str(len(words) + 2).encode(), *words, b"."]
         await self._words.send_all(b"".join(word + b"\0" for word in framed))
         self._words.close()
 
     async def finish(self, stdout: Sink, stderr: Sink) -> int:
-        """Pass on the streams as they come, and return the exit code when no process of the command is left.
+        """Stream the output to the sinks; return the exit code when no process of the command is left.
 
         Raises:
-            LeaseLostError: The keeper has ended it with its lease.
+            LeaseLostError: The keeper has ended the command, because the lease expired.
             SandboxError: The keeper is gone, or could not start the sandbox.
         """
         said = bytearray()
@@ -67,7 +67,7 @@ class Spare:
             nursery.start_soon(pump, self._out, stdout)
             nursery.start_soon(pump, self._err, stderr)
             await pump(self._reply, said.extend)
-            # No process of the command is left, or the keeper, which would end them, is gone.
+            # The keeper has replied and no process of the command is left, or the keeper is gone.
             nursery.cancel_scope.deadline = trio.current_time() + (LINGER_S if said else 0)
         text = said.decode("utf-8", "replace")
         if not text:
@@ -80,5 +80,5 @@ class Spare:
         return int(text)
 
     def close(self) -> None:
-        """Close our ends. A sandbox that still waits ends then; a running command does not."""
+        """Close our ends of the pipes. This ends a sandbox that still waits, but not a running command."""
         self._open.close()

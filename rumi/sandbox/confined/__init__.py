@@ -1,1 +1,1 @@
-"""Python programs in confined child processes: readers of pages and documents, searches, code of skills."""
+"""Confined child processes for Python programs: page and document readers, searches, code of skills."""

@@ -1,7 +1,7 @@
-"""A confined process seen from inside: it ends with its parent, and has limited resources.
+"""The child's side of a confined process: it ends with its parent and has limited resources.
 
-`rumi.sandbox.confined.parent` is the other side and starts it. Only the standard library is imported here, so
-that a child that needs nothing else starts soon.
+`rumi.sandbox.confined.parent` is the other side, which starts it. This module imports only the standard
+library, so that a child that needs nothing else starts quickly.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ PAUSE_S: Final = 0.005
 
 
 def framed(content: bytes) -> bytes:
-    """Return the content after its length in four bytes: one frame of a pipe between parent and child."""
+    """Return a frame of the pipe between parent and child: the length in four bytes, and the content."""
     return len(content).to_bytes(LENGTH_BYTES, "big") + content
 
 
@@ -35,23 +35,23 @@ def framed_json(what: object) -> bytes:
 
 
 class ParentProcess:
-    """The process that started this one, over standard input and output; its frames are read blocking.
+    """The connection to the parent process, over standard input and output. Reading frames blocks.
 
-    Make it first: it binds this process's life to the parent's, sets the limits `bounds` (by `RLIMIT_…`)
-    permanently, and hides both pipes from other code, whose output goes to standard error. With `family` this
-    process may start others, which end with it. The argument of the command line is the read end of a pipe
-    whose other end the parent holds: when that is closed, the kernel ends this process.
+    Create it before anything else: it makes this process end with its parent, sets the limits `bounds` (by
+    `RLIMIT_…`) permanently, and hides both pipes from other code, whose output then goes to standard error.
+    With `family`, this process may start others, which end with it. The command line's argument is the read
+    end of a pipe whose other end the parent holds: when that is closed, the kernel ends this process.
     """
 
     def __init__(self, bounds: Mapping[int, int], *, nice: int = 0, family: bool = False) -> None:
         _live_as_long_as(int(sys.argv[1]), whole_group=family)
-        if family:  # every descendant that loses its parent becomes ours, so that all of them are found
+        if family:  # orphaned descendants become children of this process, so that all of them can be found
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         os.nice(nice)
         for kind, bound in {resource.RLIMIT_CORE: 0, **bounds}.items():
             _, hard = resource.getrlimit(kind)
             most = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-            resource.setrlimit(kind, (most, most))
+            resource.setrlimit(kind, (most, most))  # the hard limit too, so that no code can raise it again
         self.requests, self.answers = os.dup(0), os.dup(1)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -59,21 +59,21 @@ class ParentProcess:
         os.dup2(2, 1)
 
     def ready(self) -> None:
-        """Report that requests may come."""
+        """Report to the parent that this process accepts requests."""
         self.send({})
 
     def send(self, what: object) -> None:
-        """Send a frame of JSON."""
+        """Send a frame of JSON to the parent."""
         frame = memoryview(framed_json(what))
         while frame:
             frame = frame[os.write(self.answers, frame) :]
 
     def hear(self) -> Any:
-        """Return the next frame, which is JSON; at the end of the input, end this process."""
+        """Return the next frame, decoded from JSON; exit this process at the end of the input."""
         return json.loads(self.receive())
 
     def receive(self) -> bytes:
-        """Return the next frame; at the end of the input, end this process."""
+        """Return the next frame; exit this process at the end of the input."""
         return self._exactly(int.from_bytes(self._exactly(LENGTH_BYTES), "big"))
 
     def _exactly(self, size: int) -> bytes:
@@ -87,23 +87,24 @@ class ParentProcess:
 
 
 def _live_as_long_as(life: int, *, whole_group: bool) -> None:
-    """End, with the group if asked, when the other end of a pipe is closed, also if it is closed already."""
+    """Let this process, or its whole group, end when the other end of the pipe `life` is closed."""
     fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpgrp() if whole_group else os.getpid())
     # SIGIO ends a process by default, which needs no Python code.
     fcntl.fcntl(life, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    # The parent may have ended before O_ASYNC was set, and then no signal comes.
     if select.select([life], [], [], 0)[0]:
         sys.exit(0)
 
 
 def end_descendants() -> None:
-    """Kill all descendants of this process, for at most two seconds. Blocks."""
+    """Kill all descendants of this process. Blocks for at most `_END_DESCENDANTS_S`."""
     begun = time.monotonic()
     while kill_descendants(os.getpid()) and time.monotonic() < begun + _END_DESCENDANTS_S:
         time.sleep(PAUSE_S)
 
 
 def kill_descendants(pid: int) -> bool:
-    """Kill the descendants of a process, also those that left its group; return True if there were any."""
+    """Kill a process's descendants, also those outside of its group; return True if there were any."""
     table = processes()
     children: dict[int, list[int]] = {}
     for child_pid, (_, parent, _) in table.items():
@@ -120,7 +121,7 @@ def kill_descendants(pid: int) -> bool:
 
 
 def processes() -> dict[int, tuple[str, int, int]]:
-    """Return the state, the parent and the group of every process of this machine, by its id."""
+    """Return the state, parent and process group of every process of this machine, by pid."""
     table = {}
     for number in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):

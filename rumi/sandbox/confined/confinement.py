@@ -1,7 +1,7 @@
-"""Confines a process that reads pages: it may make almost no system call.
+"""System call filter of a process that reads untrusted pages: it may make almost no system call.
 
-Parsers in C read strangers' content, so the process keeps only memory, its pipes and the clock. All other
-system calls fail with EPERM: it can open no file, socket or program, even if a page takes it over.
+Parsers written in C read untrusted content, so the process may only use memory, its pipes and the clock. All
+other system calls fail with EPERM: it can open no file, socket or program, even if a page exploits a parser.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ import struct
 import sys
 from typing import Final
 
-# Of each call its number on x86_64 and on aarch64.
+# The numbers of each call on x86_64 and on aarch64.
 _ALLOWED: Final[dict[str, tuple[int, int]]] = {
     "read": (0, 63),
     "write": (1, 64),
@@ -43,8 +43,8 @@ _ALLOWED: Final[dict[str, tuple[int, int]]] = {
     "getrandom": (318, 278),
 }
 _ARCHITECTURES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-# Allowed for this process only, which is what their first argument says: 0, or its id. abort() needs the
-# second.
+# Allowed only on this process itself: prlimit64 with the first argument 0, and tgkill, which abort() needs,
+# with this process's id.
 _PRLIMIT64: Final = (302, 261)
 _TGKILL: Final = (234, 131)
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
@@ -58,7 +58,7 @@ class _Program(ctypes.Structure):
 
 
 def confine() -> bool:
-    """Refuse this process all calls except those above, permanently. Return True if the kernel can do it."""
+    """Permanently refuse this process all calls except those above; return False if the kernel can't."""
     program = _program(platform.machine())
     if program is None:
         return False
@@ -71,7 +71,7 @@ def confine() -> bool:
 
 
 def _program(machine: str) -> bytes | None:
-    """Return the filter in BPF; None for a processor whose numbers of calls are unknown here."""
+    """Return the filter in BPF; None for a machine type whose system call numbers are not known here."""
     if machine not in _ARCHITECTURES or sys.byteorder != "little":
         return None
     column, architecture = _ARCHITECTURES[machine]

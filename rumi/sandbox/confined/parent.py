@@ -1,7 +1,7 @@
-"""The one way to run a Python program in a confined process: readers of pages, searches, code of skills.
+"""The parent's side of confined processes, which run page readers, searches and code of skills.
 
-A child starts with nothing of Rumi's environment, reports when it is ready, exchanges frames, and ends in
-bounded time when its owner leaves. `rumi.sandbox.confined.child` is its side of this.
+A child starts without Rumi's environment, reports when it is ready, exchanges frames, and ends in bounded
+time when its owner leaves. `rumi.sandbox.confined.child` is the child's side.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ Why: TypeAlias = Literal["not started", "late", "signal", "exited", "closed", "t
 
 
 class ChildFailed(RumiError):
-    """A child gave no answer; its message is part of a sentence.
+    """A child gave no answer. The message is part of a sentence.
 
-    `number` is the signal that ended it, its exit code, or the errno with which it did not start.
+    `number` is the signal that killed the child, its exit code, or the errno of the failed start.
     """
 
     def __init__(self, message: str, why: Why, number: int = 0) -> None:
@@ -51,22 +51,22 @@ class ChildFailed(RumiError):
 
 
 class NoFrame(Exception):
-    """The other end has closed the pipe."""
+    """The other end has closed the pipe, so there is no further frame."""
 
 
 class FrameTooLong(NoFrame):
-    """The other end sends a frame that is too long."""
+    """The other end announced a frame that exceeds the limit."""
 
 
 class Frames:
-    """Reads frames of at most `most_bytes` from a stream."""
+    """Reader of frames of at most `most_bytes` from a stream."""
 
     def __init__(self, stream: ReceiveStream, most_bytes: float) -> None:
         self._stream = stream
         self._most_bytes = most_bytes
 
     async def next(self) -> bytes:
-        """Return the next frame. After a cancellation in the middle of a frame, the stream is unusable.
+        """Return the next frame. A cancellation in the middle of a frame makes the stream unusable.
 
         Raises:
             NoFrame: The stream has ended.
@@ -91,10 +91,10 @@ class Frames:
 
 
 class Child:
-    """A confined process; its owner ends it, at the latest by leaving an `async with`, or hands it on.
+    """A confined process. Its owner ends it, at the latest by leaving an `async with`, or passes it on.
 
-    The write end of a pipe is its life: when that is closed, by `end` or because this process is gone, the
-    kernel ends the child. `left_s` is how long it may still keep us waiting: `send` and `hear` use it up.
+    `life` is the write end of a pipe: when it is closed, by `end` or because this process has died, the
+    kernel ends the child. `left_s` is the remaining time that `say` and `hear` may wait for the child.
     """
 
     def __init__(self, process: trio.Process, life: int, most_bytes: int, family: bool) -> None:
@@ -102,7 +102,7 @@ class Child:
         assert process.stdout is not None
         self.left_s = math.inf
         self.printed = process.stderr
-        """The child's output, if it is wanted: it must be read all the time."""
+        """The child's output, if requested. It must be read continuously, or the child blocks."""
         self._process = process
         self._to = process.stdin
         self._from = process.stdout
@@ -121,17 +121,18 @@ class Child:
         family: bool = False,
         printed: bool = False,
     ) -> Child:
-        """Start a program (a file, or `-m` and a module); it is ready then. Cancelled, nothing is left.
+        """Start a program (a file, or `-m` and a module); return when it is ready.
 
-        A frame from it has at most `most_bytes`; with `family` it may start processes, which end with it.
+        A frame from the child may have at most `most_bytes`. With `family`, the child may start processes,
+        which end with it. If cancelled, no process is left.
 
         Raises:
-            ChildFailed: it cannot be started, ends first, or is not ready within `START_S`.
+            ChildFailed: The child cannot be started, exits first, or is not ready within `START_S`.
         """
         theirs, ours = os.pipe()
         try:
             process = await trio.lowlevel.open_process(
-                # -I: nothing of the working folder or of the environment becomes code there.
+                # -I: Python loads no code from the working folder, and none that the environment names.
                 [sys.executable, "-I", *program, str(theirs)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -139,7 +140,7 @@ class Child:
                 pass_fds=(theirs,),
                 cwd="/",
                 env={**_ENVIRONMENT, **(environment or {})},
-                start_new_session=True,  # a group of its own, and no Ctrl-C
+                start_new_session=True,  # a process group of its own, which a Ctrl-C does not reach
             )
         except BaseException as error:
             os.close(ours)
@@ -167,19 +168,19 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """True if the process still runs."""
+        """Return True if the process still runs."""
         return self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """The process's id."""
+        """Return the process's id."""
         return self._process.pid
 
     async def say(self, what: object, *contents: bytes) -> None:
-        """Send a frame of JSON, and frames of bytes after it. Cancelled, the child is unusable.
+        """Send a frame of JSON, followed by frames of bytes. A cancellation makes the child unusable.
 
         Raises:
-            ChildFailed: It does not listen any more, or does not read in time.
+            ChildFailed: The child has closed its input, or does not read in time.
         """
         try:
             with self._in_time():
@@ -188,10 +189,10 @@ class Child:
             raise await self._ended() from None
 
     async def hear(self) -> dict[str, Any]:
-        """Return the next object from the child. Cancelled, the child is unusable.
+        """Return the child's next JSON object. A cancellation makes the child unusable.
 
         Raises:
-            ChildFailed: There is none, or none in time.
+            ChildFailed: The child sent none, none in time, or something else.
         """
         try:
             with self._in_time():
@@ -207,10 +208,11 @@ class Child:
         return heard
 
     async def end(self) -> None:
-        """Kill it and the processes that it started; wait for its end: shielded, for at most `END_S`."""
+        """Kill the child and the processes it started; wait for its end, shielded, for at most `END_S`."""
         with trio.CancelScope(shield=True):
             with trio.move_on_after(END_S):
                 await self._kill()
+            # If killing took too long, the kernel ends the child because of this pipe.
             os.close(self._life)
             for pipe in (self._to, self._from, self.printed):
                 if pipe is not None:
@@ -234,7 +236,7 @@ class Child:
             raise ChildFailed("it took too much time", why="late")
 
     async def _ended(self) -> ChildFailed:
-        """Return why a process has closed its end."""
+        """Return the error for a child that has closed its end of a pipe."""
         with trio.move_on_after(END_S):
             code = await self._process.wait()
             if code < 0:
@@ -246,16 +248,16 @@ class Child:
 
 
 async def kill_family(pid: int, exited: Callable[[], Awaitable[object]]) -> None:
-    """Kill a process, its group and its descendants; return when none is left. `exited` waits for its end.
+    """Kill a process, its group and its descendants; return when none is left.
 
-    The process leads its group and has not been waited for.
+    The process must lead its group and must not have been reaped. `exited` waits for its end.
     """
-    with suppress(ProcessLookupError):  # before it is reaped, while the number is still its own
-        os.killpg(pid, signal.SIGSTOP)  # it starts nothing more
+    with suppress(ProcessLookupError):  # not reaped yet, so the pid is still its own
+        os.killpg(pid, signal.SIGSTOP)  # so that it starts no further process
         try:
-            while kill_descendants(pid):  # noqa: ASYNC110  # they go when they go
+            while kill_descendants(pid):  # noqa: ASYNC110  # no event for the end of descendants
                 await trio.sleep(PAUSE_S)
-        finally:
+        finally:  # also if cancelled, or the stopped group would remain
             os.killpg(pid, signal.SIGKILL)
     await exited()
     while any(group == pid and state not in "ZX" for state, _, group in processes().values()):  # noqa: ASYNC110  # no event for others' children
@@ -263,7 +265,7 @@ async def kill_family(pid: int, exited: Callable[[], Awaitable[object]]) -> None
 
 
 def signal_name(number: int) -> str:
-    """Return a signal's name; the real-time ones have only numbers."""
+    """Return a signal's name, or "signal N" for real-time signals, which have no names."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,1 +1,1 @@
-"""The Docker engine: containers of one daemon, driven through its Engine API."""
+"""The Docker engine: containers of one daemon, controlled through its Engine API."""

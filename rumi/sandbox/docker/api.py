@@ -1,7 +1,7 @@
-"""The Docker Engine API over its socket: the calls that the sandbox needs, all cancellable.
+"""A client of the Docker Engine API, with the calls that the sandbox needs, all cancellable.
 
-The docker SDK would need a thread for each call, and a thread cannot be cancelled: a stopped turn would leave
-its commands' connections behind. Here a cancelled call closes its connection and ends.
+The docker SDK would need a thread for each call, and a thread cannot be cancelled: a cancelled turn would
+leave its commands' connections open. Here a cancelled call closes its connection and ends.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ Json: TypeAlias = Any  # the daemon's answer; each caller extracts the fields th
 DEFAULT_SOCKET = "/var/run/docker.sock"
 CONNECT_S = 2.0
 ANSWER_S = 20.0
-"""Creating a container on a busy machine takes seconds; a daemon that needs longer than this hangs."""
+"""Maximum time for an answer. A create takes seconds on a busy machine; a slower daemon hangs."""
 OLDEST_API = (1, 41)
 NEWEST_API = (1, 51)
-"""Between these versions our calls have the same meaning."""
+"""API versions between which our calls have the same meaning."""
 
 _START_IT = "Start the Docker daemon (systemctl start docker), or set [sandbox] backend to bubblewrap."
 HUNG = "Restart the Docker daemon (systemctl restart docker) if this lasts."
@@ -39,12 +39,12 @@ class ApiError(SandboxError):
 
 
 class EngineApi:
-    """A client for one daemon. Make and close it inside one trio run."""
+    """A client of one daemon. Create and close it inside one trio run."""
 
     def __init__(self, address: str | None = None) -> None:
-        """Connect to nothing yet.
+        """Create the client without connecting.
 
-        `address` has the form of DOCKER_HOST; None uses DOCKER_HOST, then the usual socket.
+        `address` has the format of DOCKER_HOST; None uses DOCKER_HOST, or else the default socket.
 
         Raises:
             SandboxError: This client does not support that kind of address (ssh, TLS).
@@ -61,25 +61,25 @@ class EngineApi:
                 "DOCKER_TLS_VERIFY is set, and Docker over TLS is not supported.",
                 "The sandbox mounts folders of this machine: use the daemon of this machine by its socket.",
             )
-        # No limit: with one, 100 running commands would delay the kill of one of them. It is the transport
-        # without the client around it: there are no cookies, redirects or proxies here, and looking for them
-        # takes as long as the rest of a call.
+        # No connection limit: with one, 100 running commands would delay the kill of one of them. This is the
+        # bare transport without httpx's client, whose handling of cookies, redirects and proxies, of which
+        # there are none here, takes as long as the rest of a call.
         uds = rest if scheme == "unix" else None
-        kept = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5)
-        # It never speaks TLS. The context trusts no certificate, because reading the usual ones takes 15 ms.
+        pooled = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5)
+        # TLS is never used. The context loads no certificates, because loading the default ones takes 15 ms.
         no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._transport = httpx.AsyncHTTPTransport(verify=no_tls, uds=uds, limits=kept, trust_env=False)
-        # For calls that must not be sent twice: a kept connection may turn out to be closed.
+        self._transport = httpx.AsyncHTTPTransport(verify=no_tls, uds=uds, limits=pooled, trust_env=False)
+        # For calls that must not be sent twice: a pooled connection may turn out to be closed.
         fresh = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         self._fresh = httpx.AsyncHTTPTransport(verify=no_tls, uds=uds, limits=fresh, trust_env=False)
         self._base = "http://docker" if uds else f"http://{rest.rstrip('/')}"
         self._version = ""
 
     async def ping(self, timeout_s: float = 2.0) -> None:
-        """Return if the daemon answers, and agree with it on the version of the API.
+        """Check that the daemon answers, and negotiate the API version.
 
         Raises:
-            SandboxError: It does not answer, or is too old.
+            SandboxError: The daemon does not answer, or is too old.
         """
         response = await self._send("GET", "/_ping", timeout_s=timeout_s)
         self._raise_for_status(response)
@@ -104,9 +104,9 @@ class EngineApi:
         params: Mapping[str, str] | None = None,
         timeout_s: float = ANSWER_S,
     ) -> Json:
-        """Make a call and return its JSON answer (None if it has no body). Bounded by `timeout_s`.
+        """Make a call and return its JSON answer, None if it has no body. Bounded by `timeout_s`.
 
-        Cancelled, it closes the connection; the daemon may still execute the call.
+        A cancellation closes the connection; the daemon may still execute the call.
 
         Raises:
             ApiError: The daemon refused.
@@ -121,7 +121,7 @@ class EngineApi:
 
     @contextlib.asynccontextmanager
     async def exec_started(self, exec_id: str) -> AsyncGenerator["Duplex", None]:
-        """Start a prepared program and take over the connection. Only the answer's head is bounded.
+        """Start a prepared exec and yield its connection. Only the wait for the response's head is bounded.
 
         Raises:
             ApiError: The daemon refused.
@@ -145,7 +145,7 @@ class EngineApi:
             await response.aclose()
 
     async def aclose(self) -> None:
-        """Close the kept connections."""
+        """Close the pooled connections."""
         await self._transport.aclose()
         await self._fresh.aclose()
 
@@ -164,15 +164,15 @@ class EngineApi:
     ) -> httpx.Response:
         request = self._request(method, path, body, params, timeout_s)
         with self._explained():
-            # httpx bounds each read; a daemon that sends single bytes must not exceed the bound of the whole.
+            # httpx limits each read only; a daemon that sends single bytes must not exceed the total limit.
             with trio.fail_after(timeout_s):
                 try:
                     return await self._exchange(request)
                 except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
                     if isinstance(error, httpx.ConnectError):
                         raise
-                    # The daemon closed the kept connection. Every call on this path may be sent twice: of two
-                    # creates of one name the second is a conflict, and an exec is only prepared.
+                    # The daemon had closed the pooled connection. Every call on this path may be sent twice:
+                    # the second of two creates of one name is a conflict, and an exec is only prepared here.
                     return await self._exchange(request)
 
     async def _exchange(self, request: httpx.Request) -> httpx.Response:
@@ -204,7 +204,7 @@ class EngineApi:
 
     @contextlib.contextmanager
     def _explained(self) -> Any:  # a Generator; contextlib's types need no more
-        """Raise errors of the HTTP client as a `SandboxError` that says what to do."""
+        """Convert errors of the HTTP client into a `SandboxError` with advice."""
         try:
             yield
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -229,13 +229,13 @@ class EngineApi:
 
 
 class Duplex:
-    """A connection that was taken over: the program's output comes in, its input goes out."""
+    """An upgraded connection, which carries the program's input and output."""
 
     def __init__(self, stream: Any) -> None:  # httpcore.AsyncNetworkStream, which httpx does not export
         self._stream = stream
 
     async def read(self, size: int = 65536) -> bytes:
-        """Return the next bytes; empty at the end, also if the daemon broke off."""
+        """Return the next bytes; empty at the end, also if the daemon has closed the connection."""
         import httpcore
 
         try:
@@ -244,10 +244,10 @@ class Duplex:
             return b""
 
     async def write(self, data: bytes) -> None:
-        """Send the input and then its end. A program that has stopped reading is not an error."""
+        """Send the input and its end. A program that does not read to the end is not an error."""
         import httpcore
 
         with contextlib.suppress(httpcore.NetworkError, OSError):
             await self._stream.write(data)
-            # The other half stays open: the program answers after it has read everything.
+            # Only the write side is shut down: the program may write output after it has read everything.
             self._stream.get_extra_info("socket").shutdown(1)

@@ -1,4 +1,4 @@
-"""One chat's running container: runs commands in it, and ends every process in it."""
+"""One chat's running Docker container: execution of commands, and the end of all processes in it."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -13,17 +13,17 @@ from rumi.sandbox.engine import Command, ContainerGoneError, SandboxError, Sink
 from rumi.sandbox.lease import Lease
 
 START_S = 5.0
-"""How long the daemon may take to start a program. Not cancellable meanwhile."""
+"""Maximum time for the daemon to start a program. This wait cannot be cancelled."""
 END_S = 5.0
-"""How long it may take, after a program's output has ended, until it knows the exit code."""
+"""Maximum time from the end of a program's output until the daemon knows the exit code."""
 KILL_S = 2.0
 RESTART_S = 15.0
 
 PF_EXITING = 0x4  # among the flags in /proc/PID/stat; see proc(5)
 
-# `kill -1` spares only the first process and the caller, and no fork can happen during it. Then it remains to
-# check that the processes are gone: without another program, because there may be no process left to create,
-# and with zombies, which only /proc shows.
+# `kill -1` spares only the first process and the caller, and no fork can happen during it. The loop then
+# checks that the processes are gone: without another program, because the process limit may be reached, and
+# including zombies, which only /proc shows.
 _KILL = """
 kill -KILL -1 2>/dev/null
 for ((i = 0; i < 200; i++)); do
@@ -38,13 +38,13 @@ exit 75
 
 
 class EndedAtOnceError(SandboxError):
-    """The container was started, and its first process has ended."""
+    """The container was started, but its first process has ended already."""
 
 
 class DockerContainer:
-    """A running container. One command at a time; `kill_all` may run during a command.
+    """A running container. It runs one command at a time; `kill_all` may be called during a command.
 
-    Its first process starts the commands if it is connected, and otherwise Docker's exec.
+    The first process starts the commands if it is connected (`init`), otherwise Docker's exec does.
     """
 
     def __init__(self, api: EngineApi, container_id: str, user: tuple[int, int]) -> None:
@@ -58,30 +58,30 @@ class DockerContainer:
 
     @property
     def container_id(self) -> str:
-        """Docker's full id."""
+        """Return Docker's full id."""
         return self._id
 
     @property
     def lease(self) -> Lease | None:
-        """The lease with which it ends."""
+        """Return the lease with which the container ends."""
         return self.init.lease if self.init is not None else None
 
     async def beat(self) -> None:
-        """Tell the container until when the lease is valid; nothing if it is lost or the container gone."""
+        """Send the container a heartbeat; do nothing if the lease is lost or the container is gone."""
         await trio.lowlevel.checkpoint()
         if self.init is not None:
             await self.init.beat()
 
     @property
     def local_pid(self) -> int:
-        """The pid of its first process on this machine; 0 if the daemon is elsewhere."""
+        """Return the pid of its first process on this machine; 0 if the daemon is elsewhere."""
         return self._pid if self._tasks_file is not None else 0
 
     async def entered(self) -> None:
-        """Read facts about the container's first process, after each start.
+        """Read the state of the container's first process. Call this after each start.
 
         Raises:
-            EndedAtOnceError: It has ended.
+            EndedAtOnceError: The first process has ended.
             SandboxError: The daemon does not answer.
         """
         try:
@@ -100,13 +100,13 @@ class DockerContainer:
         self._tasks_file = _tasks_file(self._pid, self._id)
 
     async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
-        """Run a command to its end, pass on its streams as they come, return its exit code.
+        """Run a command to its end, stream its output to the sinks, and return its exit code.
 
-        A program that cannot be started gives 126 or 127 with a line on `stderr`, as in a shell. Cancelled,
-        it only stops listening: the process continues until `kill_all`.
+        A program that cannot be started gives 126 or 127 and a line on `stderr`, as in a shell. If cancelled,
+        this only stops listening; the process continues until `kill_all`.
 
         Raises:
-            ContainerGoneError: The container is gone, and the command was not begun.
+            ContainerGoneError: The container is gone, and the command was not started.
             LeaseLostError: The container has ended with its lease.
             SandboxError: The container ended during the command, or the engine does not answer.
         """
@@ -137,16 +137,16 @@ class DockerContainer:
         return code
 
     async def kill_all(self) -> None:
-        """End every process except the first, and return only when that is proved.
+        """End every process except the first one; return only when it is proved that no other is left.
 
-        A connected first process does that; if it does not in two seconds, the container must be removed.
-        Otherwise the proof has two parts. The kernel's count of the container's tasks must be one, if this
-        machine shows it (it counts zombies too); if not, /proc inside is read. And every command that was
-        begun must be known to have ended, because one may still be starting. If two seconds do not suffice,
-        the container is restarted.
+        A connected first process does that; if it needs more than two seconds, the container must be removed.
+        With Docker's exec, the proof has two parts. First, the kernel's count of the container's tasks, which
+        includes zombies, must be one; if this machine does not show the count, /proc in the container is
+        read. Second, the daemon must report the end of every started command, because one may still be
+        starting. If two seconds are not enough, the container is restarted.
 
         Raises:
-            SandboxError: It could not be proved; the container must not be used again.
+            SandboxError: There is no proof; the container must not be used again.
         """
         if self.init is not None:
             with trio.move_on_after(KILL_S):
@@ -154,6 +154,7 @@ class DockerContainer:
                     return
                 raise SandboxError("The sandbox's container has ended.")
             raise SandboxError("The sandbox's processes could not be ended in time.", HUNG)
+        # The cheap proof, at the end of most turns: every command has ended, and one task is left.
         if not self._unfinished and self._tasks() == 1:
             await trio.lowlevel.checkpoint()
             return
@@ -165,10 +166,10 @@ class DockerContainer:
         await self._restart()
 
     def processes(self) -> list[int]:
-        """Return the pids on this machine of the commands in the container; empty with a daemon elsewhere.
+        """Return the pids on this machine of the commands in the container; empty if the daemon is elsewhere.
 
-        Without its first process, and without a program of the engine that is about to become a command: a
-        signal to that one would delay the daemon.
+        The first process is left out, and so is a process of the daemon that is about to become a command,
+        because a signal to it would delay the daemon.
         """
         if self._tasks_file is None:
             return []
@@ -179,7 +180,7 @@ class DockerContainer:
         return [pid for line in listed if (pid := int(line)) != self._pid and _is_filtered(pid)]
 
     async def _prepared(self, body: Mapping[str, object]) -> str:
-        """Return the id of a program that the daemon is ready to start."""
+        """Create an exec, a program that the daemon can then start; return its id."""
         return str((await self._api.call("POST", f"/containers/{self._id}/exec", body=body))["Id"])
 
     async def _program(self, exec_id: str) -> Json:
@@ -189,14 +190,14 @@ class DockerContainer:
         return (await self._api.call("GET", f"/containers/{self._id}/json"))["State"]
 
     async def _start(self, stack: AsyncExitStack, exec_id: str) -> Duplex:
-        """Let the daemon start it. Shielded: after an interruption it would be unknown if it starts."""
+        """Start an exec. Shielded: after a cancellation it would be unknown whether the program starts."""
         self._unfinished.add(exec_id)
         with trio.CancelScope(shield=True), trio.move_on_after(START_S):
             return await stack.enter_async_context(self._api.exec_started(exec_id))
         raise SandboxError("The Docker daemon does not start the command.", HUNG)
 
     async def _exit_code(self, exec_id: str) -> tuple[int, bool]:
-        """Return the exit code, and True if there was a process at all. Its output has ended before."""
+        """Return the exit code, and True if a process was started. Call it after the end of the output."""
         pause = 0.002
         with trio.move_on_after(END_S):
             while True:
@@ -213,21 +214,22 @@ class DockerContainer:
         raise SandboxError("The command's output ended, and Docker does not report its exit code.")
 
     async def _still_the_same(self) -> None:
-        """Check that a command that was killed was not killed with its container.
+        """Check that a killed command was killed alone, not with its container.
 
         Raises:
-            SandboxError: It was.
+            SandboxError: The container has ended.
         """
         gone = SandboxError("The sandbox's container ended during the command.")
         if self._tasks_file is not None and not _lives(self._pid):
             raise gone
-        # The daemon learns of it later than of the command's end, and on this machine we know it before.
+        # The daemon notices the container's end later than the command's, so the kernel's state, if visible,
+        # was checked first.
         state = await self._state()
         if not state["Running"] or state["Pid"] != self._pid:
             raise gone
 
     async def _kill(self) -> bool:
-        """Kill from inside; return True if only the first process was left."""
+        """Kill all processes from inside the container; return True if only the first one is left."""
 
         def ignore(_: bytes) -> None:
             pass
@@ -247,7 +249,7 @@ class DockerContainer:
             return False
 
     async def _all_ended(self) -> bool:
-        """Return True if every command that was begun is known to have ended."""
+        """Return True if the daemon has reported the end of every started command."""
         for exec_id in tuple(self._unfinished):
             try:
                 state = await self._program(exec_id)
@@ -261,12 +263,12 @@ class DockerContainer:
         return True
 
     async def _restart(self) -> None:
-        """Kill the first process, with which the kernel ends all others, and start again."""
+        """Kill the first process, with which the kernel kills all others, and start the container again."""
         with trio.move_on_after(RESTART_S):
             try:
                 await self._api.call("POST", f"/containers/{self._id}/kill")
             except ApiError as error:
-                if error.status != 409:  # 409: it is not running, as wanted
+                if error.status != 409:  # 409: it is not running, as intended
                     raise
             await self._api.call("POST", f"/containers/{self._id}/wait", params={"condition": "not-running"})
             await self._api.call("POST", f"/containers/{self._id}/start")
@@ -275,9 +277,9 @@ class DockerContainer:
         raise SandboxError("The sandbox's processes could not be ended in time.", HUNG)
 
     def _tasks(self) -> int | None:
-        """Return the kernel's count of the container's tasks, None if this machine does not show it.
+        """Return the kernel's count of the container's tasks, None if it is not visible on this machine.
 
-        This reads kernel memory, so it does not need a thread.
+        The read does not wait for a disk, so it does not need a thread.
         """
         if self._tasks_file is None:
             return None
@@ -287,13 +289,13 @@ class DockerContainer:
             return None
 
 
-# The kernel's facts about a container, if the daemon is on this machine. Reading them does not wait.
+# The kernel's state of a container, if the daemon is on this machine. Reading it does not block.
 
 
 def _lives(pid: int) -> bool:
-    """Return True if a process of this machine exists and is not ending.
+    """Return True if a process of this machine exists and is not exiting.
 
-    The first process of a container begins to end before any other does, and has ended after all of them.
+    When a container ends, its first process starts to exit before all others and finishes after them.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
@@ -303,7 +305,7 @@ def _lives(pid: int) -> bool:
 
 
 def _is_filtered(pid: int) -> bool:
-    """Return True if a process of this machine has a system call filter, which a command gets last."""
+    """Return True if a process of this machine has its system call filter, the last step of its setup."""
     try:
         return "\nSeccomp:\t2\n" in Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
     except OSError:
@@ -311,10 +313,10 @@ def _is_filtered(pid: int) -> bool:
 
 
 def _tasks_file(pid: int, container_id: str) -> Path | None:
-    """Return the file in which the kernel counts the container's tasks; None if the daemon is elsewhere.
+    """Return the file with the kernel's count of the container's tasks; None if the daemon is elsewhere.
 
-    The process must be known here to belong to that very container: with a daemon on another machine, or seen
-    from inside a container, the number means another process or none.
+    The cgroup of the process must name this very container: if the daemon is on another machine, or Rumi runs
+    in a container, the pid refers to another process or to none.
     """
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_text("utf-8").splitlines()

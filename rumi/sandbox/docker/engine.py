@@ -1,4 +1,4 @@
-"""The Docker engine: makes, finds and removes the containers of this installation."""
+"""The Docker engine: creates, finds and removes the containers of this installation."""
 
 import contextlib
 import json
@@ -29,8 +29,8 @@ from runner.init import VERSION, WITHOUT_LEASES
 log = logging.getLogger("rumi.sandbox")
 
 CREATE_S = 600.0
-"""How long a sent create is awaited, because only its answer says if there is a container. Callers that
-cannot wait stop waiting, and the call continues; see `rumi.sandbox.registry`.
+"""Maximum wait for the answer to a create. It is long, because only the answer says if a container exists.
+Callers stop waiting earlier, while the call continues: see `rumi.sandbox.registry`.
 """
 REMOVE_S = 20.0
 FORCED = {"force": "true", "v": "true"}
@@ -44,7 +44,7 @@ _LACKING = {
 
 
 class DockerEngine:
-    """Containers of one Docker daemon. Make and close it inside one trio run."""
+    """Engine for containers of one Docker daemon. Create and close it inside one trio run."""
 
     def __init__(
         self,
@@ -57,15 +57,15 @@ class DockerEngine:
         user: tuple[int, int] | None = None,
         leases: Leases = no_leases,
     ) -> None:
-        """Connect to nothing yet. `address` has the form of DOCKER_HOST.
+        """Create the engine without connecting. `address` has the format of DOCKER_HOST.
 
-        `home` is RUMI_HOME, which has the files that name the user inside, the skills, and the sockets to
-        which the first processes connect. Without it the user has only a number there, and Docker's exec
-        starts commands. `user` is the uid and gid of commands, by default the result of `sandbox_user`.
-        `leases` are those with which the chats' containers end.
+        `home` is RUMI_HOME, with the files that name the user in containers, the skills, and the sockets to
+        which the first processes connect. Without a home, the user has only a number, and Docker's exec
+        starts the commands. `user` is the uid and gid of commands, by default the result of `sandbox_user`.
+        `leases` returns the lease with which a chat's container ends.
 
         Raises:
-            SandboxError: The address is not understood, or there is no user for commands.
+            SandboxError: The address is not supported, or there is no user for commands.
         """
         self._api = EngineApi(address)
         names = home.absolute() / "run" if home is not None else None
@@ -79,44 +79,44 @@ class DockerEngine:
         )
         self._degraded: tuple[str, ...] = ()
         self.missing_programs: tuple[str, ...] = ()
-        """Allowed programs that the image is known to lack; known once somebody has looked at the image."""
+        """Allowed programs that the image lacks; set by the code that has inspected the image."""
         self._inits: dict[str, Init] = {}
         self._leases = leases
         self._leased: dict[str, tuple[str, Lease]] = {}
-        """The ids of the chats' containers that have a lease."""
+        """By chat: the id and the lease of a container that has one."""
         self._by_exec = "" if names is not None else "there is no home for its socket"
         self._home = home
         self._watched = Watched(self._api.address)
         self._ended = home is None
-        """What a killed process left has been ended."""
+        """True when the processes that a killed Rumi left have been ended."""
         self._swept = False
         self._sweeping = trio.Lock()
 
     @property
     def kind(self) -> EngineKind:
-        """The kind of engine."""
+        """Return the kind of engine."""
         return "docker"
 
     @property
     def user(self) -> tuple[int, int]:
-        """The uid and gid of commands."""
+        """Return the uid and gid of commands."""
         return self._spec.user
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Promises that the daemon cannot keep, one sentence each. Known after `examine`."""
+        """Return the guarantees that the daemon cannot give, one sentence each. Known after `examine`."""
         return self._degraded
 
     @property
     def api(self) -> EngineApi:
-        """The client, for the code that maintains the image."""
+        """Return the API client, for the code that maintains the image."""
         return self._api
 
     async def examine(self) -> None:
         """Ask the daemon which limits it supports.
 
         Raises:
-            SandboxError: It does not answer, or is of a kind in which the sandbox would not hold.
+            SandboxError: The daemon does not answer, or cannot run the sandbox safely.
         """
         info = await self._api.call("GET", "/info")
         options = " ".join(info.get("SecurityOptions") or ())
@@ -134,9 +134,9 @@ class DockerEngine:
         self._degraded = tuple(text for key, text in _LACKING.items() if info.get(key) is False)
 
     async def starts_by_exec(self, *, leased: bool = False) -> str:
-        """Return why Docker's exec starts the commands of new containers; "" if their first process does.
+        """Return the reason why Docker's exec starts the commands of new containers, or "" if INIT does.
 
-        A container that is `leased` needs a first process that knows leases.
+        A `leased` container needs a version of INIT that supports leases.
 
         Raises:
             SandboxError: The daemon does not answer.
@@ -156,14 +156,15 @@ class DockerEngine:
         return ""
 
     async def create(self, chat_id: str, workspace: Path) -> DockerContainer:
-        """Make the chat's container and start it. A container with its name is removed first.
+        """Create and start the chat's container; remove an existing one with its name first.
 
-        The workspace's folder must exist. Cancelled half-way, it may have made the container: the caller then
-        calls `remove`, but only after the answer to the create; before it, the name may still appear.
+        The workspace's folder must exist. If cancelled, the container may exist: the caller then calls
+        `remove`, but only after the daemon has answered the create, because the container may appear until
+        then.
 
         Raises:
-            LeaseLostError: The chat needs a lease, and its time is over.
-            SandboxError: The container cannot be made. The error says what to do.
+            LeaseLostError: The chat needs a lease, which has expired.
+            SandboxError: The container cannot be created; the advice says what to do.
         """
         lease = self._leases(chat_id)
         require(lease)
@@ -195,6 +196,7 @@ class DockerEngine:
             await self.remove(chat_id)
             require(lease)
             raise SandboxError("The container's first process did not connect in time.", HUNG)
+        # Remembered, so that further containers do not wait for a connection in vain.
         self._by_exec = "a container's first process did not connect"
         log.warning("Docker's exec starts the commands, because %s.", self._by_exec)
         await self.remove(chat_id)
@@ -217,7 +219,7 @@ class DockerEngine:
             return None
 
     def _let_go(self, chat_id: str) -> None:
-        """Close the connection to a container's first process, which then ends."""
+        """Close the connection to a container's first process, which ends the container."""
         if (init := self._inits.pop(chat_id, None)) is not None:
             init.close()
 
@@ -229,6 +231,7 @@ class DockerEngine:
         request = self._spec.request(chat_id, workspace, socket, lease, self._watched.owner)
         created = None
         for _ in range(3):
+            # Before the create is sent: if Rumi is killed in between, the watcher knows the name.
             self._watched.begin(name)
             try:
                 created = await self._api.call(
@@ -240,7 +243,7 @@ class DockerEngine:
                 self._watched.answered(name)
                 if error.status != 409:
                     raise self._advised(error) from error
-                # A killed process left it, or it is being removed.
+                # The name is in use: by a leftover of a killed process, or during a container's removal.
                 await self.remove(chat_id)
         if created is None:
             raise SandboxError(f"Another container keeps the name {name}.", "Remove it.")
@@ -257,14 +260,14 @@ class DockerEngine:
     async def remove(self, chat_id: str) -> None:
         """Remove the chat's container; return only when no container has its name. Idempotent.
 
-        Where a lease was lost, only the container that this process made is removed.
+        If the chat's lease was lost, remove only the container that this process created.
 
         Raises:
-            SandboxError: The daemon did not confirm it; call it again later.
+            SandboxError: The daemon did not confirm the removal; call this again later.
         """
         self._let_go(chat_id)
         name, (made, lease) = self._spec.name(chat_id), self._leased.get(chat_id, ("", None))
-        # After its lease, the name may be that of the container of another process.
+        # After the lease has expired, the name may belong to a container of another process.
         path = f"/containers/{made if is_lost(lease) else name}"
         with trio.move_on_after(REMOVE_S):
             pause = 0.02
@@ -279,14 +282,15 @@ class DockerEngine:
                         raise
                     await trio.sleep(pause)
                     pause = min(pause * 2, 1.0)
-                # Once more: only "no such container" ends this.
+                # Repeat: only the answer "no such container" proves that the container is gone.
         raise SandboxError(f"Docker did not remove the container {name} in time.", HUNG)
 
     async def sweep(self) -> list[str]:
-        """Remove what a killed process of this installation left, and name it. Only the first call does.
+        """Remove leftovers of a killed process of this installation; return their names.
 
-        That is: processes and control groups, also of the other engine, and containers that hold a workspace
-        of this home and have no name of ours. `containers` returns the others.
+        These are processes and control groups, also of the other engine, and containers that have a workspace
+        of this home mounted but no name of ours. `containers` returns the other containers. Only the first
+        call has an effect.
 
         Raises:
             SandboxError: The daemon does not answer.
@@ -310,7 +314,7 @@ class DockerEngine:
         return removed
 
     async def _end_processes(self, known: Collection[str]) -> list[str]:
-        """End the processes that a killed process left; from then on, they may be this process's own."""
+        """End the leftover processes, only once: later such processes may belong to this Rumi."""
         if self._ended or self._home is None:
             return []
         removed = await end_leftovers(self._home, self._spec.installation, known)
@@ -318,7 +322,7 @@ class DockerEngine:
         return removed
 
     async def left(self) -> tuple[list[ContainerInfo], list[ContainerInfo]]:
-        """Return this installation's containers, and others that hold a workspace of this home.
+        """Return this installation's containers, and other containers with a workspace of this home mounted.
 
         Raises:
             SandboxError: The daemon does not answer.
@@ -348,9 +352,9 @@ class DockerEngine:
         return [info for entry in listed if (info := self._ours(entry)) is not None]
 
     def _ours(self, entry: Json) -> ContainerInfo | None:
-        """Return a listed container if it is one of this installation's.
+        """Return a listed container if it belongs to this installation, otherwise None.
 
-        The name too: a container onto which someone copied the label is not ours to remove.
+        Its name must match too: a container to which someone copied the labels must not be removed.
         """
         labels, names = entry["Labels"] or {}, entry["Names"] or [""]
         chat, name = labels.get(LABEL_CHAT), names[0].lstrip("/")
@@ -361,7 +365,7 @@ class DockerEngine:
         )
 
     async def aclose(self) -> None:
-        """Close connections. The caller removes the containers."""
+        """Close the connections. The caller removes the containers."""
         for chat_id in tuple(self._inits):
             self._let_go(chat_id)
         await self._watched.aclose()
@@ -391,5 +395,5 @@ class DockerEngine:
 
 
 def _is_workspace(mount: Json, home: Path) -> bool:
-    """Return True if a container has a folder of the home where sandboxes have their files."""
+    """Return True if a mount is a folder of the home at /workspace."""
     return mount.get("Destination") == "/workspace" and home in Path(mount.get("Source") or "/").parents

@@ -1,4 +1,4 @@
-"""The streams of a command in Docker: frames of an eight-byte head and a payload, read at a bounded pace."""
+"""The streams of a Docker exec: frames of an eight-byte header and a payload, read at a bounded rate."""
 
 import trio
 
@@ -8,11 +8,11 @@ from rumi.sandbox.pipes import ReadPace
 
 HEAD = 8
 _START_FAILED = b"OCI runtime exec failed"
-"""How the daemon's own message begins if it could not start a program; it puts it on standard output."""
+"""Start of the daemon's own message, sent on standard output, if it could not start a program."""
 
 
 class Demultiplexer:
-    """Passes each payload to its stream's sink as it comes; holds at most a head and the daemon's message."""
+    """Forwards each payload to its stream's sink; buffers at most a header and the daemon's message."""
 
     def __init__(self, stdout: Sink, stderr: Sink) -> None:
         self._sinks = {1: stdout, 2: stderr}
@@ -23,7 +23,7 @@ class Demultiplexer:
         self._pending = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Pass on the payloads in the next bytes of the socket, which may be cut anywhere."""
+        """Forward the payloads in the socket's next bytes, which may be split at any point."""
         view = memoryview(data)
         while view:
             if self._left == 0:
@@ -41,7 +41,7 @@ class Demultiplexer:
             self._hand_on(payload)
 
     def finish(self, started: bool) -> str:
-        """Return the daemon's message if it could not start the program; otherwise that text was output."""
+        """Return the daemon's message if the program was not started, else ""; then the text was output."""
         rest, self._pending = bytes(self._pending), bytearray()
         if not rest:
             return ""
@@ -63,7 +63,7 @@ class Demultiplexer:
 
 
 async def listen(connection: Duplex, stdin: bytes, streams: Demultiplexer) -> None:
-    """Send the input, if any, while the output is read to its end."""
+    """Send the input, if any, and read the output to its end."""
     pace = ReadPace()
     async with trio.open_nursery() as nursery:
         if stdin:
@@ -75,7 +75,10 @@ async def listen(connection: Duplex, stdin: bytes, streams: Demultiplexer) -> No
 
 
 def not_started(program: str, code: int, words: str) -> tuple[int, str]:
-    """Return the exit code and the line that a shell would give, from the daemon's or kernel's message."""
+    """Return the exit code and message of a shell for a program that could not be started.
+
+    `words` is the message of the daemon or the kernel.
+    """
     said = words.lower()
     if "not found" in said or "no such file" in said:
         return 127, f"{program}: not found in the sandbox\n"

@@ -1,7 +1,7 @@
-"""The sandbox's image: checks it and makes it.
+"""The sandbox's Docker image: inspection and building.
 
-It is built from the project's Dockerfile if a registry can be reached, and otherwise imported from a tree of
-this host's own programs. The docker SDK does that work, in threads with their own limiter.
+The image is built from the project's Dockerfile if a registry can be reached, and otherwise imported from a
+tree of this host's own programs. The docker SDK does that work, in threads with a limiter of their own.
 """
 
 import io
@@ -25,19 +25,19 @@ from rumi.sandbox.engine import Command, SandboxError, SandboxLimits
 from runner.programs import CORE_ONLY, Selection
 
 FORMAT = "5"
-"""Increased when older images must be replaced; the images carry it as a label."""
+"""Format version of images, stored as a label. Increase it when older images must be replaced."""
 LABEL_FORMAT = "rumi.runner"
 LABEL_SOURCE = "rumi.runner.source"
 LABEL_ROOTFS = "rumi.runner.rootfs"
 LABEL_TOOLS = "rumi.runner.tools"
 LABEL_MISSING = "rumi.runner.missing"
-"""The selection of programs, and those of them that the host lacked."""
+"""Labels with the selection of programs, and with those of them that the host lacked."""
 BASE = ("alpine", "3.22")
 
 REGISTRY_S = 20
-"""How long a registry may be silent before the image is made without it."""
+"""Maximum silence of a registry; after that the image is made without it."""
 STEP_S = 180
-"""How long a step of a build may be silent."""
+"""Maximum silence of a build step."""
 TOTAL_S = 1200.0
 
 Source = Literal["alpine", "host"]
@@ -50,45 +50,45 @@ class ImageState:
 
     image: str
     image_id: str
-    """Empty if there is none."""
+    """Empty if the image does not exist."""
     source: str
     """`alpine`, `host`, or empty for an image that Rumi did not make."""
     fault: str
-    """The error in it and what to do, empty if there is none."""
+    """The problem of the image and its fix; empty if there is none."""
     own: bool = False
-    """It is the user's: Rumi neither makes nor replaces it."""
+    """True for the user's own image, which Rumi neither makes nor replaces."""
     missing: tuple[str, ...] = ()
-    """Programs of its selection that it lacks."""
+    """Programs of the selection that the image lacks."""
 
     @property
     def made_of(self) -> str:
-        """Its source, in words for a person."""
+        """Return its source, as text for users."""
         return self.source or ("your own" if self.own else "something else")
 
     @property
     def sound(self) -> bool:
-        """True if it can be used."""
+        """Return True if the image can be used."""
         return not self.fault
 
 
 @dataclass(frozen=True, slots=True)
 class ImageReport:
-    """An image that was just made and tried."""
+    """Result of building and trying an image."""
 
     image: str
     image_id: str
     source: Source
     missing: tuple[str, ...]
-    """Allowed programs that it lacks, because this host has none of that name."""
+    """Allowed programs that the image lacks, because this host lacks them."""
     bytes: int
     by_exec: str
-    """Why Docker's exec starts its commands, empty if its first process does."""
+    """The reason why Docker's exec starts its commands, empty if the first process does."""
 
 
 async def look_at_image(api: EngineApi, image: str, selection: Selection = CORE_ONLY) -> ImageState:
-    """Return the state of the image: whether it exists, was made by this version of Rumi, and has the tools.
+    """Return the state of the image: its existence, its format version and its tools.
 
-    An image of another name that Rumi did not make is the user's own, and sound if it exists.
+    An image with another name that Rumi did not make is the user's own; it is sound if it exists.
 
     Raises:
         SandboxError: The daemon does not answer.
@@ -122,14 +122,14 @@ async def build_image(
     selection: Selection = CORE_ONLY,
     folder: Path | None = None,
 ) -> ImageReport:
-    """Make the image from the first source that works, try it in `folder`, and report.
+    """Make the image from the first source that works, try it in `folder`, and return a report.
 
-    The daemon must see `folder`: a Rumi in a container has its home in common with it, and not its /tmp.
-    `progress` gets a line now and then, in this trio run. The time is bounded: Rumi gives up a registry that
-    is silent, and everything after `TOTAL_S`. Cancelled, the daemon may finish what it began.
+    The daemon must have access to `folder`: if Rumi runs in a container, both share the home, but not /tmp.
+    `progress` gets lines of text, in this trio run. The time is bounded: a silent registry is given up, and
+    everything after `TOTAL_S`. If cancelled, the daemon may complete what it has started.
 
     Raises:
-        SandboxError: No source works; the error gives the reason for each. Or the image is the user's own.
+        SandboxError: No source works, for the reasons given, or the image is the user's own.
     """
     api = EngineApi(address)
     limiter = trio.CapacityLimiter(2)
@@ -164,7 +164,7 @@ async def build_image(
 async def _in_thread(
     work: Callable[[Progress], None], progress: Progress, limiter: trio.CapacityLimiter
 ) -> None:
-    """Do the work in a thread whose every wait is bounded; an abandoned thread ends at its next message."""
+    """Run `work` in a thread whose every wait is bounded; an abandoned one ends at its next message."""
 
     def report(line: str) -> None:
         trio.from_thread.run_sync(progress, line)
@@ -197,7 +197,7 @@ def _from_alpine(address: str, image: str, selection: Selection, progress: Progr
     progress(f"asking the registry for {':'.join(BASE)}")
     with _client(address, REGISTRY_S) as client:
         try:
-            # Not client.pull: its wait has no limit.
+            # Not client.pull, which waits without a limit.
             url = f"{client.base_url}/v{client.api_version}/images/create"
             base = {"fromImage": BASE[0], "tag": BASE[1]}
             with client.post(url, params=base, stream=True, timeout=REGISTRY_S) as answer:
@@ -207,7 +207,7 @@ def _from_alpine(address: str, image: str, selection: Selection, progress: Progr
                         raise SandboxError(f"The registry has no {':'.join(BASE)} ({fault.rstrip('.')}).")
         except SandboxError:
             raise
-        except Exception as error:  # of requests, urllib3 or docker: all mean that no registry can be reached
+        except Exception as error:  # from requests, urllib3 or docker: no registry can be reached
             raise SandboxError(f"No registry can be reached ({_last_words(error)}).") from error
     context = io.BytesIO()
     with tarfile.open(fileobj=context, mode="w", format=tarfile.GNU_FORMAT) as tar:
@@ -252,10 +252,10 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
     with tempfile.TemporaryDirectory(prefix="rumi-image-") as folder:
         tree, archive = Path(folder, "rootfs"), Path(folder, "rootfs.tar")
         try:
-            report = build_rootfs(tree, selection=selection)  # each container gets its own user names
+            report = build_rootfs(tree, selection=selection)  # each container gets its own passwd and group
         except RootfsError as error:
             raise SandboxError(str(error)) from error
-        shutil.rmtree((tree / INIT_PLACE).parent)  # what follows has its own
+        shutil.rmtree((tree / INIT_PLACE).parent)  # _add_first_processes adds this folder again
         with archive.open("w+b") as file:
             write_tar(tree, file)
         labels = {
@@ -288,7 +288,7 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
 
 
 def _add_first_processes(tree: Path, archive: Path, init: Path) -> None:
-    """Append the copy of sleep that no user may read, and `INIT` if it was compiled; see `FIRST_PROCESS`."""
+    """Append the unreadable copy of `sleep`, and `INIT` if it was compiled; see `FIRST_PROCESS`."""
     sleep = tree / "usr/bin/sleep"
     if not sleep.exists():
         raise SandboxError("This host has no `sleep`, which a sandbox needs.")
@@ -310,12 +310,13 @@ def _add_file(tar: tarfile.TarFile, name: str, content: bytes, mode: int) -> Non
 async def _try_out(
     image: str, address: str, selection: Selection, folder: Path | None
 ) -> tuple[tuple[str, ...], str]:
-    """Make a container from the image, and run a command in it.
+    """Create a container from the image and run a command in it.
 
-    Return the missing programs, and why Docker's exec starts its commands, "" if its first process does.
+    Return the missing programs, and the reason why Docker's exec starts commands ("" if the first process
+    does).
 
     Raises:
-        SandboxError: No container can be made from it, or it does not run.
+        SandboxError: No container can be created from the image, or it does not run.
     """
     import secrets
 
@@ -339,7 +340,7 @@ async def _try_out(
 
 
 async def _drop(api: EngineApi, image_id: str) -> None:
-    """Remove the image that has just lost its name; containers that still run from it keep it."""
+    """Remove the image that has just lost its name, unless containers still use it."""
     try:
         await api.call("DELETE", f"/images/{image_id}")
     except SandboxError:

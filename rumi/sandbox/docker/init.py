@@ -1,6 +1,7 @@
 """The connection to a container's first process, which starts and ends its commands; see `runner/init.c`.
 
-A command costs a tenth of one that Docker's exec starts: no request over HTTP, no program of the daemon's.
+Starting a command this way costs a tenth of a Docker exec: it needs no HTTP request and no program of the
+daemon.
 """
 
 import array
@@ -20,28 +21,28 @@ from rumi.sandbox.lease import Lease, LeaseLostError, heartbeat, is_lost
 from rumi.sandbox.pipes import ReadPace, file_in_memory, fill, pipe, pump
 
 CONNECT_S = 5.0
-"""How long a container that was started may take to connect."""
+"""Maximum time for a started container to connect."""
 LINGER_S = 2.0
-"""How long, after a command's end, its streams and the proof that nothing is left of it are awaited."""
+"""Maximum wait, after a command's exit, for the end of its streams and the proof that no process is left."""
 
 
 class InitListener:
-    """The socket to which one container's first process connects, once."""
+    """The listening socket for the single connection of a container's first process."""
 
     def __init__(self, folder: Path, container: str, user: tuple[int, int]) -> None:
-        """Make the socket in the folder. Only the user may connect, whose commands do not run yet.
+        """Create the socket in the folder. Only `user` may connect, and its commands do not run yet.
 
         Raises:
-            OSError: It cannot be made there.
+            OSError: The socket cannot be created there.
         """
-        # The name is short, always the same for a container, and replaces what a killed process left.
+        # Short, and always the same for a container, so that it replaces the leftover of a killed process.
         self.path = folder / f"init-{hashlib.sha256(container.encode()).hexdigest()[:16]}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.unlink(missing_ok=True)
         with contextlib.ExitStack() as undone:
             listener = undone.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             undone.callback(self.path.unlink, missing_ok=True)
-            # An address has at most 108 bytes, and the path of a home may be longer.
+            # A socket address has at most 108 bytes, and the path of a home may be longer.
             with opened(os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as here:
                 listener.bind(f"/proc/self/fd/{here}/{self.path.name}")
             self.path.chmod(0o600)
@@ -52,49 +53,50 @@ class InitListener:
             undone.pop_all()
 
     async def accept(self, pid: int, lease: Lease | None = None) -> "Init | None":
-        """Return the connection of the container's first process; None if it does not connect in time."""
+        """Accept the connection of the first process, which has this `pid`; return None after `CONNECT_S`."""
         with trio.move_on_after(CONNECT_S):
             while True:
                 connection, _ = await self._socket.accept()
+                # Nothing else of the container may take the first process's place.
                 if _peer(connection) == pid:
                     return Init(connection, lease)
                 connection.close()
         return None
 
     def close(self) -> None:
-        """Remove the socket: from then on nothing can connect. Idempotent."""
+        """Remove the socket, so that nothing can connect any more. Idempotent."""
         self._socket.close()
         with contextlib.suppress(FileNotFoundError):
-            self.path.chmod(0)  # the container still sees it
+            self.path.chmod(0)  # the container still has it mounted
             self.path.unlink()
 
 
 class Init:
-    """The first process of one container. It ends, with all commands, when this connection is closed."""
+    """The connection to a container's first process, which ends with all commands when it is closed."""
 
     def __init__(self, connection: trio.socket.SocketType, lease: Lease | None = None) -> None:
         self._connection = connection
         self.lease = lease
         self._begun = 0
-        """The number of commands that were sent."""
+        """Number of commands sent."""
         self._proved = 0
-        """The number of them of which, as the kernel said, no process is left."""
+        """Number of the last command after which the kernel proved that no process is left."""
 
     async def beat(self) -> None:
-        """Send a heartbeat of the lease; nothing where it is lost, or the container gone."""
+        """Send a heartbeat of the lease; do nothing if it is lost or the container is gone."""
         await trio.lowlevel.checkpoint()
         if self.lease is not None and not is_lost(self.lease):
             with contextlib.suppress(OSError, trio.ClosedResourceError):
                 await self._connection.send(heartbeat(self.lease))
 
     async def execute(self, command: Command, stdout: Sink, stderr: Sink, user: tuple[int, int]) -> int:
-        """Run a command to its end, pass on its streams as they come, return its exit code.
+        """Run a command to its end, stream its output to the sinks, and return its exit code.
 
-        What the command left running is ended with it. Cancelled, this only stops listening: the process
-        continues until `kill_all`.
+        Processes that the command leaves running are killed. If cancelled, this only stops listening; the
+        process continues until `kill_all`.
 
         Raises:
-            ContainerGoneError: The container is gone, and the command was not begun.
+            ContainerGoneError: The container is gone, and the command was not started.
             LeaseLostError: The container has ended with its lease.
             SandboxError: The container ended during the command.
         """
@@ -111,6 +113,7 @@ class Init:
                         os.fchown(stream, *user)  # so that a command can open /dev/stdout
                 number = self._begun = self._begun + 1
                 await self._send(b"run", words, stdin, out, err, reply)
+            # Our copies of their ends are closed now, so the streams end with the command's processes.
             async with trio.open_nursery() as nursery:
 
                 def hear(line: bytes) -> None:
@@ -121,27 +124,28 @@ class Init:
                 nursery.start_soon(pump, from_out, stdout, pace)
                 nursery.start_soon(pump, from_err, stderr, pace)
                 await pump(from_reply, hear)
-                # Without an exit the container has ended: then nobody writes to the streams, either.
+                # Without an exit, the container has ended, and no process writes to the streams any more.
                 nursery.cancel_scope.deadline = trio.current_time() + LINGER_S
-        told = _read(said)
-        if "lease" in told:
+        reply_lines = _read(said)
+        if "lease" in reply_lines:
             raise LeaseLostError
-        if "begun" not in told:
+        if "begun" not in reply_lines:
             raise ContainerGoneError("The sandbox's container is gone.")
-        if "exit" not in told:
+        if "exit" not in reply_lines:
             raise SandboxError("The sandbox's container ended during the command.")
-        if "clean" in told:
+        if "clean" in reply_lines:
             self._proved = max(self._proved, number)
-        code = told["exit"]
-        if "errno" in told:
-            code, line = not_started(command.argv[0], code, os.strerror(told["errno"]))
+        code = reply_lines["exit"]
+        if "errno" in reply_lines:
+            code, line = not_started(command.argv[0], code, os.strerror(reply_lines["errno"]))
             stderr(line.encode())
         return code
 
     async def kill_all(self) -> bool:
-        """End every other process; return True when the kernel has said that none is left.
+        """Kill every other process; return True when the kernel has proved that none is left.
 
-        False: the container is gone. It waits as long as that takes; cancelled, the first process goes on.
+        Return False if the container is gone. The wait has no limit; if it is cancelled, the first process
+        continues to kill.
         """
         if self._proved == self._begun:
             await trio.lowlevel.checkpoint()
@@ -180,20 +184,20 @@ def _file(owner: contextlib.ExitStack, content: bytes) -> int:
 
 
 def _nothing(owner: contextlib.ExitStack) -> int:
-    """Return an input that ends at once, of which programs know that it is none."""
+    """Return /dev/null as the input, which programs recognise as no input."""
     file = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     owner.callback(os.close, file)
     return file
 
 
 def _read(said: bytearray) -> dict[str, int]:
-    """Read the lines of a reply, each a word and a number; a torn last line is skipped."""
+    """Parse the lines of a reply, each a word and a number; skip an incomplete last line."""
     lines = said.decode("ascii").split("\n")[:-1]
     return {word: int(number) for word, number in (line.split(" ") for line in lines)}
 
 
 def _peer(connection: trio.socket.SocketType) -> int:
-    """Return the pid of the process that connected, as this process sees it; 0 if it does not see it."""
+    """Return the pid, in our pid namespace, of the process that connected; 0 if it is not visible."""
     size = struct.calcsize("3i")
     pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return int(pid)

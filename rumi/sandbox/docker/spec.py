@@ -1,4 +1,4 @@
-"""The request that makes a chat's container. It defines the security boundary in one place."""
+"""The request that creates a chat's container; it defines the security boundary in one place."""
 
 import contextlib
 import json
@@ -13,22 +13,22 @@ from rumi.sandbox.seccomp import docker_profile
 from runner.rootfs import accounts
 
 FIRST_PROCESS = "/usr/lib/rumi/first"
-"""A copy of `sleep` in the image that no user may read. The kernel lets no process of the same user touch
-the memory, the score or the files of a process that was started from it, so a command cannot take over the
-first process, which survives every kill.
+"""A copy of `sleep` in the image that no user may read. The kernel denies processes of the same user access
+to the memory, the OOM score and the /proc files of a process started from such a file. So a command cannot
+take over the first process, which survives every kill.
 """
 
 INIT = "/usr/lib/rumi/init"
-"""The program that starts and ends commands for Rumi (`runner/init.c`), in images that have it."""
+"""The program, in images that have it, that starts and ends commands for Rumi (`runner/init.c`)."""
 CONNECTION = "/run/rumi"
-"""The socket inside to which it connects."""
+"""Path, inside the container, of the socket to which `INIT` connects."""
 
 SLEEP = (
     f"trap '' CHLD; if [ -x {FIRST_PROCESS} ]; then exec -a sleep {FIRST_PROCESS} infinity; fi; "
     "exec sleep infinity"
 )
-"""The script of the first process in images without `INIT`: it ignores SIGCHLD, so orphans leave no zombies,
-and sleeps.
+"""The script of the first process in images without `INIT`. It ignores SIGCHLD, so that orphans leave no
+zombies, and sleeps.
 
 Ignored signals survive `exec` in bash; dash resets them. An image without the unreadable copy of `sleep` uses
 the ordinary one.
@@ -38,10 +38,10 @@ ENVIRONMENT = ("PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace", "LANG=C.U
 INODES_PER_TMP = 16_384
 OPEN_FILES = 1024
 CPU_SHARES = 256
-"""A quarter of the default: beside many containers Rumi must get its turn to pause them."""
+"""A quarter of the default, so that Rumi gets processor time to pause containers, however many run."""
 
-# Docker's own lists, which are replaced if one of them is named, and then the things that would outlive the
-# command that wrote them: message queues and shared memory, which none of the programs needs.
+# Docker's default lists, because naming any path replaces them, plus message queues and shared memory: these
+# would outlive the command that wrote them, and no program of the sandbox needs them.
 MASKED = (
     "/proc/acpi",
     "/proc/asound",
@@ -64,12 +64,12 @@ LABEL_INSTALLATION = "rumi.installation"
 LABEL_CHAT = "rumi.chat"
 LABEL_OWNER = "rumi.owner"
 LABEL_INIT = "rumi.runner.init"
-"""On an image: the version of its `INIT`."""
+"""Label of an image: the version of its `INIT`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerSpec:
-    """The common properties of all containers of this installation."""
+    """The properties that all containers of this installation have in common."""
 
     installation: str
     image: str
@@ -77,18 +77,18 @@ class ContainerSpec:
     """uid and gid of commands, never 0."""
     limits: SandboxLimits
     names: Path | None = None
-    """A folder with `passwd` and `group` that name the user, because many installations share the image.
-    None: the user stays a number.
+    """A folder with the files `passwd` and `group` that name the user, because installations may share an
+    image. None: the user has only a number.
     """
     skills: Path | None = None
-    """The folder that is /skills inside."""
+    """The folder that is mounted as /skills."""
 
     def name(self, chat_id: str) -> str:
-        """Return the container's name: always the same for a chat, so that it can be found after a crash."""
+        """Return the container's name, always the same for a chat, so that it can be found after a crash."""
         return f"rumi-runner-{chat_id}-{self.installation}"
 
     def write_names(self) -> None:
-        """Write the files that name the user, if they are missing. Blocking, briefly. Raises OSError."""
+        """Write the files that name the user, if missing or outdated. Blocks briefly. Raise OSError."""
         if self.skills is not None:
             self.skills.mkdir(parents=True, exist_ok=True)
         if self.names is None:
@@ -109,10 +109,11 @@ class ContainerSpec:
         lease: Lease | None = None,
         owner: str = "",
     ) -> dict[str, object]:
-        """Return the body of the call that creates the container.
+        """Return the body of the request that creates the container.
 
-        `init_socket` is where its first process connects, if commands are started by `INIT`. With a `lease`,
-        that process ends the container when the lease is over. `owner` marks the engine that makes it.
+        `init_socket` is the socket to which the first process connects, if `INIT` starts the commands. With a
+        `lease`, that process ends the container when the lease expires. `owner` identifies the creating
+        engine.
         """
         first = [INIT, CONNECTION, *([str(nanoseconds(lease.length_s))] if lease else [])]
         limits, user = self.limits, f"{self.user[0]}:{self.user[1]}"
@@ -122,6 +123,7 @@ class ContainerSpec:
             "Hostname": "rumi",
             "User": user,
             "WorkingDir": "/workspace",
+            # The user's own image keeps its PATH, because its programs may be elsewhere.
             "Env": [
                 variable
                 for variable in ENVIRONMENT
@@ -172,7 +174,8 @@ class ContainerSpec:
                 # A process can write to /proc/1/fd/1, and the daemon would store all of it.
                 "LogConfig": {"Type": "none", "Config": {}},
                 "RestartPolicy": {"Name": "no"},
-                # The first process ends with its connection, and then nothing of the container is left.
+                # The first process ends with its connection; then the daemon removes the container, even if
+                # Rumi was killed.
                 "AutoRemove": init_socket is not None,
                 "Init": False,
             },
@@ -189,7 +192,7 @@ class ContainerSpec:
 
 
 def is_rumis(image: str) -> bool:
-    """Return True for the names of the images that Rumi makes; every other image is the user's own."""
+    """Return True if Rumi makes images of this name; every other image is the user's own."""
     return image.rpartition("/")[2].startswith("rumi")
 
 

@@ -1,4 +1,4 @@
-"""Starts the process that removes this engine's containers when Rumi is killed; see `watcher.py`."""
+"""Control of the process that removes this engine's containers if Rumi is killed; see `watcher.py`."""
 
 import os
 import secrets
@@ -15,7 +15,7 @@ END_S: Final = 5.0
 
 
 class Watched:
-    """Our end of the pipe to the watcher. It starts with the first create."""
+    """Our end of the pipe to the watcher process, which is started before the first create."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -25,7 +25,7 @@ class Watched:
         """The label of this engine's containers."""
 
     def begin(self, name: str) -> None:
-        """Say that a container of this name may exist from now on.
+        """Report to the watcher that a container of this name may exist from now on.
 
         Raises:
             SandboxError: The watcher cannot be started.
@@ -39,11 +39,11 @@ class Watched:
         self._say(f"+{name}\n")
 
     def answered(self, name: str) -> None:
-        """Say that the daemon has answered the create: now the container's label tells if it exists."""
+        """Report that the daemon has answered the create: its container, if any, can be found by label."""
         self._say(f"-{name}\n")
 
     async def aclose(self) -> None:
-        """End the watcher. What is left stays: the caller removes the containers."""
+        """End the watcher without removing containers, which the caller does."""
         self._say(".\n")
         if self._pipe is None:
             return
@@ -54,18 +54,18 @@ class Watched:
             os.waitpid(self._pid, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
 
     def _start(self) -> None:
-        """Start it. Blocks for about a millisecond."""
+        """Start the watcher. Blocks for about a millisecond."""
         theirs, ours = os.pipe()
         with opened(theirs):
             words = [self._address, str(os.getpid()), self.owner]
-            nowhere = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
-            silent = (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)
+            stdout = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+            stderr = (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)
             try:
                 self._pid = os.posix_spawn(
                     sys.executable,
                     [sys.executable, "-I", "-S", str(watcher.__file__), *words],
                     {},
-                    file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 0), nowhere, silent],
+                    file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 0), stdout, stderr],
                 )
             except OSError:
                 os.close(ours)
@@ -74,7 +74,7 @@ class Watched:
         self._pipe = ours
 
     def _say(self, line: str) -> None:
-        """Tell the watcher; one that somebody has ended is started again with the next create."""
+        """Write a line to the watcher; if it has been killed, the next create starts a new one."""
         if self._pipe is None:
             return
         try:

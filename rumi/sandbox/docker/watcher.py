@@ -1,12 +1,13 @@
-"""The process beside Rumi that removes its containers when Rumi is killed.
+"""The watcher: a separate process that removes Rumi's containers if Rumi is killed.
 
-A program, not a module of Rumi: it runs as `python -I -S watcher.py ADDRESS PARENT OWNER` and imports nothing
-of Rumi's. On its standard input, a pipe, Rumi says `+NAME` before each create and `-NAME` after its answer,
-a line each. After a line with a full stop it ends. When the pipe closes without one, or Rumi ends, it removes
-all containers with the label of the OWNER, also those that the daemon is just making, and ends.
+This is a program, not a module of Rumi: it runs as `python -I -S watcher.py ADDRESS PARENT OWNER` and imports
+nothing of Rumi. Through a pipe, its standard input, Rumi writes the line `+NAME` before each create and
+`-NAME` after its answer. A line with a full stop ends the watcher. If the pipe closes without one, or Rumi
+ends, the watcher removes all containers with the label of OWNER, including those that the daemon is still
+creating, and exits.
 
-A container whose first process has connected ends by itself then. One that was created and not started, or
-that runs without our first process, would stay until that home's next start.
+Without the watcher, containers with a connected first process would end by themselves, but those that were
+created and not started, or that run without our first process, would remain until the home's next start.
 """
 
 import _socket
@@ -17,17 +18,17 @@ import sys
 import time
 
 LANDS_S, LANDS_LEAST_S, TIMES_THE_LONGEST = 3.0, 1.0, 5
-"""How long, while the daemon answers, a create under way is awaited, which may never have been sent: if none
-was answered before; otherwise at least so long, and so many times the longest of them."""
+"""Maximum wait, while the daemon answers, for a pending create, which may never have been sent: `LANDS_S` if
+no create was answered before, otherwise `TIMES_THE_LONGEST` times the longest, at least `LANDS_LEAST_S`."""
 ENDS_S = 0.5
-"""How long a container that runs may take to end and go by itself: a daemon that does two removals of one at
-the same time may list it still."""
+"""Time for a running container to end and be removed by itself. If the daemon gets two removals of the same
+container at once, it may continue to list it."""
 LONGEST_S, LONGEST_PAUSE_S = 600.0, 0.3
 ANSWER_S = 20.0
 
 
 def call(address: str, method: str, path: str) -> bytes:
-    """Make a call to the daemon; return the body of its answer. Raises OSError, also for a damaged answer."""
+    """Call the daemon and return the body of its answer. Raise OSError, also for a damaged answer."""
     scheme, _, rest = address.partition("://")
     if scheme == "unix":
         connection = _socket.socket(_socket.AF_UNIX)
@@ -39,7 +40,7 @@ def call(address: str, method: str, path: str) -> bytes:
     try:
         connection.settimeout(ANSWER_S)
         connection.connect(where)  # type: ignore[arg-type]
-        # The old version has no pieces: the body ends with the connection.
+        # HTTP/1.0 has no chunked encoding: the body ends with the connection.
         connection.sendall(f"{method} {path} HTTP/1.0\r\nHost: docker\r\n\r\n".encode())
         answer = b""
         while data := connection.recv(65536):
@@ -53,7 +54,7 @@ def call(address: str, method: str, path: str) -> bytes:
 
 
 def listed(address: str, owner: str) -> dict[str, tuple[str, set[str]]]:
-    """Return the state and the names of the owner's containers by their ids. Raises OSError."""
+    """Return the state and the names of the owner's containers, by id. Raise OSError."""
     import json
     from urllib.parse import quote
 
@@ -68,14 +69,14 @@ def listed(address: str, owner: str) -> dict[str, tuple[str, set[str]]]:
 
 
 class Creates:
-    """The creates that Rumi has told of."""
+    """The pending creates that Rumi has reported, and the longest duration of a create."""
 
     def __init__(self) -> None:
         self.under_way: dict[str, float] = {}
         self._longest_s = 0.0
 
     def hear(self, line: str) -> None:
-        """Record that a create begins (`+NAME`), or was answered (`-NAME`)."""
+        """Record that a create starts (`+NAME`) or was answered (`-NAME`)."""
         if line[:1] == "+":
             self.under_way[line[1:]] = time.monotonic()
         elif (began := self.under_way.pop(line[1:], None)) is not None:
@@ -83,12 +84,12 @@ class Creates:
 
     @property
     def wait_s(self) -> float:
-        """How long those under way are awaited."""
+        """Return the maximum wait for pending creates, in seconds."""
         return max(LANDS_LEAST_S, TIMES_THE_LONGEST * self._longest_s) if self._longest_s else LANDS_S
 
 
 def clean(address: str, owner: str, creates: Creates) -> None:
-    """Remove the owner's containers until none is left, and none of those under way may still come."""
+    """Remove the owner's containers until none is left and no pending create can still produce one."""
     pause, began = 0.01, time.monotonic()
     quiet_since = began
     while time.monotonic() - began < LONGEST_S:
@@ -100,7 +101,7 @@ def clean(address: str, owner: str, creates: Creates) -> None:
                 if state == "created" or time.monotonic() - began > ENDS_S:
                     call(address, "DELETE", f"/containers/{container}?force=true&v=true")
         except OSError:
-            quiet_since = time.monotonic()  # a daemon that hangs may still make what it was told to make
+            quiet_since = time.monotonic()  # a daemon that hangs may still execute a create
         else:
             if not found and (not creates.under_way or time.monotonic() - quiet_since > creates.wait_s):
                 return
@@ -109,10 +110,10 @@ def clean(address: str, owner: str, creates: Creates) -> None:
 
 
 def listen(parent: int) -> Creates | None:
-    """Return the creates when the parent ends; None if it needs this process no more."""
+    """Wait for the parent's end; return the pending creates, or None if the parent ends this process."""
     poll, text = select.poll(), b""
     poll.register(0, select.POLLIN)
-    with contextlib.suppress(OSError):  # it has ended: then the pipe is closed
+    with contextlib.suppress(OSError):  # the parent has ended, and then the pipe is closed
         poll.register(os.pidfd_open(parent), select.POLLIN)
     creates = Creates()
     while True:
@@ -130,7 +131,7 @@ def listen(parent: int) -> Creates | None:
 def main() -> None:
     """Wait for Rumi's end, then remove its containers."""
     address, parent, owner = sys.argv[1:]
-    os.setsid()
+    os.setsid()  # signals of the terminal to Rumi's process group must not end the watcher
     if (creates := listen(int(parent))) is not None:
         clean(address, owner, creates)
 
