@@ -15,8 +15,7 @@ from rumi.agent.events import ToolProgress
 from rumi.agent.permissions import gate
 from rumi.agent.permissions.gate import Gate
 from rumi.app import stop_all
-from rumi.channels.telegram.address import address_of
-from rumi.channels.telegram.moves import Moves
+from rumi.channels.telegram.address import Moves, address_of
 from rumi.channels.telegram.receiving import reading
 from rumi.channels.telegram.receiving.poller import Poller
 from rumi.channels.telegram.receiving.strangers import Strangers

@@ -1,9 +1,11 @@
 """Telegram chat addresses: the chat's id in Rumi, its numbers on Telegram, and its bot."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from rumi.platform.chat_ids import BOT_NAME, TELEGRAM
+from rumi.store.journal.inbox import MOST_MOVED
 
 _CHAT = re.compile(rf"{TELEGRAM.text}(?:({BOT_NAME.pattern})-)?(-?[0-9]{{1,20}})(?:_([0-9]{{1,20}}))?")
 
@@ -37,3 +39,66 @@ def address_of(chat: str) -> TelegramAddress | None:
     if found is None:
         return None
     return TelegramAddress(int(found[2]), int(found[3]) if found[3] else None, found[1] or "")
+
+
+class Moves:
+    """Known number changes of one bot's groups, as stored in the journal.
+
+    The object outlives the incarnations of the sender and the poller. `bot` is the bot's name, empty for the
+    first bot. `works` returns True if a chat has running work. `on_move` is called for each new move with the
+    number in the chat's id and the new number.
+    """
+
+    def __init__(self, bot: str = "") -> None:
+        self.bot = bot
+        self.works: Callable[[str], bool] = lambda chat: False
+        self.on_move: Callable[[int, int], object] = lambda old, new: None
+        self._now: dict[int, int] = {}
+        self._chat: dict[int, int] = {}
+
+    def load(self, moves: Iterable[tuple[str, str]]) -> None:
+        """Load the stored moves, given as pairs of chat ids, oldest first."""
+        # Without `on_move`, because these moves are stored already.
+        for old, new in ((self.address_of(old), self.address_of(new)) for old, new in moves):
+            if old is not None and new is not None:
+                self._now[old.number], self._chat[new.number] = new.number, old.number
+
+    def address_of(self, chat: str) -> TelegramAddress | None:
+        """Return the address that a chat id encodes; None if the chat does not belong to this bot."""
+        address = address_of(chat)
+        return None if address is None or address.bot != self.bot else address
+
+    def chat_of(self, number: int) -> str:
+        """Return the id of this bot's chat with that Telegram number."""
+        return TelegramAddress(number, bot=self.bot).chat
+
+    def now(self, number: int) -> int:
+        """Return the current Telegram number of the chat with that number."""
+        return self._now.get(number, number)
+
+    def here(self, address: TelegramAddress) -> TelegramAddress:
+        """Map a Telegram address to the address of the chat that handles its messages.
+
+        A chat that was created under the new number before the move was known keeps its messages as long as
+        it has running work, because a `/stop` there is meant for the turn that its user sees.
+        """
+        address = replace(address, bot=self.bot)
+        number = self._chat.get(address.number, address.number)
+        if number == address.number or self.works(address.chat):
+            return address
+        return replace(address, number=number)
+
+    def note_move(self, old: int, new: int) -> None:
+        """Record a group's new number: map its messages to the old chat, and send replies to the new one."""
+        old = self._chat.get(old, old)
+        # The first number names the chat forever, also if `old` is itself a later number of that chat.
+        if old != new and new not in self._chat and len(self._chat) < MOST_MOVED:
+            self._chat[new] = old
+            self.refused(old, new)
+
+    def refused(self, old: int, new: int) -> None:
+        """Record that Telegram refused the old number: send replies to the new one."""
+        old = self._chat.get(old, old)
+        if old != new and self._now.get(old) != new:
+            self._now[old] = new
+            self.on_move(old, new)

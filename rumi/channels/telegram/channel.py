@@ -18,6 +18,7 @@ from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, S
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
 from rumi.channels.channel import Channel, Process, RoutedPort
+from rumi.channels.telegram.address import Moves
 from rumi.channels.telegram.api.bot import introduce, open_bot
 from rumi.channels.telegram.files.bring import TelegramFiles
 from rumi.channels.telegram.messages import (
@@ -30,7 +31,6 @@ from rumi.channels.telegram.messages import (
     StopPolling,
     TakeChats,
 )
-from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving.intake import Intake
 from rumi.channels.telegram.receiving.poller import Poller
 from rumi.channels.telegram.receiving.presses import Presses

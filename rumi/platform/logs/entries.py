@@ -10,8 +10,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 
 import trio
 
-from rumi.platform.logs.audit import read_audit
-from rumi.platform.logs.line_file import LogPosition
+from rumi.platform.logs.audit import LogPosition, read_audit
 
 Entry: TypeAlias = dict[str, Any]
 

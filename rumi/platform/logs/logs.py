@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rumi.platform.logs.audit import as_line
-from rumi.platform.logs.line_file import LineFile
+from rumi.platform.logs.audit import LineFile, as_line
 from rumi.platform.redact import Redactor
 from rumi.platform.timestamps import utc
 

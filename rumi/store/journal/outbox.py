@@ -1,8 +1,8 @@
 """Requests about final replies: storing them, and tracking their delivery."""
 
 from dataclasses import dataclass, replace
+from typing import Final, Literal
 
-from rumi.store.journal.ended_fires import fire_ended
 from rumi.store.journal.history import insert_history
 from rumi.store.journal.parked import buttons_in, buttons_json, note_asked
 from rumi.store.journal.records import Buttons, HistoryEntry, Reason, StoredReply
@@ -206,3 +206,21 @@ def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredR
             reply = replace(reply, turn=turn or f"t{message}", reason=reason)
         replies[delivery] = reply
     return tuple(replies.values())
+
+
+WELL: Final = frozenset({"complete", "succeeded"})
+
+
+NEITHER: Final = frozenset({"stopped", "interrupted"})
+"""A person or the end of the process ended the work: that is neither a success nor a failure."""
+
+
+def fire_ended(transaction: Transaction, table: Literal["messages", "tasks"], id: int, how: str) -> None:
+    """Update the consecutive failures of the schedule that started a turn's message or a task, if any."""
+    if how in NEITHER:
+        return
+    transaction.db.execute(
+        "UPDATE schedules SET failures = CASE WHEN ?1 THEN 0 ELSE failures + 1 END"
+        f" WHERE id = (SELECT schedule FROM {table} WHERE id = ?2)",
+        (how in WELL, id),
+    )

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final, get_args
 
 from rumi.platform.chat_ids import task_key
-from rumi.store.journal.ended_fires import fire_ended
 from rumi.store.journal.forgetting import DeleteChat, delete_chat
 from rumi.store.journal.history import (
     MOST_ENTRY,
@@ -16,6 +15,7 @@ from rumi.store.journal.history import (
     session_of,
 )
 from rumi.store.journal.inbox import LANGUAGES, insert_message
+from rumi.store.journal.outbox import fire_ended
 from rumi.store.journal.parked import note_asked
 from rumi.store.journal.records import (
     Buttons,

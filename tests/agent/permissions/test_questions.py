@@ -26,8 +26,8 @@ from rumi.agent.tools.send_file import SendFile
 from rumi.agent.tools.web_fetch import WebFetch
 from rumi.channels.markdown import to_html
 from rumi.channels.page.transcript import Transcript
-from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.reply import format_reply
+from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, units
 from rumi.channels.telegram.sending.questions import VERDICT_UNITS, question_file, question_part
 from rumi.channels.terminal.jsonl import JsonView
 from rumi.channels.terminal.live import LiveView

@@ -1,7 +1,7 @@
 """What a person sees of a part on Telegram, which here checks it as strictly as its documentation reads."""
 
-from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.reply import LIMIT_ENTITIES, MessagePart, format_reply
+from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, units
 from tests.fakes.bot_api_text import settled
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.reply import (
     LIMIT_ENTITIES,
     NOTHING,
@@ -17,7 +16,7 @@ from rumi.channels.telegram.formatting.reply import (
     format_preview,
     format_reply,
 )
-from rumi.channels.telegram.formatting.spans import Kind, TextSpan, lawful
+from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, Kind, TextSpan, lawful, units
 from tests.channels.telegram.readings import seen
 from tests.fakes.bot_api_text import settled
 

@@ -13,8 +13,8 @@ import pytest
 import trio
 
 from rumi.agent.events import ConfirmationAsked, TurnFinished
+from rumi.channels.telegram.address import Moves
 from rumi.channels.telegram.api.bot import Me
-from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving.reading import Who, read_batch
 from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription

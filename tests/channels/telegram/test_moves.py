@@ -9,10 +9,8 @@ import trio
 from telegram import Bot
 from trio.testing import MockClock
 
-from rumi.channels.telegram.address import TelegramAddress
-from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.receiving.group_moves import moves_in
-from rumi.channels.telegram.receiving.updates import update_of
+from rumi.channels.telegram.address import Moves, TelegramAddress
+from rumi.channels.telegram.receiving.updates import moves_in, update_of
 from rumi.channels.telegram.sending.destination import Destination, SharedDelivery
 from rumi.channels.telegram.sending.limits import Rate, SendLimits
 from rumi.models.model import Emit, ModelRequest, Reply, TextDelta

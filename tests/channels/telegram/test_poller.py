@@ -14,9 +14,9 @@ from telegram import Bot
 from trio.testing import MockClock
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, RestartLimitExceeded, Supervisor
+from rumi.channels.telegram.address import Moves
 from rumi.channels.telegram.api.bot import Me, TokenRefused, open_bot
 from rumi.channels.telegram.messages import PollerMessage, Pressed, Say, StopPolling, Toast
-from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving.intake import Intake
 from rumi.channels.telegram.receiving.poller import Poller
 from rumi.channels.telegram.receiving.presses import Presses

@@ -12,8 +12,8 @@ from trio.testing import MockClock
 from actors import ActorError
 from rumi.agent.events import Thinking, ToolFinished, ToolProgress, ToolStarted
 from rumi.agent.tool import ToolResult
-from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.reply import MessagePart
+from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, units
 from rumi.channels.telegram.sending import preview
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sketch import STEP_CHARS, TOOL_CHARS, sketch, tool_line

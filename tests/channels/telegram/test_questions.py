@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded
-from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
+from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, units
 from rumi.channels.telegram.messages import Press, Pressed, Toast
 from rumi.channels.telegram.sending.questions import FINISH_S, VERDICT_UNITS, question_part
 from rumi.channels.telegram.sending.sender import Sender

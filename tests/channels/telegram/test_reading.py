@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from telegram import Bot, Update
 
+from rumi.channels.telegram.address import Moves
 from rumi.channels.telegram.api.bot import Me
-from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving.reading import Read, Stranger, Who, read_batch
 from rumi.channels.telegram.receiving.updates import update_of
 from rumi.platform.texts import replies as reply_texts

@@ -14,9 +14,8 @@ from actors import ActorError
 from actors.testing import crash
 from rumi.agent.events import TurnFinished
 from rumi.app.shutdown import wind_down
-from rumi.channels.telegram.address import TelegramAddress
+from rumi.channels.telegram.address import Moves, TelegramAddress
 from rumi.channels.telegram.api.bot import Me
-from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving.reading import Stranger, read_batch
 from rumi.channels.telegram.receiving.updates import number_of, update_of
 from rumi.chats.events import ChatEvent, Replied, TurnStarted

@@ -5,8 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from rumi.channels.telegram.formatting.characters import breakable, characters_within, units
-from rumi.channels.telegram.formatting.spans import BLOCKS, TextSpan
+from rumi.channels.telegram.formatting.spans import BLOCKS, TextSpan, breakable, characters_within, units
 
 _BEFORE_INDENTATION: Final = "\u200b"
 """Inserted before a part that begins with indented code, so that Telegram does not trim the code."""

@@ -10,8 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 from pyromark.event import Event, Range
 
-from rumi.channels.telegram.formatting.characters import clean
 from rumi.channels.telegram.formatting.definitions import linkable
+from rumi.channels.telegram.formatting.spans import clean
 
 Pair: TypeAlias = tuple[Event, Range]
 Emphasis: TypeAlias = Literal["Emphasis", "Strong", "Strikethrough"]

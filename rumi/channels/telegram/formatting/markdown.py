@@ -12,10 +12,9 @@ from typing import Final, cast
 from telegramify_markdown import RenderConfig
 from telegramify_markdown.converter import EventWalker
 
-from rumi.channels.telegram.formatting.characters import clean
 from rumi.channels.telegram.formatting.definitions import Overgrown
 from rumi.channels.telegram.formatting.repair import repaired
-from rumi.channels.telegram.formatting.spans import Kind, TextSpan, lawful
+from rumi.channels.telegram.formatting.spans import Kind, TextSpan, clean, lawful
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from typing import Final, Literal
 import pyromark
 from pyromark.event import Event, Range
 
-from rumi.channels.telegram.formatting.characters import clean
 from rumi.channels.telegram.formatting.definitions import Overgrown, as_plain_text
 from rumi.channels.telegram.formatting.inline import Inline, Pair, cell_of
+from rumi.channels.telegram.formatting.spans import clean
 from rumi.channels.telegram.formatting.tables import columns, records
 
 _OPTIONS: Final = (

@@ -10,10 +10,17 @@ from typing import Final
 
 from telegram import MessageEntity
 
-from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, blank, characters_within, units
 from rumi.channels.telegram.formatting.cutting import Cuts
 from rumi.channels.telegram.formatting.markdown import ending, read
-from rumi.channels.telegram.formatting.spans import Kind, TextSpan, trim
+from rumi.channels.telegram.formatting.spans import (
+    LIMIT_UNITS,
+    Kind,
+    TextSpan,
+    blank,
+    characters_within,
+    trim,
+    units,
+)
 
 LIMIT_ENTITIES: Final = 100
 """Maximum number of entities in a message; Telegram ignores further ones."""

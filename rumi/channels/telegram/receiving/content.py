@@ -1,11 +1,14 @@
 """Attachments of a message, and the kinds that Rumi accepts."""
 
 import mimetypes
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.files.download import MAX_BYTES
-from rumi.channels.telegram.receiving.fields import (
+from rumi.channels.telegram.receiving.updates import (
     Fields,
     OddField,
     number,
@@ -14,8 +17,10 @@ from rumi.channels.telegram.receiving.fields import (
     records,
     text_or_none,
 )
+from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.language import Language
+from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import Attachment
 
 
@@ -92,3 +97,164 @@ def _attachment(kind: Literal["file", "voice"], file: Fields, name: str, media_t
         raise OddField("file_id")
     media_type = text_or_none(file, "mime_type") or media_type
     return Attachment(kind, reference, name, media_type, number_or_none(file, "file_size"))
+
+
+MOST_CHARS: Final = 100
+"""Maximum length of a name, in characters: its owner may choose any name."""
+
+
+ELSEWHERE: Final = "(Nothing of it came along.)"
+"""Text for a reply to a message in another chat without a quote."""
+
+
+def made_by(message: Fields) -> str:
+    """Return the author of a message's text and file if that is not the sender; otherwise "".
+
+    All forwards count, also of the sender's own messages, because forwarding takes a text out of another
+    conversation.
+
+    Raises:
+        OddField: A field differs from Telegram's documentation.
+    """
+    if (origin := record_or_none(message, "forward_origin")) is not None:
+        return f"forwarded from {_origin(origin)}"
+    if (bot := record_or_none(message, "via_bot")) is not None:
+        return f"made by {_user(bot)}"
+    return ""
+
+
+def quoted_in(message: Fields) -> tuple[str, str] | None:
+    """Return the author of a quote and the quoted text; None without a quote.
+
+    Of the message that is replied to, only the quoted part is used.
+
+    Raises:
+        OddField: A field differs from Telegram's documentation.
+    """
+    elsewhere, quote = record_or_none(message, "external_reply"), record_or_none(message, "quote")
+    if elsewhere is None and quote is None:
+        return None
+    text = "" if quote is None else text_or_none(quote, "text") or ""
+    if elsewhere is not None:
+        origin = record_or_none(elsewhere, "origin") or {}
+        return f"a message in another chat, from {_origin(origin)}", text or ELSEWHERE
+    answered = record_or_none(message, "reply_to_message") or {}
+    return f"quoted from a message {made_by(answered) or f'of {_sender(answered)}'}", text
+
+
+def _origin(origin: Fields) -> str:
+    """Return the author's name from a `MessageOrigin`, with a generic name for an unknown kind."""
+    match origin.get("type"):
+        case "user":
+            return _user(record_or_none(origin, "sender_user") or {})
+        case "hidden_user":
+            return _name(text_or_none(origin, "sender_user_name"))
+        case "chat":
+            return _chat(record_or_none(origin, "sender_chat") or {})
+        case "channel":
+            return _chat(record_or_none(origin, "chat") or {})
+        case _:
+            return _name(None)
+
+
+def _sender(message: Fields) -> str:
+    chat = record_or_none(message, "sender_chat")
+    return _user(record_or_none(message, "from") or {}) if chat is None else _chat(chat)
+
+
+def _user(user: Fields) -> str:
+    names = (text_or_none(user, "first_name"), text_or_none(user, "last_name"))
+    return _called(" ".join(name for name in names if name), user)
+
+
+def _chat(chat: Fields) -> str:
+    kind = "the channel" if chat.get("type") == "channel" else "the group"
+    title = text_or_none(chat, "title")
+    return f"{kind} {_called(title, chat)}" if title else _called(text_or_none(chat, "first_name"), chat)
+
+
+def _called(name: str | None, known: Fields) -> str:
+    handle = text_or_none(known, "username")
+    return f"{_name(name)} (@{one_line(handle, MOST_CHARS)})" if handle else _name(name)
+
+
+def _name(name: str | None) -> str:
+    return one_line(name or "", MOST_CHARS) or "somebody"
+
+
+_COMMAND: Final = re.compile(r"/([A-Za-z_][A-Za-z0-9_-]*)(?:@(\w+))?(?=\s|$)")
+
+
+_BEHIND_NAME: Final = " \t,:;"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageText:
+    """The text without mentions of the bot and without the bot's name after a command.
+
+    `addressed` is True if the text mentions the bot or is a command for it. `other_bot` is True if the text
+    is a command for another bot.
+    """
+
+    text: str
+    addressed: bool
+    other_bot: bool = False
+
+
+def read_words(message: Fields, me: Me) -> MessageText:
+    """Return the text of a message or the caption of its attachment.
+
+    Raises:
+        OddField: A field differs from Telegram's documentation.
+    """
+    raw_text, entities = text_or_none(message, "text"), records(message, "entities")
+    if raw_text is None:
+        raw_text, entities = text_or_none(message, "caption"), records(message, "caption_entities")
+    if raw_text is None:
+        return MessageText("", addressed=False)
+    text, mentioned = _without_mentions(raw_text, entities, me)
+    command = _COMMAND.match(text)
+    if command is None:
+        return MessageText(text, mentioned)
+    name, target = command[1], command[2]
+    if target is None:
+        return MessageText(text, mentioned or name.lower() in COMMAND_NAMES)
+    if me.username and target.casefold() == me.username.casefold():
+        return MessageText(f"/{name}{text[command.end() :]}", addressed=True)
+    return MessageText(text, mentioned, other_bot=True)
+
+
+def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[str, bool]:
+    """Return the text without mentions of the bot, and True if there were any."""
+    # Telegram counts in UTF-16 code units; an offset inside a character must not raise an error.
+    units = text.encode("utf-16-le", "surrogatepass")
+    found = [span for entity in entities if (span := _call(entity, units, me)) is not None]
+    # From the end to the start: the offsets of earlier mentions stay valid.
+    for start, end in sorted(found, reverse=True):
+        before = units[:start].decode("utf-16-le", "surrogatepass")
+        behind = units[end:].decode("utf-16-le", "surrogatepass")
+        if not before.strip():
+            before, behind = "", behind.lstrip(_BEHIND_NAME)
+        elif before[-1].isspace() and behind[:1] in ("", " "):
+            behind = behind[1:]
+        units = (before + behind).encode("utf-16-le", "surrogatepass")
+    left = units.decode("utf-16-le", "surrogatepass")
+    return (left.strip(), True) if found else (text, False)
+
+
+def _call(entity: Fields, units: bytes, me: Me) -> tuple[int, int] | None:
+    """Return start and end of a mention of the bot, in bytes; None if the entity is something else."""
+    kind = text_or_none(entity, "type")
+    if kind not in ("mention", "text_mention"):
+        return None
+    start = 2 * number(entity, "offset")
+    end = start + 2 * number(entity, "length")
+    if not 0 <= start < end <= len(units):
+        return None
+    if kind == "text_mention":
+        user = record_or_none(entity, "user")
+        called = user is not None and number(user, "id") == me.id
+    else:
+        name = units[start:end].decode("utf-16-le", "surrogatepass")
+        called = bool(me.username) and name.casefold() == f"@{me.username}".casefold()
+    return (start, end) if called else None

@@ -6,14 +6,13 @@ from typing import Final, Protocol, TypeAlias
 
 import trio
 
+from rumi.channels.telegram.address import Moves
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.messages import Say
-from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.receiving.group_moves import groups_of, moves_in
 from rumi.channels.telegram.receiving.presses import Presses, read_presses
 from rumi.channels.telegram.receiving.reading import Stranger, Who, read_batch
 from rumi.channels.telegram.receiving.strangers import Strangers
-from rumi.channels.telegram.receiving.updates import RawUpdate, number_of, update_of
+from rumi.channels.telegram.receiving.updates import RawUpdate, groups_of, moves_in, number_of, update_of
 from rumi.errors import NotTaken
 from rumi.platform.texts import storage as storage_texts
 from rumi.store.journal.records import Incoming

@@ -17,17 +17,18 @@ from actors import ActorRef, ActorStopped, MailboxFull
 from rumi.channels.telegram.address import TelegramAddress
 from rumi.channels.telegram.callback import answer_in
 from rumi.channels.telegram.messages import Press, Pressed, Toast
-from rumi.channels.telegram.receiving.fields import (
+from rumi.channels.telegram.receiving.reading import Here, Read, Stranger, Who
+from rumi.channels.telegram.receiving.strangers import Strangers
+from rumi.channels.telegram.receiving.updates import (
     OddField,
+    RawUpdate,
     flag,
     number,
+    number_of,
     record,
     record_or_none,
     text_or_none,
 )
-from rumi.channels.telegram.receiving.reading import Here, Read, Stranger, Who
-from rumi.channels.telegram.receiving.strangers import Strangers
-from rumi.channels.telegram.receiving.updates import RawUpdate, number_of
 from rumi.platform.texts import telegram as telegram_texts
 
 logger = logging.getLogger(__name__)

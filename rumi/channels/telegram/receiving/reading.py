@@ -9,24 +9,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from rumi.channels.telegram.address import TelegramAddress
+from rumi.channels.telegram.address import Moves, TelegramAddress
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.callback import button_in
-from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.receiving.content import content_of
-from rumi.channels.telegram.receiving.fields import (
+from rumi.channels.telegram.receiving.content import MessageText, content_of, made_by, quoted_in, read_words
+from rumi.channels.telegram.receiving.updates import (
     Fields,
     OddField,
+    RawUpdate,
     flag,
     number,
+    number_of,
     number_or_none,
     record,
     record_or_none,
     text_or_none,
+    update_of,
 )
-from rumi.channels.telegram.receiving.origins import made_by, quoted_in
-from rumi.channels.telegram.receiving.updates import RawUpdate, number_of, update_of
-from rumi.channels.telegram.receiving.wording import MessageText, read_words
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.language import Language

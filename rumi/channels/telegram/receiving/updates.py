@@ -1,16 +1,17 @@
 """Updates as Telegram delivers them, before they are interpreted."""
 
 import math
-from collections.abc import Sequence
-from typing import Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from telegram import Bot
 from telegram.error import NetworkError
 
 from rumi.channels.telegram.api.guarded import NO_ANSWER
-from rumi.channels.telegram.receiving.fields import Fields, OddField, number
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.store.journal.records import Update
+
+Fields: TypeAlias = Mapping[str, Any]
 
 RawUpdate: TypeAlias = Fields
 """An update as received: it has a number, and any other content."""
@@ -77,3 +78,135 @@ def ends_in_album(updates: Sequence[RawUpdate]) -> bool:
     """Return True if the last update is part of an album, so that more parts may follow."""
     message = updates[-1].get("message") if updates else None
     return isinstance(message, dict) and bool(message.get("media_group_id"))
+
+
+class OddField(ValueError):
+    """A field differs from Telegram's documentation. The error's text has only the field's name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the field {name} is odd")
+
+
+def number(fields: Fields, name: str) -> int:
+    """Return a required number of at most 53 bits, which any database can store.
+
+    Raises:
+        OddField: The field is missing or not a number.
+    """
+    found = number_or_none(fields, name)
+    if found is None:
+        raise OddField(name)
+    return found
+
+
+def number_or_none(fields: Fields, name: str) -> int | None:
+    """Return an optional number.
+
+    Raises:
+        OddField: The field is not a number.
+    """
+    found = fields.get(name)
+    # Not isinstance: True is not a number here. Telegram promises at most 52 bits.
+    if found is None or (type(found) is int and abs(found) < 2**53):
+        return found
+    raise OddField(name)
+
+
+def text_or_none(fields: Fields, name: str) -> str | None:
+    """Return an optional text.
+
+    Raises:
+        OddField: The field is not a text.
+    """
+    found = fields.get(name)
+    if found is None or isinstance(found, str):
+        return found
+    raise OddField(name)
+
+
+def record(fields: Fields, name: str) -> Fields:
+    """Return a required object.
+
+    Raises:
+        OddField: The field is missing or not an object.
+    """
+    found = record_or_none(fields, name)
+    if found is None:
+        raise OddField(name)
+    return found
+
+
+def record_or_none(fields: Fields, name: str) -> Fields | None:
+    """Return an optional object.
+
+    Raises:
+        OddField: The field is not an object.
+    """
+    found = fields.get(name)
+    if found is None or isinstance(found, dict):
+        return found
+    raise OddField(name)
+
+
+def records(fields: Fields, name: str) -> Sequence[Fields]:
+    """Return a list of objects, empty if the field is missing.
+
+    Raises:
+        OddField: The field is not a list of objects.
+    """
+    found = fields.get(name)
+    if found is None:
+        return ()
+    if isinstance(found, list) and all(isinstance(one, dict) for one in found):
+        return found
+    raise OddField(name)
+
+
+def flag(fields: Fields, name: str) -> bool:
+    """Return True if the flag is set."""
+    return fields.get(name) is True
+
+
+def groups_of(updates: Sequence[RawUpdate]) -> frozenset[int]:
+    """Return the numbers of the groups in which these messages and presses were made."""
+    found = set()
+    for update in updates:
+        try:
+            query = record_or_none(update, "callback_query")
+            message = record_or_none(update if query is None else query, "message")
+            if message is not None and (group := number(record(message, "chat"), "id")) < 0:
+                found.add(group)
+        except OddField:  # reading the message reports it
+            continue
+    return frozenset(found)
+
+
+def moves_in(updates: Sequence[RawUpdate]) -> dict[int, tuple[int, int]]:
+    """Return the moves among the updates as pairs of old and new group number, by update number.
+
+    Telegram reports a move in both groups, so each move comes twice. Only Telegram writes these fields, so no
+    user can claim a group's number.
+    """
+    found = {}
+    for update in updates:
+        try:
+            move = _move_in(update)
+        except OddField:  # reading the message reports it
+            continue
+        if move is not None:
+            found[number(update, "update_id")] = move
+    return found
+
+
+def _move_in(update: RawUpdate) -> tuple[int, int] | None:
+    message = record_or_none(update, "message")
+    if message is None:
+        return None
+    to, came = (number_or_none(message, f"migrate_{way}_chat_id") for way in ("to", "from"))
+    if to is None and came is None:
+        return None
+    here = number(record(message, "chat"), "id")
+    old, new = (here, to) if to is not None else (came, here)
+    assert old is not None
+    assert new is not None
+    return (old, new) if old < 0 and new < 0 else None

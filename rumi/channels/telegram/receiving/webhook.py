@@ -21,10 +21,9 @@ from typing_extensions import override
 from actors import ActorError, ActorRef, ActorStopped, Backoff, MailboxFull, answers
 from rumi.channels.telegram.api.bot import TokenRefused
 from rumi.channels.telegram.messages import AlbumsCame, Deliver, StopPolling, WebhookMessage
-from rumi.channels.telegram.receiving.fields import OddField
 from rumi.channels.telegram.receiving.intake import Intake
 from rumi.channels.telegram.receiving.receiver import WAITS, Receiver, ReceiverMemory
-from rumi.channels.telegram.receiving.updates import ALLOWED, RawUpdate, ends_in_album, number_of
+from rumi.channels.telegram.receiving.updates import ALLOWED, OddField, RawUpdate, ends_in_album, number_of
 from rumi.errors import RumiError
 
 logger = logging.getLogger(__name__)

@@ -13,9 +13,9 @@ from telegram.error import ChatMigrated, InvalidToken, RetryAfter, TelegramError
 from actors import ActorError, ActorRef
 from rumi.channels.telegram.api.bot import in_words, wait_of
 from rumi.channels.telegram.api.refusals import RefusalReason, refusal_of
-from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.cutting import cut_plain
 from rumi.channels.telegram.formatting.reply import NOTHING, MessagePart, format_reply
+from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, units
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview
 from rumi.platform.grace import with_grace

@@ -11,11 +11,10 @@ from telegram import Bot, InlineKeyboardMarkup, LinkPreviewOptions, ReplyParamet
 from telegram.constants import ChatAction
 from telegram.error import BadRequest, ChatMigrated, NetworkError, RetryAfter, TelegramError, TimedOut
 
-from rumi.channels.telegram.address import TelegramAddress
+from rumi.channels.telegram.address import Moves, TelegramAddress
 from rumi.channels.telegram.api.bot import wait_of
 from rumi.channels.telegram.api.refusals import RefusalReason, refusal_of
 from rumi.channels.telegram.formatting.reply import MessagePart
-from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.sending.limits import NOW_SHARE, SendLimits
 
 T = TypeVar("T")

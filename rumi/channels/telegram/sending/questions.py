@@ -20,8 +20,8 @@ from rumi.agent.events import ConfirmationAsked
 from rumi.channels.telegram.api.bot import in_words
 from rumi.channels.telegram.api.refusals import RefusalReason, refusal_of
 from rumi.channels.telegram.callback import data_of
-from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, characters_within, clean, units
 from rumi.channels.telegram.formatting.reply import MessagePart
+from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, characters_within, clean, units
 from rumi.channels.telegram.sending.delivery import REMOVALS, DeliveryTimes
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview

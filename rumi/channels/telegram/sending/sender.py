@@ -13,6 +13,7 @@ from telegram.error import TelegramError
 
 from actors import Actor, ActorError, ActorRef, Refused, answers
 from rumi.agent.events import TurnFinished
+from rumi.channels.telegram.address import Moves
 from rumi.channels.telegram.api.bot import in_words
 from rumi.channels.telegram.formatting.reply import MessagePart
 from rumi.channels.telegram.messages import (
@@ -27,7 +28,6 @@ from rumi.channels.telegram.messages import (
     TakeChats,
     Toast,
 )
-from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.sending.chat_outbox import ChatOutbox
 from rumi.channels.telegram.sending.delivery import DeliveryTimes
 from rumi.channels.telegram.sending.destination import (

@@ -4,8 +4,8 @@ from telegram import MessageEntity
 
 from rumi.agent.events import ToolStarted
 from rumi.agent.tools.file_access import FILE_TOOLS
-from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, blank, clean, units
 from rumi.channels.telegram.formatting.reply import MessagePart, format_preview
+from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, blank, clean, units
 from rumi.chats.events import TurnState
 from rumi.chats.status import gist
 from rumi.platform.texts import telegram as telegram_texts
