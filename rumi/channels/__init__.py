@@ -1,5 +1,5 @@
 """Channels: they receive messages and deliver replies.
 
 A `Channel`, such as Telegram or the page, is plugged into a running Rumi (`open_app(channels=…)`). The
-terminal has no actor in the tree: it uses chats of its own process, or of another one over the control socket.
+terminal has no actor in the tree: it uses chats of its own process, or of a daemon over the control socket.
 """

@@ -69,7 +69,7 @@ class Channel:
 
     The process calls the methods in the order in which they are defined here. The methods of this class do
     nothing, so a channel overrides only the ones that it needs. `name` appears in logs and in the updates
-    that the channel delivers, and selects the limit of its turns (`[agent] max_turns_NAME`, if that key exists).
+    that the channel delivers, and selects the limit of its turns (`[agent] max_turns_NAME`, if there is one).
     The channel's chat ids begin with `prefix`; None for a channel without chats of its own. Several channels
     may share a name and a prefix if each has its own `account` at the service.
     """

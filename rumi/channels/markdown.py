@@ -78,7 +78,7 @@ def _parser(for_page: bool) -> "MarkdownIt":
     parser.enable(["table", "strikethrough"]).core.ruler.before("inline", "tasks", _mark_tasks)
     if for_page:
         assert parser.linkify is not None
-        # Only complete URLs become links: `main.py` would be a domain for the fuzzy rules (.py is a TLD).
+        # Only complete URLs and mail addresses become links, no words that just look like a host name.
         parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
         parser.enable("linkify").core.ruler.push("page", _dress)
     return parser
