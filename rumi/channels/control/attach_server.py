@@ -120,10 +120,10 @@ class _AttachedClient:
 
 
 class AttachServer:
-    """The stream `window` of the control socket: `serve` handles one client, between `open` and `wind_down`.
+    """The stream `window` of the control socket: `serve` handles a client, from `open` to `wind_down`.
 
-    `wait_until_unused` returns when a process that runs only for its clients may end. `yield_home` is the call
-    by which a command that needs the home ends the process sooner.
+    `wait_until_unused` returns when a process that runs only for its clients may end. `yield_home` is the
+    call by which a command that needs the home ends the process sooner.
     """
 
     def __init__(
