@@ -1,4 +1,4 @@
-"""Skill sources of `rumi bot skills NAME search` and `install`: a folder, a file, or a git repository's URL."""
+"""Skill sources of `rumi bot skills NAME search` and `install`: a folder, a file, or a git URL."""
 
 import os
 from functools import partial

@@ -82,7 +82,7 @@ def command(
 
 
 async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) -> int:
-    """Run the terminal on a chat of the daemon, and of the next daemon if that one ends; return the exit code."""
+    """Run the terminal on a chat of the daemon, and of its successors; return the exit code."""
     import trio
 
     from rumi.channels.attach.client import OpenRequest
@@ -184,7 +184,7 @@ def _deleted(home: "Home") -> "DaemonGone | None":
 async def _explain_offline_model(
     home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat"
 ) -> None:
-    """Say that the offline model answers because there is no API key; show a person how to get another one."""
+    """Say that the offline model answers because there is no API key; show a person the alternatives."""
     from rumi.models.settings import missing_key, model_settings_of
     from rumi.platform.config.providers import OFFLINE
     from rumi.platform.texts import replies as reply_texts

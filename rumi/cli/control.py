@@ -34,7 +34,7 @@ CLOSED_S = 0.5
 """Time after which the daemon no longer counts a detached client, in seconds: the counted ones are others."""
 
 ANSWER_S = 65.0
-"""Maximum wait for an answer, in seconds; longer than the daemon waits for a chat: its error is more exact."""
+"""Maximum wait for an answer, in seconds: longer than the daemon waits for a chat, whose error is exact."""
 
 
 def control_path() -> Path:
@@ -103,7 +103,7 @@ def yield_home(home: Home, marks: Mapping[str, str] | None = None) -> None:
 
 
 def wait_for_daemon_exit(home: Home, marks: Mapping[str, str]) -> None:
-    """Wait until the daemon has ended, whose last client has just detached, but not if others are attached."""
+    """Wait until the daemon has ended after its last client; return early if other clients are attached."""
     import time
 
     closed = time.monotonic()

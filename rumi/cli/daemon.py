@@ -36,7 +36,7 @@ QUIET_S = 1.0
 
 
 class Reattaching(Protocol):
-    """A client of an earlier daemon. It sets `left` if it leaves while the command waits for the next daemon."""
+    """A client of an earlier daemon; it sets `left` if it leaves while the command waits for the next one."""
 
     left: "trio.Event"
 

@@ -33,7 +33,7 @@ def command(url: str | None, check: bool) -> None:
 
 
 async def _fetch(url: str) -> str:
-    """Return the text that the tool `web_fetch` returns to the model. It contains no terminal control characters.
+    """Return the text that the tool gives to the model. It contains no terminal control characters.
 
     Raises:
         FetchError: The fetch failed. The message is one line, without the delimiters of untrusted text.

@@ -167,7 +167,7 @@ def run() -> None:
         only = single(error)
         if isinstance(only, KeyboardInterrupt):
             sys.exit(130)
-        # Before other errors: an OSError of the output is not the command's, and concerns no file of the home.
+        # Checked before other errors: an OSError may come from the output, and not from a file of the home.
         if isinstance(only, BrokenPipeError) or (isinstance(only, OSError) and _output_fails()):
             sys.exit(output_failed(only))
         if isinstance(only, SystemExit):

@@ -89,7 +89,7 @@ def command(
 def _language() -> "Language":
     """Return the configured language, or the environment's if the configuration is invalid.
 
-    The log must be readable even with an invalid configuration, for example to find out what changed.
+    The log must be readable even with an invalid configuration.
     """
     from rumi.errors import RumiError
     from rumi.platform.config.cascade import load_settings
