@@ -162,7 +162,7 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
                     else:
                         gone = operation_texts.chat_moves if port.moved else operation_texts.daemon_gone
                         chat.disconnect(gone(language))
-    # A script may use the home right after this command: wait until the daemon has unlocked it.
+    # With `linger_s = 0`, programs wait for the end of the daemon, so that scripts leave no process behind.
     if not (person or service or loaded.settings.session.linger_s):
         wait_for_daemon_exit(home, marks)
     if failure is not None:
