@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 import click
-from typing_extensions import override
 
 from rumi import __version__
 from rumi.cli.printing import CleanStream, echo
@@ -59,8 +58,8 @@ UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 class _Context(click.Context):
     """A context that shows help in the reader's language."""
 
-    @override
     def make_formatter(self) -> click.HelpFormatter:
+        """Return a formatter for the reader's language."""
         from rumi.cli.speaking import Formatter
 
         return Formatter(width=self.terminal_width, max_width=self.max_content_width)

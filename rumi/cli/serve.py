@@ -128,7 +128,7 @@ async def _serve(
     yield_home(home)
     listening = _listener(loaded, bots, language) if listens else nullcontext(())
     with home.lock(purpose), _page(web, language, home, loaded) as page, listening as listener:
-        # Before the sandbox is built, which may take minutes and needs the disk.
+        # First, so that a full disk is reported with advice, and not as the failure of some later write.
         full = require_writable_disk(home, language)
         cluster = cluster_of(loaded)
         async with show_progress(language) as steps:

@@ -75,7 +75,7 @@ class _Wizard:
         """Write the answers to the files, and print the files' paths and the next command."""
         from rumi.platform.config.editing import set_keys, set_variables
 
-        # The keys first: config.toml may refer to variables in .env.
+        # .env first: `set_keys` refuses a reference in config.toml to a variable that is not set.
         if self.secrets and set_variables(self.root / ".env", self.secrets):
             self.say(f"Written: {self.root / '.env'}")
         if self.keys:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from functools import cache
 
 import click
-from typing_extensions import override
 
 from rumi.cli.printing import echo
 from rumi.platform.texts import translation
@@ -52,23 +51,23 @@ def say(text: str, *, err: bool = False) -> None:
 class Formatter(click.HelpFormatter):
     """A help formatter that translates into the reader's language."""
 
-    @override
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write the usage line."""
         words = [translate(word) for word in re.findall(r"(?:\[?COMMAND\]? \[ARGS\]\.\.\.|\S+)", args)]
         super().write_usage(prog, " ".join(words), translate(prefix or "Usage: "))
 
-    @override
     def write_heading(self, heading: str) -> None:
+        """Write the heading of a section."""
         super().write_heading(translate(heading))
 
-    @override
     def write_text(self, text: str) -> None:
+        """Write paragraphs of text."""
         # Joined to one line for each paragraph, which is how the catalogue of translations has them.
         paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
         super().write_text("\n\n".join(translate(part) for part in paragraphs))
 
-    @override
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write a list of options or commands."""
         super().write_dl([(name, _about(help)) for name, help in rows], col_max, col_spacing)
 
 
