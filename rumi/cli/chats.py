@@ -220,7 +220,7 @@ def _when(time: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    fence = "```"
+    fence = "```"  # longer than every fence in the text, which must not end the block
     while fence in text:
         fence += "`"
     return f"{fence}\n{text}\n{fence}"

@@ -84,6 +84,7 @@ def launch_daemon(chat_id: str, flags: dict[str, str | None]) -> Launch:
         import rumi.channels.attach.client  # noqa: F401  # before the fork: both processes need the module
         from rumi.app.daemon import fork_daemon
 
+        # Forked here, before this command has an event loop or threads, which a fork would not copy.
         with suppress(HomeLocked):  # another command was faster: this one attaches to its daemon
             launch.starting_daemon = fork_daemon(home, loaded, language)
     return launch

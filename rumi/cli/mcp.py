@@ -171,14 +171,14 @@ def test(name: str, accept: bool, as_json: bool) -> None:
 
     known = run_async(trying)
     tools: Sequence[RemoteTool] = known.tools
-    taken = {tool.name: known.pin is not None and known.pin.takes(tool) for tool in tools}
+    accepted = {tool.name: known.pin is not None and known.pin.takes(tool) for tool in tools}
     changes = _changes(known)
     if as_json:
         rows = [
             {
                 "name": tool.name,
                 "asks": translate(_asks(tool)),
-                "accepted": taken[tool.name],
+                "accepted": accepted[tool.name],
                 "changes": [asdict(change) for change in changes.get(tool.name, ())],
             }
             for tool in tools
@@ -187,14 +187,14 @@ def test(name: str, accept: bool, as_json: bool) -> None:
         return
     for tool in tools:
         about = flat(tool.description)
-        mark = "" if taken[tool.name] else f" · {translate('withheld')}"
+        mark = "" if accepted[tool.name] else f" · {translate('withheld')}"
         echo(f"{flat(tool.name)}  ({translate(_asks(tool))}{mark})")
         echo(f"  {about[:1000]}")
         _show(changes.get(tool.name, ()))
-    for gone in (change for change in changes if change not in taken):
+    for gone in (change for change in changes if change not in accepted):
         say(f"{flat(gone)} is gone.")
     say(f"{name} works: tools: {len(tools)}.")
-    if not all(taken.values()):
+    if not all(accepted.values()):
         say(f"What is withheld has changed. If it is as you want it: rumi mcp test {name} --accept")
 
 

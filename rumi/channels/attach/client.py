@@ -174,6 +174,7 @@ class RemoteChat:
             logger.warning("%s", error)
             self._gone, self._final = OTHER_VERSION, True
         finally:
+            # Set before the wake-up: a task that starts to wait now has to find it.
             self._ended = True
             for scope in self._waiting:
                 scope.cancel()
@@ -201,7 +202,7 @@ class RemoteChat:
             self._hub.publish(from_json(message["event"]))
         elif message.get("moved"):  # to another worker; this process stays, and forwards the client there
             self._final, self.moved = False, True
-        elif message["done"] in self._answers:
+        elif message["done"] in self._answers:  # the request may have been cancelled meanwhile
             self._answers[message["done"]].send_nowait(message)
 
     async def _ask(self, do: str, **more: object) -> Mapping[str, Any]:
@@ -215,9 +216,9 @@ class RemoteChat:
             self._out.send_nowait({"do": do, "id": id, **more})
             found = await answer.receive()
         except trio.EndOfChannel:
-            gone = self.daemon_gone()
-            gone.sent = True
-            raise gone from None
+            error = self.daemon_gone()
+            error.sent = True
+            raise error from None
         finally:
             del self._answers[id]
         if "error" in found:
@@ -307,7 +308,7 @@ async def attach(path: Path, caller: Caller, request: OpenRequest, daemon: str) 
                 try:
                     yield chat
                 finally:
-                    await chat.leave()
+                    await chat.leave()  # before the cancellation below, which ends `write`
                 nursery.cancel_scope.cancel()
     except NoAnswer:
         raise RumiError(f"{daemon} does not answer.", "Try again, or look at its log.") from None

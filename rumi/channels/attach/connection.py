@@ -115,7 +115,7 @@ async def connect(address: Path | Peer, caller: Caller) -> AsyncIterator[Control
                     nursery, lasting, HOST, "/", subprotocols=[PROTOCOL],
                     max_message_size=MAX_ANSWER_BYTES, receive_buffer_size=CHUNK_BYTES,
                 )  # fmt: skip
-            if patience.cancelled_caught:
+            if patience.cancelled_caught:  # by the deadline, or by `at_end` if the peer disconnected
                 raise NoAnswer if trio.current_time() >= patience.deadline else NotRunning
             async with Wire(connection) as wire:
                 if caller.scope is not None and connection.subprotocol != PROTOCOL:

@@ -64,10 +64,10 @@ async def _upload(wire: Wire, file: int) -> Mapping[str, object]:
     async with trio.open_nursery() as nursery:
 
         async def send() -> None:
-            at = 0
-            with suppress(WireClosed):
-                while piece := await trio.to_thread.run_sync(os.pread, file, PIECE_BYTES, at):
-                    at += len(piece)
+            offset = 0
+            with suppress(WireClosed):  # `receive` below reports it, after an answer that was sent before
+                while piece := await trio.to_thread.run_sync(os.pread, file, PIECE_BYTES, offset):
+                    offset += len(piece)
                     await wire.send({"piece": b64encode(piece).decode()})
                 await wire.send({"end": True})
 

@@ -48,7 +48,7 @@ class Peer:
     port: int
     key: bytes
 
-    def __repr__(self) -> str:
+    def __repr__(self) -> str:  # without the key, which must not get into logs
         return f"Peer({self.host}:{self.port})"
 
 
@@ -154,6 +154,7 @@ def _notice_a_dead_peer(stream: trio.SocketStream) -> None:
 
 
 def _proof(key: bytes, side: bytes, of_server: bytes, of_client: bytes) -> bytes:
+    # With `side`, so that a stranger cannot send one side's proof back as that of the other side.
     return hmac.digest(key, _CONTEXT + side + of_server + of_client, "sha256")
 
 

@@ -190,7 +190,7 @@ class _ReconnectingEvents:
             if self._events is not None:
                 try:
                     return await self._events.receive()
-                except DaemonGone:
+                except DaemonGone:  # only after the last event: the notes about the move come behind it
                     self._events.close()
                     self._events = None
             if self.notes:
@@ -238,7 +238,7 @@ class RoutedChat(ReconnectingChat):
                         await port.ended()
                     finally:
                         self.disconnect("")
-            except RumiError:
+            except RumiError:  # the worker may be restarting, or the chat may be moving to another worker
                 pass
             await trio.sleep(AGAIN_S)
 

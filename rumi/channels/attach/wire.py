@@ -59,7 +59,7 @@ class Wire(trio.abc.AsyncResource):
         """
         try:
             found = json.loads(await self._connection.get_message())
-        except (ConnectionClosed, ValueError, RecursionError):
+        except (ConnectionClosed, ValueError, RecursionError):  # RecursionError: deeply nested JSON
             raise WireClosed from None
         if not isinstance(found, dict):
             raise WireClosed

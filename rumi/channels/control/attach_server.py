@@ -258,6 +258,7 @@ class AttachServer:
         differs = marks is None or bool(self._about.differing(marks))
         if self._about.service or not self._idle or not differs:
             return {"ends": self._ending and not self._about.service, "windows": len(self._clients)}
+        # No await since the check: a client that attaches now is rejected and tries the next daemon.
         self.wind_down()
         self._notify_changed()
         return {"ends": True}
@@ -340,6 +341,7 @@ class AttachServer:
             ):
                 await _say_moved(wire)
             client.events.close()
+            # Before `_detached`, which looks for other clients of the same chat.
             self._clients.discard(client)
             self._notify_changed()
         if not client.moved_away.is_set():

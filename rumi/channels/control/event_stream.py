@@ -67,6 +67,7 @@ class EventStream:
             await wire.send({"events": VERSION, "program": __version__})
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_collect, events, reader)
+                # Only a receive notices that the reader has disconnected; there may be no event to send.
                 nursery.start_soon(when_closed, wire, nursery.cancel_scope.cancel)
                 await _send(reader, wire)
                 nursery.cancel_scope.cancel()

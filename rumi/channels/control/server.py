@@ -177,6 +177,7 @@ class ControlServer(Actor[Never]):
             if "stream" in request
             else await self._answer(_with_passed(request, forwarded), forwarded)
         )
+        # Lone surrogates, for example of file names, become JSON escapes.
         await stream.send_all(answer.encode("utf-8", "backslashreplace") + b"\n")
 
     async def _websocket(self, stream: trio.SocketStream, forwarded: bool) -> None:
@@ -201,7 +202,7 @@ class ControlServer(Actor[Never]):
                         continue
                     await self._stream(caller, request, wire)
                     break
-            nursery.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()  # trio-websocket's background task
 
     async def _stream(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
         """Hand the connection over to a stream. A failure of the stream ends only this connection."""

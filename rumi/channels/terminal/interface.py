@@ -175,7 +175,7 @@ class Interface:
             key_bindings=self._keys(buffer),
             style=_STYLE,
             erase_when_done=True,
-            terminal_size_polling_interval=0.2,
+            terminal_size_polling_interval=0.2,  # this thread is not the main thread, which gets SIGWINCH
         )
         return app
 

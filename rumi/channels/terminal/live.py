@@ -29,6 +29,8 @@ from rumi.platform.printable import clean, one_line
 from rumi.platform.texts.operating import short_duration
 
 _LONG = 4000
+"""Number of characters above which pieces are painted in a thread."""
+
 _STYLES = {"complete": "", "model_error": "red", "crashed": "red"}
 _WARNING = "yellow"
 

@@ -95,16 +95,16 @@ class Painter:
 
 def _without_end(line: list[Segment]) -> list[Segment]:
     """Return the line without invisible trailing spaces: they would wrap when the terminal shrinks."""
-    kept = list(line)
-    while kept:
-        text, style, control = kept.pop()
+    segments = list(line)
+    while segments:
+        text, style, control = segments.pop()
         if control:
             continue
         stripped = text if _visible(style) else text.rstrip(" ")
         if stripped:
-            kept.append(Segment(stripped, style))
+            segments.append(Segment(stripped, style))
             break
-    return kept
+    return segments
 
 
 def _visible(style: Style | None) -> bool:

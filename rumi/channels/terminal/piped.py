@@ -43,7 +43,6 @@ async def what_to_send(
         await streams.errors.write(f"{line}\n")
 
     attachments: tuple[Attachment, ...] = ()
-    # `@name` is not resolved in piped text: it may come from others, who must not choose files to attach.
     if text == "-":
         text = (await streams.input.everything()).strip()
         attachments = await handed_files(files, max_chars, words, warn)

@@ -29,6 +29,7 @@ from rumi.channels.terminal.streams import OutputClosedError, StandardStreams
 from rumi.channels.terminal.words import Phrases
 
 _CLOSING_S = 2.0
+"""Maximum time for the thread to restore the terminal and end, in seconds."""
 
 
 @dataclass(slots=True, eq=False)

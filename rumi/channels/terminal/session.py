@@ -33,6 +33,7 @@ FAILURES = frozenset({"model_error", "crashed", "stopped", "interrupted"})
 """Reasons of turns that ended without an answer."""
 
 _MAX_RESULTS = 256
+"""Number of latest own messages, and of their replies, that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +156,9 @@ class TerminalSession:
     async def recall(self) -> list[PastTurn]:
         """Return the session's last turns, without answers that nobody has read yet: `run` shows those."""
         unseen = {turn_of(message) for reply in await self.port.undelivered() for message in reply.messages}
-        said = await self.port.recent()
-        self.last_answer = next((exchange.answer for exchange in reversed(said) if exchange.answer), "")
-        return [replace(exchange, answer="") if exchange.turn in unseen else exchange for exchange in said]
+        turns = await self.port.recent()
+        self.last_answer = next((turn.answer for turn in reversed(turns) if turn.answer), "")
+        return [replace(turn, answer="") if turn.turn in unseen else turn for turn in turns]
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Send a message, a command, or a yes or no; return its number.

@@ -113,6 +113,7 @@ class InputStream:
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
+        # Incremental: a read may end in the middle of a character.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._text = ""
         self._ended = False

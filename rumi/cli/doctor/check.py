@@ -93,4 +93,5 @@ async def blocking(checks: Callable[[], list[Check]]) -> list[Check]:
 
     So a hanging disk stops no other check.
     """
+    # Its own limiter: an abandoned thread would keep a slot of trio's shared one.
     return await trio.to_thread.run_sync(checks, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))

@@ -54,12 +54,12 @@ def _database(path: Path, schema: Schema) -> list[Check]:
 def _read(path: Path, schema: Schema) -> Check:
     # Without a WAL file no process has the database open: read it as immutable, because SQLite would
     # otherwise create files next to it, which fails on a full disk.
-    lies = not path.with_name(f"{path.name}-wal").exists()
-    mode = "mode=ro&immutable=1" if lies else "mode=ro"
+    immutable = not path.with_name(f"{path.name}-wal").exists()
+    mode = "mode=ro&immutable=1" if immutable else "mode=ro"
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=5)) as db:
         version = checked_version(db, path, schema)
         found = _integrity(db)
-    if lies and path.with_name(f"{path.name}-wal").exists():  # opened meanwhile: not immutable
+    if immutable and path.with_name(f"{path.name}-wal").exists():  # a process has opened it meanwhile
         return _read(path, schema)
     size_bytes = path.stat().st_size
     size = f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 100_000 else f"{size_bytes / 1e3:.1f} KB"
@@ -89,10 +89,10 @@ def _integrity(db: sqlite3.Connection) -> str:
 
 def _damaged(path: Path, found: str) -> Check:
     """Return the failure and its fix, which also moves the WAL: SQLite would replay it into a new file."""
-    beside = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
+    siblings = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
     moves = [(path, path.with_name(f"{path.name}.damaged"))]
     moves += [
-        (sibling, sibling.with_name(sibling.name.replace(".db-", ".db.damaged-"))) for sibling in beside
+        (sibling, sibling.with_name(sibling.name.replace(".db-", ".db.damaged-"))) for sibling in siblings
     ]
     commands = " && ".join(
         f"mv {shlex.quote(str(old))} {shlex.quote(str(new))}" for old, new in moves if old.exists()

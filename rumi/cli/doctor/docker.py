@@ -176,7 +176,7 @@ def broken_promises(text: str, limits: SandboxLimits) -> list[str]:
         ("its memory is not bounded", _within(status.get("Bound-memory"), limits.memory_bytes)),
         ("its processes are not bounded", _within(status.get("Bound-pids"), limits.pids)),
     ]
-    return [what for what, kept in wanted if not kept]
+    return [what for what, holds in wanted if not holds]
 
 
 def _within(seen: list[str] | None, most: int) -> bool:
