@@ -1,7 +1,7 @@
-"""Errors that people read: one clear sentence, and what to do next.
+"""Errors for users: one clear sentence, and what to do next.
 
-Everything that Rumi raises on purpose derives from `RumiError`. `rumi.cli` shows it in one place and turns it
-into the exit code of the process. Any other exception that reaches the command line is a bug.
+Every exception that Rumi raises on purpose derives from `RumiError`. `rumi.cli` prints it in one place and
+exits with its exit code. Any other exception that reaches the command line is a bug.
 """
 
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 
 class RumiError(Exception):
-    """One sentence about the error, and what to do next.
+    """An expected error: `message` is one sentence about it, `advice` says what to do next.
 
-    `exit_code` is the process's exit code if the error reaches the command line. `code` is what programs call
-    its kind; empty for most.
+    `exit_code` is the exit code of a process that this error ends. `code` is the error's kind for programs;
+    it is empty for most errors.
     """
 
     exit_code: ClassVar[int] = 1
@@ -27,19 +27,19 @@ class RumiError(Exception):
         return f"{self.message} {self.advice}".strip()
 
     def to_json(self) -> dict[str, str]:
-        """Return the error as programs read it in an answer of Rumi's."""
+        """Return the error as a JSON object for programs."""
         return {"code": self.code, "message": self.message, "advice": self.advice}
 
 
 class UsageError(RumiError):
-    """Wrong usage or configuration; also a home that another process holds."""
+    """Wrong usage or configuration; also a home that another process has locked."""
 
     exit_code = 2
     code = "tool_input"
 
 
 class NotTaken(RumiError):
-    """A message that was refused and not stored; a later message may be accepted. `trouble` is the reason."""
+    """A message was refused and not stored; a later message may be accepted. `trouble` is the reason."""
 
     def __init__(self, message: str, advice: str = "", trouble: str = "") -> None:
         super().__init__(message, advice)
@@ -47,32 +47,36 @@ class NotTaken(RumiError):
 
 
 class NotServed(RumiError):
-    """No worker serves the chat at the moment, or not this one any more. It is tried again."""
+    """No worker serves the chat at the moment, or this worker no longer does. The caller retries."""
 
     code = "not_served"
 
 
 class ConfigError(UsageError):
-    """A configuration key that is unknown, or a value that is not allowed."""
+    """An unknown configuration key, or a value that is not allowed."""
 
     code = "config"
 
 
 def single(error: BaseException) -> BaseException:
-    """Return what a group holds, where that is one error only: trio wraps even Ctrl-C."""
+    """Return the only error of an exception group, however deeply nested; any other exception as it is.
+
+    trio's nurseries wrap every exception in a group, even the KeyboardInterrupt of Ctrl-C.
+    """
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
 
 
 def answer_of(error: RumiError) -> dict[str, Any]:
-    """Return what another process is told of an error, for its `error_of`."""
+    """Return an error as the fields of a response to another process, which reads them with `error_of`."""
     answer = {"error": error.message, "advice": error.advice, "code": error.exit_code}
     return answer | ({"kind": error.code} if error.code else {})
 
 
 def error_of(answer: Mapping[str, Any]) -> RumiError:
-    """Return the error in another process's answer: its `error`, its exit `code`, and its `kind`."""
+    """Return the error in another process's response: its `error`, its exit `code`, and its `kind`."""
+    # An unknown `kind` of a newer process falls back to the class of its exit code.
     kind: type[RumiError] = UsageError if answer.get("code") == UsageError.exit_code else RumiError
     if answer.get("kind") == ConfigError.code:
         kind = ConfigError

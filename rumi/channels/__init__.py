@@ -1,5 +1,5 @@
-"""Channels: the ways in which messages come in and replies go out.
+"""Channels: they receive messages and deliver replies.
 
-A `Channel` is plugged into a running Rumi (`open_app(channels=…)`): Telegram, the page. The terminal needs no
-place in the tree: it talks to chats of its own process, or of another one over the control socket.
+A `Channel`, such as Telegram or the page, is plugged into a running Rumi (`open_app(channels=…)`). The
+terminal has no actor in the tree: it uses chats of its own process, or of a daemon over the control socket.
 """

@@ -1,4 +1,4 @@
-"""A channel as the process sees it, and the process as a channel sees it."""
+"""The interface of a channel, and the parts of the process that a channel uses."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from rumi.errors import RumiError
 
-if TYPE_CHECKING:  # so that naming the channels loads nothing else
+if TYPE_CHECKING:  # a command that only names the channels must not load the agent and the store
     from actors import ActorRef, Supervisor, TreeEvent
     from rumi.agent.tool import Tool
     from rumi.chats.hub import Hub
@@ -24,8 +24,9 @@ if TYPE_CHECKING:  # so that naming the channels loads nothing else
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What a channel gets of the process. `limits` are those of sandboxes, and `user` is the uid and the gid
-    of files in them.
+    """The parts of the process that a channel uses.
+
+    `limits` are the limits of sandboxes, and `user` is the uid and gid of the files in them.
     """
 
     home: "Home"
@@ -34,43 +35,43 @@ class Process:
     limits: "SandboxLimits"
     user: tuple[int, int]
     serves: Callable[[str], bool] = lambda chat: True
-    """Tells of a chat if this process serves it: several may share a database."""
+    """Returns True if this process serves a chat: several processes may share a database."""
     part: Callable[[], float] = lambda: 1.0
-    """Returns the share of all chats, and so of all limits, that this process serves."""
+    """Returns the share of all chats that this process serves; rate limits are scaled by it."""
 
 
 class RoutedPort(Protocol):
-    """A chat at the worker that serves it, this one or another, while `keep_open` runs."""
+    """A connection to a chat at the worker that serves it; it is attached while `keep_attached` runs."""
 
     def subscribe(self) -> "ChatSubscription":
-        """Listen. A `Moved` says that the worker has gone, or that another one serves the chat."""
+        """Subscribe to the chat's events. `Moved`: the worker has ended, or another one serves the chat."""
         ...
 
     def shown(self, question: str) -> None:
-        """A person can read the question."""
+        """Report that a person can read the question."""
         ...
 
     async def answer(self, question: str, yes: bool) -> bool:
-        """Answer the question that the chat's turn asks; False where it waits for none.
+        """Answer the pending question of the chat's turn; return False if no question is pending.
 
         Raises:
-            RumiError: the worker is not reached.
+            RumiError: the worker is unreachable.
         """
         ...
 
     async def keep_attached(self) -> None:
-        """Follow the chat from worker to worker, until cancelled."""
+        """Stay attached to the chat while it moves from worker to worker, until cancelled."""
         ...
 
 
 class Channel:
-    """A way for messages to come in and for replies to go out: one object for one process.
+    """Base class of channels, which receive messages and deliver replies; one instance per process.
 
-    The methods are called in the order in which they stand here. Those of this class do nothing, so that a
-    channel has only what it needs. `name` is for logs, for the updates that it delivers, and for the limits
-    of its turns (`[agent] max_turns_NAME`, where there is such a key); `prefix` begins its chat ids: None for
-    a channel without chats of its own. Several channels may have one name and prefix, each with an `account`
-    of its own at the service.
+    The process calls the methods in the order in which they are defined here. The methods of this class do
+    nothing, so a channel overrides only the ones that it needs. `name` appears in logs and in the updates
+    that the channel delivers, and selects the limit of its turns (`[agent] max_turns_NAME`, if there is one).
+    The channel's chat ids begin with `prefix`; None for a channel without chats of its own. Several channels
+    may share a name and a prefix if each has its own `account` at the service.
     """
 
     name: ClassVar[str]
@@ -78,14 +79,16 @@ class Channel:
     account: str = ""
 
     def open(self, process: Process) -> AbstractAsyncContextManager[None]:
-        """Return the block that has the channel's connections. The tree is made, runs and ends in it.
+        """Return a context manager that holds the channel's connections.
+
+        The supervision tree is built, runs and ends inside the context.
 
         Raises:
             RumiError: The channel cannot be opened. The error says what to do.
         """
         return nullcontext()
 
-    # The tree: these add actors, and talk to none.
+    # The tree: these methods add actors, and send no messages to actors.
 
     def add_sender(
         self,
@@ -94,20 +97,20 @@ class Channel:
         hub: "Hub",
         ended: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Add what sends replies, above the chats: it outlives them and gets their last replies.
+        """Add the actors that send replies, above the chats: they outlive the chats and get the last replies.
 
-        `ended` ends a chat that nobody can reach any more.
+        `ended` ends a chat that no user can reach any more.
         """
 
     def add_receiver(
         self, root: "Supervisor", inbox: "Inbox", journal: "ActorRef[JournalMessage]", hub: "Hub"
     ) -> None:
-        """Add what receives messages, below the chats: it ends before them."""
+        """Add the actors that receive messages, below the chats: they stop before the chats."""
 
     def among_workers(self, reached: "Callable[[str], RoutedPort]") -> None:
-        """Take note that several workers share a database, before `add_view`.
+        """Tell the channel that several workers share the database; called before `add_view`.
 
-        `reached` returns a chat as it is reached at the worker that serves it.
+        `reached` returns a port to a chat at the worker that serves it.
         """
 
     def add_view(
@@ -118,60 +121,60 @@ class Channel:
         hub: "Hub",
         status: Callable[[], Mapping[str, object]],
     ) -> None:
-        """Add what shows the whole process, below everything else. `status` returns the status dump."""
+        """Add actors that show the whole process, below all others. `status` returns the status dump."""
 
     def tree_happened(self, event: "TreeEvent") -> None:
-        """Take note of an event of the tree. Never raises."""
+        """Handle an event of the supervision tree. Never raises."""
 
     # Services for the channel's chats
 
     def owns(self, chat: str) -> bool:
-        """Return True if the chat is one of the channel's."""
+        """Return True if the chat belongs to this channel."""
         return self.prefix is not None and self.prefix.owns(chat)
 
     def tools_for(self, chat: str) -> "tuple[Tool, ...]":
-        """Return the tools that a chat has because it is one of the channel's."""
+        """Return the tools that this channel adds to its chats."""
         return ()
 
     async def bring(self, chat: str, attachment: "Attachment") -> str:
-        """Fetch what came with a message; return the text about it for the model.
+        """Fetch an attachment of a message; return the text about it for the model.
 
         Raises:
-            RumiError: It cannot be fetched.
+            RumiError: The attachment cannot be fetched.
         """
         raise RumiError(f"This front end cannot fetch {attachment.name}.")
 
     async def show(self, chat: str, paths: Sequence[str]) -> None:
-        """Show files of a chat's workspace to its people. A channel whose people see events needs nothing."""
+        """Show workspace files to the chat's users. Channels whose users see events do nothing here."""
 
-    # A process that serves channels until it is told to end: rumi.app.shutdown
+    # Methods for a process that serves channels until shutdown is requested: rumi.app.shutdown
 
     async def introduce(self, say: Callable[[str], None]) -> None:
-        """Say, where the process was started, how the channel is reached.
+        """Print how to reach the channel, on the terminal that started the process.
 
         Raises:
-            RumiError: The channel can never work, such as with a refused token. The process ends.
+            RumiError: The channel can never work, for example with a refused token. The process ends.
         """
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Serve the chats of these partitions, and send what waits there."""
+        """Start to serve the chats of these partitions, and send their queued replies."""
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Send nothing more in the chats of these partitions; return when nothing is being sent."""
+        """Stop sending in the chats of these partitions; return when nothing is being sent."""
 
     @property
     def limited(self) -> int:
-        """Return how often the channel's service has asked this process to send less."""
+        """Return how often the channel's service has rate-limited this process."""
         return 0
 
     def slow_down(self) -> None:
-        """Send less for a while: the service has asked another worker."""
+        """Send less for a while: the service has rate-limited another worker."""
 
     def look(self, chats: Sequence[str]) -> None:
-        """Send what waits in these chats: another worker has stored it. Never waits."""
+        """Send the queued replies of these chats, which another worker has stored. Never waits."""
 
     async def stop_receiving(self) -> None:
-        """Take no more messages; return when those that came are stored. May be cancelled."""
+        """Receive no more messages; return when the received ones are stored. May be cancelled."""
 
     async def flush(self) -> None:
-        """Return when no reply waits that could be sent now. May be cancelled."""
+        """Return when no queued reply could be sent now. May be cancelled."""

@@ -1,4 +1,4 @@
-"""Markdown for people: one parser for the terminal and the page, and the page's HTML."""
+"""Markdown rendering: one parser for the terminal and the page, and the HTML of the page."""
 
 import html
 from collections.abc import Iterable, Iterator
@@ -37,29 +37,29 @@ _LANGUAGES: Final = frozenset(
         ),
     }
 )
-"""Languages whose code is coloured: others would load one of Pygments' hundreds of modules for each name."""
+"""Languages with syntax colouring; without this list, a text could load hundreds of Pygments' modules."""
 
 MOST_COLOURED: Final = 20_000
-"""Characters of a block of code that is coloured; lexers are slow with hostile texts."""
+"""Maximum length of a coloured code block, in characters; lexers are slow with hostile texts."""
 
 _COLOURS: Final = {"k", "s", "c", "m", "f", "i", "d"}
-"""Keywords, strings, comments, numbers, names of functions, inserted and deleted lines."""
+"""CSS classes of keywords, strings, comments, numbers, function names, inserted and deleted lines."""
 
 _ALIGNED: Final = {"left", "center", "right"}
 _CLASSES: Final = {
     "div": {"wide-table"}, "p": {"heading"}, "td": _ALIGNED, "th": _ALIGNED, "span": _COLOURS
 }  # fmt: skip
 MOST_CHARS: Final = 100_000
-"""A longer text is shown unparsed, because parsing blocks the process."""
+"""Maximum length of a parsed text, in characters; parsing a longer one would block the process."""
 
 _FOCUSABLE: Final = {"tabindex": "0"}
-"""Content that may be wider than the page can be scrolled with the keyboard, too."""
+"""The attribute that makes content wider than the page scrollable with the keyboard."""
 
 
 def parser() -> "MarkdownIt":
     """Return a parser for CommonMark with tables, strike-through and task lists.
 
-    HTML in the text is text, so that it does not vanish from the output.
+    HTML in the text is treated as text, so that it does not vanish from the output.
     """
     return _parser(False)
 
@@ -78,16 +78,17 @@ def _parser(for_page: bool) -> "MarkdownIt":
     parser.enable(["table", "strikethrough"]).core.ruler.before("inline", "tasks", _mark_tasks)
     if for_page:
         assert parser.linkify is not None
+        # Only complete URLs and mail addresses become links, no words that just look like a host name.
         parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
         parser.enable("linkify").core.ruler.push("page", _dress)
     return parser
 
 
 def finished_lines(text: str) -> int:
-    """Return how many lines from the start belong to blocks that no further text can change.
+    """Return the number of leading lines that belong to blocks that further text cannot change.
 
-    Only the last block of a Markdown text can still grow (or turn into something else: a paragraph
-    into a heading, a line with bars into a table).
+    Only the last block of a Markdown text can still grow, or turn into another kind of block: a paragraph
+    into a heading, a line with bars into a table.
     """
     starts = [
         token.map[0]
@@ -99,11 +100,11 @@ def finished_lines(text: str) -> int:
 
 @lru_cache(maxsize=64)
 def to_html(text: str) -> str:
-    """Return the text as HTML for the page: no script, style, image or form, whatever the text says.
+    """Return the text as HTML for the page: no script, style, image or form, whatever the text contains.
 
-    The parser lets no HTML of the text through, and a sanitizer keeps only what is listed here. Links lead to
-    http and https only, and their host stands beside words that are not the address itself. Takes up to two
-    seconds of a processor for a hostile text: call it in a thread.
+    The parser escapes all HTML of the text, and a sanitizer drops every tag and attribute that is not listed
+    here. Links lead to http and https only, and are followed by their host if their text is not the URL
+    itself. A hostile text takes up to two seconds of CPU time: call this in a thread.
     """
     import nh3
 
@@ -124,13 +125,13 @@ def to_html(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def growing_html(text: str) -> tuple[int, str, str]:
-    """Return how many characters of a growing text are final, their HTML, and the HTML of the rest."""
+    """Return the number of final characters of a growing text, their HTML, and the HTML of the rest."""
     final = sum(len(line) for line in text.splitlines(keepends=True)[: finished_lines(text)])
     return final, to_html(text[:final]) if final else "", to_html(text[final:])
 
 
 def _coloured(code: str, language: str, attrs: object) -> str:
-    """Return code as HTML with a class around what has a colour; empty if its language is not known."""
+    """Return code as HTML with a CSS class on each coloured token; an empty text for an unknown language."""
     if language.lower() not in _LANGUAGES or len(code) > MOST_COLOURED:
         return ""
     from pygments import lex
@@ -161,17 +162,17 @@ def _coloured(code: str, language: str, attrs: object) -> str:
 
 
 def _mark_tasks(state: "StateCore") -> None:
-    """Write the container of a task, "[x] " at the start of a list item, as a character."""
+    """Replace the checkbox of a task, such as "[x] " at the start of a list item, by a character."""
     for index, token in enumerate(state.tokens):
         if token.type == "inline" and index >= 2 and state.tokens[index - 2].type == "list_item_open":
             token.content = _TASKS.get(token.content[:4], token.content[:4]) + token.content[4:]
 
 
 def _dress(state: "StateCore") -> None:
-    """Give the tokens the tags and classes of the page's style sheet.
+    """Set the tags and classes that the page's style sheet expects on the tokens.
 
-    Headings become paragraphs, because they must not mix with the page's own headings. A class aligns
-    columns, as the page's policy forbids styles in its HTML.
+    Headings become paragraphs, because they must not mix with the page's own headings. Table columns are
+    aligned by a class, because the page's content security policy forbids styles in the HTML.
     """
     dressed = []
     for token in state.tokens:
@@ -191,7 +192,7 @@ def _dress(state: "StateCore") -> None:
 
 
 def _with_hosts(tokens: Iterable["Token"]) -> Iterator["Token"]:
-    """Write images as words with their address, and the host of a link behind words that hide it."""
+    """Replace images by their text and URL, and append its host to each link whose text is not its URL."""
     from markdown_it.token import Token
 
     address = words = ""

@@ -1,4 +1,4 @@
-"""Files that clients of this machine hand over, to the chats that belong to no channel."""
+"""Uploads by clients on this machine, into chats that belong to no channel."""
 
 import mimetypes
 import os
@@ -23,20 +23,20 @@ from rumi.sandbox.workspace import open_beneath, prepare_workspace
 from rumi.store.journal.records import Attachment
 
 AT_ONCE: Final = 4
-"""Files that come at the same time; others wait."""
+"""Maximum number of concurrent uploads; further ones wait."""
 
 _MEGA: Final = 1024 * 1024
 
 
 async def _is_there(name: str, content: bytes) -> None:
-    """Send nothing: the people of these chats see the workspace."""
+    """Send nothing: the users of these chats have access to the workspace."""
     await trio.lowlevel.checkpoint()
 
 
 class LocalUploads(Channel):
-    """Puts files into workspaces, and tells the model of them when their message's turn begins.
+    """Stores uploads in workspaces, and describes them to the model when the turn of their message begins.
 
-    Every file comes from outside, also one of the owner's: the chat's files are marked before it is there.
+    Every upload is untrusted, even one of the owner's: the chat's files are tainted before it is stored.
     """
 
     name = "handed"
@@ -50,12 +50,12 @@ class LocalUploads(Channel):
         self._receiving = trio.CapacityLimiter(AT_ONCE)
 
     async def put(self, inbox: Inbox, chat: str, name: str, pieces: AsyncIterable[bytes]) -> Attachment:
-        """Put a file into the chat's workspace; return it as an attachment for a message.
+        """Store a file in the chat's workspace; return it as an attachment for a message.
 
-        Cancelled, nothing of it is left, unless it was already complete and in place.
+        If cancelled, nothing of the file remains, unless it was already stored completely.
 
         Raises:
-            RumiError: It is too large, or it cannot be stored.
+            RumiError: The file is too large, or it cannot be stored.
         """
         async with self._receiving:
             with SpooledFile(self._home.run, self._offload) as spooled:
@@ -65,6 +65,8 @@ class LocalUploads(Channel):
                         raise FileError(f"It is larger than {self.max_bytes / _MEGA:g} MB.")
                     await spooled.write(piece)
                 await spooled.flush()
+                # Taint first, so that no turn sees the file in untainted files. Taint again afterwards: a
+                # reset in between may have removed the taint, but not the file that came after it.
                 await inbox.taint_files(chat)
                 put = await self._offload(partial(self._put, chat, name, spooled.file))
                 await inbox.taint_files(chat)
@@ -72,16 +74,16 @@ class LocalUploads(Channel):
 
     @staticmethod
     def attachment(name: str, size: int | None = None) -> Attachment:
-        """Return a file of the workspace as an attachment."""
+        """Return a workspace file as an attachment."""
         kind = mimetypes.guess_type(name)[0] or ""
         return Attachment("file", reference=name, name=name, media_type=kind, size_bytes=size)
 
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
-        """Return the tool that shows a file: on the page as a picture or a link, in a terminal as a path."""
+        """Return the tool that shows a file: as a picture or a link on the page, as a path in a terminal."""
         return (SendFile(self._home.workspaces / chat, _is_there, self._offload, shows=True),)
 
     async def bring(self, chat: str, attachment: Attachment) -> str:
-        """Return the text about a file that is in the workspace already."""
+        """Return the text for the model about a file that is already in the workspace."""
         return await self._offload(partial(self._about, chat, attachment))
 
     def _about(self, chat: str, attachment: Attachment) -> str:

@@ -1,4 +1,4 @@
-"""Commands that ask the process that holds the home, or work on its files where none does."""
+"""Requests that a command sends to the daemon, or executes on the home's files if no daemon runs."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -11,11 +11,17 @@ Work: TypeAlias = "Callable[[Home, Mapping[str, object]], Awaitable[object]]"
 BUSY_S: Final = 10.0
 
 LOOKS: Final = frozenset({"recall", "list", "show", "history", "memory", "skills"})
-"""Requests that change nothing, so they are sent again when the process ended before it answered."""
+"""Read-only requests: they are sent again if the daemon ended before it answered."""
 
 
 async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, object]) -> object:
-    """Send a `call` to the holder, or do it `here`; wait a moment for a holder that starts or ends."""
+    """Send a `call` to the daemon, or execute it with `here` if no process has locked the home.
+
+    Wait up to `BUSY_S` seconds for a lock holder that is starting or ending.
+
+    Raises:
+        RumiError: The request failed, or the lock holder does not answer.
+    """
     import trio
 
     from rumi.channels.attach.connection import NotRunning, WentAway, connect
@@ -34,8 +40,9 @@ async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, o
                 async with connect(path, TERMINAL) as client:
                     return await client.call(call, **request)
             if trio.current_time() > deadline:
-                control_path()  # says what is wrong
+                control_path()  # raises the exact error
         except (HomeLocked, NotRunning, WentAway) as error:
+            # After `WentAway` the old process may have carried out the request: repeat only a read.
             again = not isinstance(error, WentAway) or request.get("do") in LOOKS
             if not again or trio.current_time() > deadline:
                 raise

@@ -42,7 +42,8 @@ def command(path: Path, with_keys: bool, without_files: bool) -> None:
     from rumi.platform.home import Home
     from rumi.platform.texts.operating import short_size
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete backup is removed
+    # SystemExit runs the cleanup that removes an incomplete backup; the default action would not.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     home = Home(home_from(os.environ))
     made = back_up(home, path, keys=with_keys, files=not without_files)
     say(f"{made.path}  {short_size(sum(size for _, size in made.entries))}, for its owner alone")

@@ -298,7 +298,8 @@ def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -
         {"name": bot_skill.name, "description": bot_skill.description, "text": bot_skill.text}
         for bot_skill in found
     ]
-    for installed in _ask("install_skills", name=name, skills=shown):  # what was shown, and nothing newer
+    # Send the shown texts, so that a change of the source after the confirmation has no effect.
+    for installed in _ask("install_skills", name=name, skills=shown):
         echo(flat(installed))
 
 
@@ -359,7 +360,7 @@ def _ask(do: str, **fields: object) -> Any:
 
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
-    """Do it in a home that no process holds: no bot runs there."""
+    """Execute the request on the files of a home that no process has locked, so that no bot runs."""
     from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
     from rumi.memory.actor import open_memory

@@ -1,4 +1,4 @@
-"""`rumi bot diff` and `rumi bot apply`: what a bot changed in its project, and how it comes back."""
+"""`rumi bot diff` and `rumi bot apply`: a bot's changes in its copy of a project folder."""
 
 import os
 from contextlib import AbstractContextManager
@@ -63,7 +63,7 @@ def apply(name: str, yes: bool) -> None:
 
 
 def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
-    """Return the project of a bot, and what opens its changes."""
+    """Return the project of a bot, and a context manager that opens its changes."""
     from rumi.app.engine import sandbox_limits
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from

@@ -1,4 +1,4 @@
-"""`rumi bot run`: runs a bot in the process that holds the home, shows its steps, and takes lines for it."""
+"""`rumi bot run`: runs a bot in the daemon, shows its steps, and sends typed lines to it."""
 
 import sys
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BotRun:
-    """What is to run: the bot, and what the command says of its session."""
+    """A request to run a bot: its name, the session's options (`asked`), and the output options."""
 
     name: str
     asked: dict[str, Any]
@@ -31,7 +31,7 @@ class BotRun:
 
 
 def run_bot(run: BotRun) -> None:
-    """Run a bot, print its report, and exit as it ended."""
+    """Run a bot, print its report, and exit with a code for the end of its session."""
     from rumi.platform.texts import bots as bot_texts
 
     try:
@@ -56,7 +56,7 @@ def run_bot(run: BotRun) -> None:
 
 
 async def _do(begun: Launch, run: BotRun) -> dict[str, Any]:
-    """Have the process that holds the home do it; return the session."""
+    """Run the session in the daemon, or only start it with `background`; return the session."""
     from rumi.platform.caller import TERMINAL
     from rumi.platform.texts import bots as bot_texts
 
@@ -71,7 +71,7 @@ async def _do(begun: Launch, run: BotRun) -> dict[str, Any]:
         try:
             return await _attached(client, begun.home, run, fields, started)
         except BaseException:
-            if started:  # Ctrl-C: what was done is stored
+            if started:  # on Ctrl-C too: the finished iterations are stored, so the session can be resumed
                 say(bot_texts.bot_resume(begun.language, run.name, started[0]))
             raise
 
@@ -79,7 +79,7 @@ async def _do(begun: Launch, run: BotRun) -> dict[str, Any]:
 async def _attached(
     client: "ControlClient", home: "Home", run: BotRun, fields: dict[str, Any], started: list[int]
 ) -> dict[str, Any]:
-    """Run the session while this waits; lines that are typed wake it."""
+    """Run the session and wait for its end; typed lines wake the bot."""
     import trio
 
     from rumi.channels.attach.client import run_task
@@ -95,9 +95,9 @@ async def _attached(
 
 
 async def _listen(home: "Home", name: str) -> None:
-    """Say each line that is typed to the bot, and wake it; an empty one only wakes it.
+    """Send each typed line to the bot and wake it; an empty line only wakes it.
 
-    Each goes over a connection of its own, because the session's is one long answer.
+    Each line uses its own connection, because the session's connection is busy with its stream.
     """
     import trio
 

@@ -1,4 +1,4 @@
-"""`rumi bot skills NAME search` and `install`: from a folder, a file, or a git repository on the web."""
+"""Skill sources of `rumi bot skills NAME search` and `install`: a folder, a file, or a git URL."""
 
 import os
 from functools import partial
@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 
 
 def skills_of(source: str) -> "list[BotSkill]":
-    """Return the skills of a folder, a file or an address, and say what of it cannot be read."""
+    """Return the skills of a folder, a file or a URL, and print the skills that cannot be read.
+
+    Raises:
+        RumiError: The source is refused, or cannot be fetched.
+    """
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
     from rumi.tasks.bots.fetching import checked_source, is_remote
     from rumi.tasks.bots.files import BotFiles, BotSkill
 
     if is_remote(source):
-        checked_source(source)  # what is refused starts no process
+        checked_source(source)  # before a daemon is started for it
         found = run_async(_fetched, launch_daemon(DEFAULT_CHAT, {}), source)
         skills = [BotSkill(**fields, path=Path()) for fields in found["skills"]]
         problems = found["problems"]
@@ -36,7 +40,7 @@ def skills_of(source: str) -> "list[BotSkill]":
 
 
 async def _fetched(begun: Launch, source: str) -> Any:
-    """Have the process that holds the home fetch a repository."""
+    """Fetch a repository in the daemon; return its skills and problems."""
     from rumi.platform.caller import TERMINAL
     from rumi.tasks.bots.fetching import FETCH_S
 

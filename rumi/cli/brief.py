@@ -7,11 +7,11 @@ from rumi.channels.attach.one_call import STATUS, ask
 from rumi.platform.home_permissions import dangers
 
 TIMEOUT_S = 2.0
-"""After that time the command asks again, waits longer, and reports the error."""
+"""Maximum time for this fast path, in seconds; then the full command asks again with a longer timeout."""
 
 
 def print_status() -> bool:
-    """Print the dump of the running Rumi. Return False if this was not possible and nothing was printed.
+    """Print the status dump of the daemon. Return False if that failed and nothing was printed.
 
     The full command then finds the reason and reports it.
     """
@@ -36,7 +36,10 @@ def print_status() -> bool:
 
 
 def _safe(dump: bytes) -> bytes:
-    """Return the JSON without what a terminal would obey; most of it is ASCII, and has nothing of that."""
+    """Return the JSON with escaped control characters. Plain ASCII, the usual case, needs no escaping.
+
+    JSON escapes the other ASCII control characters itself.
+    """
     if dump.isascii() and b"\x7f" not in dump:
         return dump
     from rumi.platform.printable import escaped

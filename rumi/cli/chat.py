@@ -73,7 +73,7 @@ def command(
         raise click.UsageError("There are two texts: one with -p, and one behind the options.")
     prompt = " ".join(text) if text else prompt
     flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}
-    if prompt is not None:  # an argument may be any bytes; bytes that are not UTF-8 read as they do in a pipe
+    if prompt is not None:  # an argument may be any bytes: treat invalid UTF-8 as in a pipe
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes, "files": files}
     apart = prompt is not None and chat_id is None and not going_on and not new
@@ -82,7 +82,7 @@ def command(
 
 
 async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) -> int:
-    """Talk with a chat of the process that holds the home; when that one ends, of the next one."""
+    """Run the terminal on a chat of the daemon, and of its successors; return the exit code."""
     import trio
 
     from rumi.channels.attach.client import OpenRequest
@@ -110,7 +110,7 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
     single = options["prompt"] is not None
     marks, must = loaded.marks(), loaded.is_of_this_run("model.default")
-    # Without a key the offline model takes the place of one that only the configuration names.
+    # Without an API key, use the offline model, unless a flag or variable of this run demands a model.
     without = not must and lacks_key(model_settings_of(loaded, language))
     model = OFFLINE if without else loaded.settings.model.default
     request = OpenRequest(
@@ -129,12 +129,13 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
         )
         try:
             code = await run_terminal(chat, terminal)
-        except Exception as error:  # noqa: BLE001  # raised below: the window is closed in order before that
+        except Exception as error:  # noqa: BLE001  # raised below, after the client has detached cleanly
             failure = error
         chat.left.set()
 
     service = False
     async with trio.open_nursery() as nursery:
+        # `talk` starts once and outlives the attachments: the terminal stays while the daemon is replaced.
         talks = False
         while not chat.left.is_set():
             if chat.chosen_model:
@@ -154,12 +155,14 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
                     nursery.start_soon(talk, port)
                 await _first(port.ended, chat.left.wait)
                 if not chat.left.is_set():
+                    # A deleted home must not be created again by a new daemon.
                     if (over := port.final_error() or _deleted(home)) is not None:
                         chat.fail(over)
                         await chat.left.wait()
                     else:
                         gone = operation_texts.chat_moves if port.moved else operation_texts.daemon_gone
                         chat.disconnect(gone(language))
+    # With `linger_s = 0`, programs wait for the end of the daemon, so that scripts leave no process behind.
     if not (person or service or loaded.settings.session.linger_s):
         wait_for_daemon_exit(home, marks)
     if failure is not None:
@@ -168,7 +171,7 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
 
 
 def _deleted(home: "Home") -> "DaemonGone | None":
-    """Return why no other process takes the window over; None if one may: the home is still there."""
+    """Return the error that ends the chat if its home was deleted, and None if the home still exists."""
     from rumi.channels.attach.client import DaemonGone
 
     if home.lock_identity() is not None:
@@ -181,7 +184,7 @@ def _deleted(home: "Home") -> "DaemonGone | None":
 async def _explain_offline_model(
     home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat"
 ) -> None:
-    """Say that the offline model answers because there is no key; tell a person the ways to another one."""
+    """Say that the offline model answers because there is no API key; show a person the alternatives."""
     from rumi.platform.config.providers import OFFLINE
 
     if port.model != OFFLINE:
@@ -202,7 +205,7 @@ async def _explain_offline_model(
 
 
 async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
-    """Return when one of the two events is set."""
+    """Return when the first of these waits has returned; cancel the others."""
     import trio
 
     async with trio.open_nursery() as nursery:
@@ -216,7 +219,7 @@ async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
 
 
 def _introduce(launch: Launch, port: "RemoteChat", daemon: str) -> None:
-    """Say what the user should know of the process before the chat begins."""
+    """Print notices about the daemon before the chat begins."""
     from rumi.platform.texts import operating as operation_texts
     from rumi.platform.texts.translation import translate
 
@@ -233,10 +236,11 @@ def _introduce(launch: Launch, port: "RemoteChat", daemon: str) -> None:
 async def attach_to_home(
     caller: "Caller", request: "OpenRequest", home: "Home"
 ) -> "AsyncIterator[RemoteChat]":
-    """Open a window of the caller on the process that holds the home.
+    """Attach the caller to a chat of the home's daemon, for as long as the block lasts.
 
     Raises:
-        NotThere: None holds it, or it takes no windows yet.
+        NotAccepting: No daemon runs, or it does not accept clients yet.
+        RumiError: The daemon refuses the client, or does not answer.
     """
     from rumi.channels.attach.client import NotAccepting, attach
     from rumi.channels.attach.one_call import socket_path

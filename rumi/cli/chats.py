@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 SHOWN = 20
-"""Entries that `show` prints by default."""
+"""Default number of entries that `show` prints."""
 
 
 @click.group()
@@ -130,7 +130,7 @@ def delete(chat: str, yes: bool) -> None:
     from rumi.errors import UsageError
     from rumi.platform.texts import questions as question_texts
 
-    _ask("show", chat=chat, before=1)  # an unknown chat is told before the question
+    _ask("show", chat=chat, before=1)  # fails for an unknown chat, before the question is asked
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Deleting a chat needs --yes where no one can answer.")
@@ -143,7 +143,7 @@ def delete(chat: str, yes: bool) -> None:
 
 
 def _pages(chat: str) -> Iterator[list[dict[str, Any]]]:
-    """Yield the chat's entries, a page at a time, the latest page first."""
+    """Yield the chat's entries page by page, the latest page first."""
     before = 0
     while page := _ask("show", chat=chat, before=before)["entries"]:
         yield page
@@ -151,7 +151,7 @@ def _pages(chat: str) -> Iterator[list[dict[str, Any]]]:
 
 
 def _ask(do: str, **fields: object) -> Any:
-    """Send a request to the chats of this home: through its holder, or directly to the file."""
+    """Execute a request about the home's chats: in the daemon, or directly on the files."""
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
 
@@ -160,7 +160,7 @@ def _ask(do: str, **fields: object) -> Any:
 
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
-    """Work on the files of a home that no process holds. No turn runs there."""
+    """Execute the request on the files of a home that no process has locked, so that no turn runs."""
     from rumi.chats.chat_calls import chat_call
     from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
@@ -175,7 +175,7 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
         async with open_journal(stored_of(home).state) as ask:
 
             async def delete(chat: str) -> None:
-                while await ask(DeleteChat(chat)):
+                while await ask(DeleteChat(chat)):  # deletes in bounded steps; True while rows are left
                     continue
                 files = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
                 await ChatWorkspaces(files.workspaces, Threads()).remove(chat)
@@ -192,19 +192,19 @@ def _who(entry: dict[str, Any]) -> str:
 
 
 def _text(entry: dict[str, Any]) -> str:
-    """Return what an entry says, with the tools that it calls."""
+    """Return the text of an entry, with its tool calls."""
     calls = [f"→ {call['name']} {call['arguments']}" for call in entry["tool_calls"]]
     return "\n".join(part for part in (entry["text"], *calls) if part)
 
 
 def _around(text: str, word: str) -> str:
-    """Return the text from a little before the word."""
+    """Return the text, starting shortly before the word."""
     at = text.casefold().find(word.casefold())
     return f"…{text[at - 30 :]}" if at > 40 else text
 
 
 def _cut(line: str) -> str:
-    """Cut a line to the terminal's width; a pipe gets all of it."""
+    """Cut a line to the terminal's width; return the full line for a pipe."""
     if not sys.stdout.isatty():
         return line
     import shutil
@@ -220,7 +220,7 @@ def _when(time: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    fence = "```"
+    fence = "```"  # longer than every fence in the text, which must not end the block
     while fence in text:
         fence += "`"
     return f"{fence}\n{text}\n{fence}"

@@ -43,7 +43,7 @@ def show() -> None:
     screen = console()
     if screen.is_terminal:
         screen.print(table)
-    else:  # a pipe gets whole lines of any length
+    else:  # a table would be cut to the width of a terminal that a pipe does not have
         for row in loaded.rows():
             echo(f"{row.key} = {row.value or '-'}  # {row.origin or 'not set'}")
     for note in loaded.notes:
@@ -94,7 +94,7 @@ def _value(text: str) -> str:
 
 
 def _referenced(root: "Path") -> set[str]:
-    """Return the variables that the configuration refers to."""
+    """Return the environment variables that the configuration refers to; none if it is invalid."""
     from rumi.errors import ConfigError
     from rumi.platform.config.cascade import load_settings, variables_of
     from rumi.platform.config.secrets import key_references
@@ -102,7 +102,7 @@ def _referenced(root: "Path") -> set[str]:
 
     try:
         settings = load_settings(root, {}, {}).settings
-    except ConfigError:  # `set` may be what corrects it
+    except ConfigError:  # `rumi config set` must still be able to correct an invalid configuration
         return set()
     keys = {key_source(text).variable for text in key_references(settings.model).values()} - {""}
     return {*keys, *variables_of(settings)}

@@ -1,4 +1,4 @@
-"""Connects commands to the process that holds the home."""
+"""Calls from commands to the daemon over the control socket, and the same work if no daemon runs."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded
 
 LOCKED_WAIT_S = 5.0
-"""How long to wait for a holder that does not listen: it starts, ends, or is a short command."""
+"""Maximum wait for a lock holder that does not listen, in seconds: it starts, ends, or is a short command."""
 
 AGAIN_S = 0.1
 
 END_S = 20.0
-"""How long a process may take that ends because nothing goes on in it: it ends its sandboxes."""
+"""Maximum time for an idle daemon to end, in seconds: it stops its sandboxes."""
 
 LOOK_S = 0.02
 
 EXTRACTION_WAIT_S = 5.0
-"""How long a program waits for the end of its process, which may extract facts first."""
+"""Maximum time that a program waits for the end of its daemon, in seconds; it may extract facts first."""
 
 CLOSED_S = 0.5
-"""After so long a window that has closed does not count any more: those that do are others."""
+"""Time after which the daemon no longer counts a detached client, in seconds: the counted ones are others."""
 
 ANSWER_S = 65.0
-"""Longer than the running Rumi waits for a chat, because its own message is more exact than our timeout."""
+"""Maximum wait for an answer, in seconds: longer than the daemon waits for a chat, whose error is exact."""
 
 
 def control_path() -> Path:
-    """Return the path of the running Rumi's control socket.
+    """Return the path of the daemon's control socket.
 
     Raises:
         RumiError: No Rumi runs on this home.
@@ -54,7 +54,7 @@ def control_path() -> Path:
 
 
 def daemon_status() -> dict[str, Any]:
-    """Return the status dump of the running Rumi.
+    """Return the status dump of the daemon.
 
     Raises:
         RumiError: No Rumi runs on this home, or it does not answer.
@@ -77,7 +77,7 @@ def daemon_status() -> dict[str, Any]:
 
 @asynccontextmanager
 async def connected() -> AsyncIterator["ControlClient"]:
-    """Connect to the running Rumi of this home.
+    """Connect to the daemon of this home.
 
     Raises:
         RumiError: No Rumi runs on this home.
@@ -90,10 +90,10 @@ async def connected() -> AsyncIterator["ControlClient"]:
 
 
 def yield_home(home: Home, marks: Mapping[str, str] | None = None) -> None:
-    """End a process that is there for windows alone and has none now, and wait until it has ended.
+    """Ask an idle daemon to end, and wait until it has ended.
 
-    With `marks`, only if its settings or keys are others. A process that has work, or serves a channel, goes
-    on: then the command cannot hold the home.
+    With `marks`, it ends only if its settings or keys differ. A daemon that is busy or is a service
+    continues; then the command cannot lock the home.
     """
     import time
 
@@ -103,7 +103,7 @@ def yield_home(home: Home, marks: Mapping[str, str] | None = None) -> None:
 
 
 def wait_for_daemon_exit(home: Home, marks: Mapping[str, str]) -> None:
-    """Wait for the end of a process that was there for the last window, which has just closed."""
+    """Wait until the daemon has ended after its last client; return early if other clients are attached."""
     import time
 
     closed = time.monotonic()
@@ -114,7 +114,7 @@ def wait_for_daemon_exit(home: Home, marks: Mapping[str, str]) -> None:
 
 
 def _ask_to_yield(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]:
-    """Ask the process that holds the home whether it makes way; empty if it does not listen (any more)."""
+    """Ask the daemon to end if it is idle; return its answer, or an empty one if it does not listen."""
     import json
 
     from rumi.channels.attach.one_call import ask, line
@@ -135,7 +135,7 @@ def _ask_to_yield(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]
 
 
 def say(chat: str, call: Literal["stop", "reset", "undo"]) -> None:
-    """Stop or reset a chat, or take its last turn back, through the running Rumi or here; print the answer.
+    """Stop or reset a chat, or undo its last turn, in the daemon or in this process; print the reply.
 
     Without a chat, everything is stopped.
     """
@@ -150,7 +150,7 @@ def _asked(call: Literal["stop", "reset", "undo"], chat: str) -> str:
 
     home = Home(home_from(os.environ)).make()
     until = time.monotonic() + LOCKED_WAIT_S
-    while True:  # the holder may end just now, or not listen yet
+    while True:  # the lock holder may be ending, or not listening yet
         try:
             return _ask(home, call, chat) if home.lock_holder() else _do(home, call, chat)
         except (NotListening, HomeLocked):
@@ -160,7 +160,7 @@ def _asked(call: Literal["stop", "reset", "undo"], chat: str) -> str:
 
 
 class NotListening(RumiError):
-    """The process that holds the home does not listen yet, or has stopped listening."""
+    """The daemon does not listen yet, or has stopped listening."""
 
 
 def _ask(home: Home, call: str, chat: str) -> str:
@@ -190,7 +190,7 @@ def _ask(home: Home, call: str, chat: str) -> str:
 
 
 def _do(home: Home, call: str, chat: str) -> str:
-    """Change the files of a home that no process holds."""
+    """Execute the call in this process, on a home that no other process has locked."""
 
     from rumi.platform.chat_ids import check_chat_id
     from rumi.platform.config.cascade import load_settings
@@ -217,7 +217,9 @@ def _do(home: Home, call: str, chat: str) -> str:
 
 
 async def _stop(home: Home, loaded: "Loaded", chat: str) -> str:
-    """Stop what the next process would begin; no turn runs. Without a chat: all tasks, and all schedules.
+    """Stop work that the next daemon would start: without a chat, all open tasks and all schedules.
+
+    With a chat, nothing has to be stopped, because no turn runs without a daemon.
 
     Raises:
         UsageError: The chat is unknown.

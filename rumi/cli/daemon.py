@@ -1,4 +1,4 @@
-"""How a command reaches the process that holds the home, and starts it if none does."""
+"""Attaching of commands to the daemon, which they start if none runs."""
 
 import os
 import time
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOCKED_WAIT_S = 10.0
-"""How long to wait for a process that holds the home and takes no windows: it ends, or is a short command."""
+"""Maximum wait for a lock holder that accepts no clients, in seconds: it ends, or is a short command."""
 
 START_S = 60.0
-"""How long to wait for a process that will take windows: its first start builds a sandbox."""
+"""Maximum wait for a daemon that will accept clients, in seconds: its first start builds a sandbox."""
 
 DAEMON_COMMANDS = ("rumi chat", "rumi telegram", "rumi serve", "rumi web")
 
 AGAIN_S = 0.1
 
 QUIET_S = 1.0
-"""The command does not mention a wait that is shorter."""
+"""Wait after which the command says that it waits, in seconds."""
 
 
 class Reattaching(Protocol):
-    """Who was attached to an earlier process, and may leave while the command waits for the next one."""
+    """A client of an earlier daemon; it sets `left` if it leaves while the command waits for the next one."""
 
     left: "trio.Event"
 
     def notify(self, note: str) -> None:
-        """Tell a line."""
+        """Show a line to the user."""
         ...
 
 
 @dataclass(slots=True)
 class Launch:
-    """What the command knows, and the process that it has started, before its event loop runs."""
+    """The command's settings, and the daemon that it has started, before its event loop runs."""
 
     chat: str
     flags: dict[str, str | None]
@@ -59,7 +59,13 @@ class Launch:
 
 
 def launch_daemon(chat_id: str, flags: dict[str, str | None]) -> Launch:
-    """Read the configuration, and start the process that holds the home if none does."""
+    """Read the configuration, and start a daemon if none runs.
+
+    An idle daemon with different settings is ended first.
+
+    Raises:
+        RumiError: The chat id or the configuration is not valid.
+    """
     from rumi.cli.control import yield_home
     from rumi.platform.chat_ids import BUILT_IN
     from rumi.platform.config.cascade import load_settings
@@ -75,10 +81,11 @@ def launch_daemon(chat_id: str, flags: dict[str, str | None]) -> Launch:
     launch = Launch(chat_id, flags, home, loaded, language, Path.cwd())
     yield_home(home, loaded.marks())
     if not home.lock_holder():
-        import rumi.channels.attach.client  # noqa: F401  # both processes need it
+        import rumi.channels.attach.client  # noqa: F401  # before the fork: both processes need the module
         from rumi.app.daemon import fork_daemon
 
-        with suppress(HomeLocked):  # another command was faster: this is a window on its process
+        # Forked here, before this command has an event loop or threads, which a fork would not copy.
+        with suppress(HomeLocked):  # another command was faster: this one attaches to its daemon
             launch.starting_daemon = fork_daemon(home, loaded, language)
     return launch
 
@@ -89,10 +96,14 @@ async def attached_to_daemon(
     attach: Callable[["Home"], AbstractAsyncContextManager[T]],
     reattaching: "Reattaching | None" = None,
 ) -> AsyncIterator[T | None]:
-    """Yield what `attach` yields of the process that holds the home; start that one if none does.
+    """Yield the result of `attach` for the daemon; start a daemon if none runs.
 
-    `attach` raises `NotThere` for a process that does not take it yet, or no more. Yield None if `again`, who
-    was attached before, has left meanwhile.
+    `attach` raises `NotAccepting` for a daemon that does not accept clients yet, or no longer does; then this
+    tries again. Yield None if `reattaching`, the client of an earlier daemon, has left meanwhile.
+
+    Raises:
+        RumiError: The daemon cannot be started, or refuses the client.
+        HomeLocked: Another process has locked the home for too long.
     """
     import trio
 
@@ -103,7 +114,7 @@ async def attached_to_daemon(
     home, language, since, announced = launch.home, launch.language, time.monotonic(), False
     while (
         reattaching is None or not reattaching.left.is_set()
-    ):  # the holder may end just now, or not listen yet
+    ):  # the lock holder may be ending, or not listening yet
         async with AsyncExitStack() as stack:
             try:
                 started = launch.starting_daemon

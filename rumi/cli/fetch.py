@@ -33,10 +33,10 @@ def command(url: str | None, check: bool) -> None:
 
 
 async def _fetch(url: str) -> str:
-    """Return the same text that the tool gives to the model. It contains no control characters of a terminal.
+    """Return the text that the tool gives to the model. It contains no terminal control characters.
 
     Raises:
-        FetchError: The fetch failed. The message gives the reason in one line, without the marks for models.
+        FetchError: The fetch failed. The message is one line, without the delimiters of untrusted text.
     """
     import trio
 
@@ -74,7 +74,7 @@ async def _fetch(url: str) -> str:
 
 
 async def _check() -> None:
-    """Judge every URL of standard input. Names are resolved; no connection is opened."""
+    """Judge every URL on standard input. Host names are resolved; no connection is opened."""
     import trio
 
     from rumi.platform.config.cascade import load_settings
@@ -82,7 +82,7 @@ async def _check() -> None:
     from rumi.web.judging import judge_list
 
     settings = load_settings(home_from(os.environ), os.environ, {}).settings.fetch
-    # Both ends may block forever, so each has a thread that no task waits for.
+    # Both ends may block forever: each has its own thread, which is abandoned on cancellation.
     reading, writing = trio.CapacityLimiter(1), trio.CapacityLimiter(1)
 
     async def read() -> bytes:
@@ -98,5 +98,5 @@ async def _check() -> None:
 
 
 def _line(verdict: "Verdict") -> str:
-    """Return one JSON line in ASCII, because text from a list must not reach a terminal unescaped."""
+    """Return one JSON line in ASCII, so that text from the list never reaches a terminal unescaped."""
     return json.dumps(asdict(verdict), separators=(",", ":")) + "\n"

@@ -1,4 +1,4 @@
-"""The commands, imported when they are used, and the one place that shows errors."""
+"""The command group, which imports commands when they are used, and the only place that shows errors."""
 
 import errno
 import importlib
@@ -56,22 +56,22 @@ UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 class _Context(click.Context):
-    """Shows help in the reader's language."""
+    """A context that shows help in the reader's language."""
 
     def make_formatter(self) -> click.HelpFormatter:
-        """Return a formatter that uses the reader's language."""
+        """Return a formatter for the reader's language."""
         from rumi.cli.speaking import Formatter
 
         return Formatter(width=self.terminal_width, max_width=self.max_content_width)
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are used."""
+    """A group that imports each command when it is used."""
 
     context_class = _Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands, in the order in which the help shows them."""
+        """Return the names of the commands, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -88,7 +88,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read `rumi` as `rumi chat`, and `rumi -p …` as `rumi chat -p …`, but not to complete a line."""
+        """Parse `rumi` as `rumi chat`, and `rumi -p …` as `rumi chat -p …`, except for shell completion."""
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         at = next((index for index, word in enumerate(args) if word != "--debug"), len(args))
@@ -97,8 +97,9 @@ class LazyGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def _is_own(self, ctx: click.Context, word: str) -> bool:
-        """Return True if an option belongs to `rumi` itself, or is closer to one of its options than to one
-        of `rumi chat`.
+        """Return True if an option belongs to `rumi` itself.
+
+        A misspelled option belongs to the command that has the most similar option.
         """
         own = _options(self)
         if word in own:
@@ -113,7 +114,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; for an unknown one, suggest the nearest name."""
+        """Return the command; for an unknown name, fail with the most similar name."""
         name = args[0]
         if name not in COMMANDS and (meant := get_close_matches(name, COMMANDS, n=1)):
             ctx.fail(f"No such command {name!r}. Did you mean {meant[0]!r}?")
@@ -121,9 +122,9 @@ class LazyGroup(click.Group):
 
 
 def _speaking(command: click.Command) -> click.Command:
-    """Return the command with its help, and that of its subcommands, in the reader's language.
+    """Make the command and its subcommands show their help in the reader's language; return the command.
 
-    Its group lists it with the first sentence of its help, complete.
+    Its short help becomes the complete first sentence of its help; click would cut a long one.
     """
     command.context_class = _Context
     first = " ".join((command.help or "").split("\n\n")[0].split())
@@ -149,7 +150,7 @@ def group(debug: bool) -> None:
 def run() -> None:
     """Run the command line. An error becomes one sentence on standard error and an exit code."""
     debug = "--debug" in sys.argv[1:]
-    sys.stderr = CleanStream(sys.stderr)  # what libraries and the interpreter write there as well
+    sys.stderr = CleanStream(sys.stderr)  # libraries and the interpreter write there, too
     try:
         code = group.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -161,14 +162,15 @@ def run() -> None:
 
         show_usage_error(error)
         sys.exit(error.exit_code)
-    except BaseException as error:  # noqa: BLE001  # the last place: it is shown, and the exit code says so
+    except BaseException as error:  # noqa: BLE001  # the outermost handler: shows the error and exits
         only = single(error)
         if isinstance(only, KeyboardInterrupt):
             sys.exit(130)
+        # Checked before other errors: an OSError may come from the output, and not from a file of the home.
         if isinstance(only, BrokenPipeError) or (isinstance(only, OSError) and _output_fails()):
             sys.exit(output_failed(only))
         if isinstance(only, SystemExit):
-            if only is not error:  # rich ends in this way when its output is closed
+            if only is not error:  # rich exits this way when its output is closed
                 _forget_output()
             raise only from None
         if debug:
@@ -196,7 +198,7 @@ def run() -> None:
 
 
 def _show(text: str) -> None:
-    """Show an error without secrets and all that looks like one, because its text may come from outside."""
+    """Print an error, with secrets and similar-looking words redacted: its text may be untrusted."""
     from rumi.platform.redact import Redactor
 
     # Half a surrogate pair, from an argument that is not UTF-8, must not raise another error here.
@@ -204,13 +206,13 @@ def _show(text: str) -> None:
 
 
 def _secrets() -> tuple[str, ...]:
-    """Return the secrets of this installation, as far as they can be read: this raises no other error."""
+    """Return the known secrets of this installation. Never raises, because it is called to show an error."""
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_path
 
     try:
         return tuple(load_settings(home_path(os.environ), os.environ, {}).secrets.values())
-    except Exception:  # noqa: BLE001  # perhaps the shown error is that the configuration cannot be read
+    except Exception:  # noqa: BLE001  # the error to be shown may be that the configuration is invalid
         names = ("_KEY", "_TOKEN", "_PASSWORD")
         return tuple(value for name, value in os.environ.items() if name.endswith(names))
 
@@ -223,7 +225,7 @@ def _explained(error: BaseException) -> str:
 
 
 def _known(error: BaseException) -> Iterator[RumiError]:
-    """Yield Rumi's own errors in an exception, its group and its causes, the outermost first."""
+    """Yield the `RumiError`s in an exception, its group and its causes, the outermost first."""
     if isinstance(error, RumiError):
         yield error
     if isinstance(error, BaseExceptionGroup):
@@ -254,6 +256,6 @@ def _output_fails() -> bool:
 
 
 def _forget_output() -> None:
-    """Discard the buffered output, so that it does not fail again at the exit."""
+    """Discard the buffered output, which would fail again when the interpreter flushes it at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 LAST = 10
-"""The number of earlier entries that `--follow` shows."""
+"""Default number of earlier entries that `--follow` shows."""
 
 
 class Since(click.ParamType[datetime]):
-    """A moment: `2h`, `3d`, `2026-08-01`, `2026-08-01T12:00`; local time if no zone is given."""
+    """A time: `2h`, `3d`, `2026-08-01`, `2026-08-01T12:00`; local time if no zone is given."""
 
     name = "when"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Return the moment, with its zone."""
+        """Return the time, with its zone."""
         text = str(value).strip()
         try:
             if text[:-1].isdecimal() and text[-1:] in UNITS:
                 return datetime.now().astimezone() - timedelta(**{UNITS[text[-1]]: int(text[:-1])})
             found = datetime.fromisoformat(text)
             return found if found.tzinfo is not None else found.astimezone()
-        except (ValueError, OverflowError):  # not a moment, or one before the first possible date
+        except (ValueError, OverflowError):  # not a time, or one before the first possible date
             self.fail(
                 f"{text!r} is not a time. Examples: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.", param, ctx
             )
@@ -87,7 +87,10 @@ def command(
 
 
 def _language() -> "Language":
-    """Return the configuration's language. A log must be readable also if the configuration is not."""
+    """Return the configured language, or the environment's if the configuration is invalid.
+
+    The log must be readable even with an invalid configuration.
+    """
     from rumi.errors import RumiError
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from

@@ -109,7 +109,7 @@ def add(
     root, servers = _servers()
     if name in servers:
         raise UsageError(f"There is a server {name} already.", f"Remove it first: rumi mcp remove {name}")
-    program = str(find(words[0])) if words else ""  # the running Rumi may have another PATH
+    program = str(find(words[0])) if words else ""  # an absolute path: the daemon may have another PATH
     if words and no_sandbox and not yes:
         say(f"Without a sandbox {words[0]} can read and change all that you can, and its keys.", err=True)
         confirm(translate("Run it so?"), abort=True, err=True)
@@ -171,14 +171,14 @@ def test(name: str, accept: bool, as_json: bool) -> None:
 
     known = run_async(trying)
     tools: Sequence[RemoteTool] = known.tools
-    taken = {tool.name: known.pin is not None and known.pin.takes(tool) for tool in tools}
+    accepted = {tool.name: known.pin is not None and known.pin.takes(tool) for tool in tools}
     changes = _changes(known)
     if as_json:
         rows = [
             {
                 "name": tool.name,
                 "asks": translate(_asks(tool)),
-                "accepted": taken[tool.name],
+                "accepted": accepted[tool.name],
                 "changes": [asdict(change) for change in changes.get(tool.name, ())],
             }
             for tool in tools
@@ -187,14 +187,14 @@ def test(name: str, accept: bool, as_json: bool) -> None:
         return
     for tool in tools:
         about = flat(tool.description)
-        mark = "" if taken[tool.name] else f" · {translate('withheld')}"
+        mark = "" if accepted[tool.name] else f" · {translate('withheld')}"
         echo(f"{flat(tool.name)}  ({translate(_asks(tool))}{mark})")
         echo(f"  {about[:1000]}")
         _show(changes.get(tool.name, ()))
-    for gone in (change for change in changes if change not in taken):
+    for gone in (change for change in changes if change not in accepted):
         say(f"{flat(gone)} is gone.")
     say(f"{name} works: tools: {len(tools)}.")
-    if not all(taken.values()):
+    if not all(accepted.values()):
         say(f"What is withheld has changed. If it is as you want it: rumi mcp test {name} --accept")
 
 
@@ -244,7 +244,7 @@ def _named(servers: "Mapping[str, ServerSettings]", name: str) -> "ServerSetting
 
 
 async def _nothing(home: "Home", request: "Mapping[str, object]") -> object:
-    """Answer for a home that no process holds any more: no server runs."""
+    """Return an empty list of servers: none runs in a home that no process has locked any more."""
     import trio
 
     await trio.lowlevel.checkpoint()
@@ -271,7 +271,7 @@ def _marks(server: "ServerSettings") -> list[str]:
 
 
 def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]":
-    """Return what has changed of each tool since it was accepted; nothing at the first connection."""
+    """Return the changes of each tool since it was accepted; nothing at the first connection."""
     from rumi.agent.mcp.described import changes_of, said_of
 
     before = known.earlier
@@ -279,6 +279,7 @@ def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]"
         return {}
     now = {tool.name: tool for tool in known.tools}
     changed = [name for name, tool in now.items() if not before.takes(tool)]
+    # With a list of wanted tools, the server's other tools are left out here and are not missing.
     gone = [name for name in before.tools if name not in now and not known.settings.tools]
     return {
         **{name: changes_of(before.said.get(name), said_of(now[name])) for name in changed},
@@ -287,7 +288,7 @@ def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]"
 
 
 def _show(changes: "Sequence[DescriptionChange]") -> None:
-    """Print what was and what is of each change, whole: nothing of it may escape who accepts it."""
+    """Print the old and the new value of each change, uncut: the user has to see all that they accept."""
     from rumi.platform.texts.questions import visible
 
     for change in changes:

@@ -1,4 +1,4 @@
-"""`rumi mcp serve`, and the endpoint for programs that come over HTTP."""
+"""`rumi mcp serve`, and the MCP endpoint for programs that connect over HTTP."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LEAST_TOKEN: Final = 16
-"""Characters that a token must have."""
+"""Minimum length of a token, in characters."""
 
 
 @click.command()
@@ -50,10 +50,10 @@ async def _serve(launch: Launch, trusted: bool) -> None:
 
 
 def endpoint_of(home: "Home", loaded: "Loaded", language: "Language") -> "McpEndpoint | None":
-    """Return the endpoint for programs that come over HTTP; None without a token for them.
+    """Return the MCP endpoint for programs that connect over HTTP; None if no token is configured.
 
     Raises:
-        ConfigError: The token is too short.
+        ConfigError: The token is too short, or not ASCII.
     """
     if loaded.secrets.mcp_token is None:
         return None
@@ -77,20 +77,20 @@ def endpoint_of(home: "Home", loaded: "Loaded", language: "Language") -> "McpEnd
 
 @dataclass(frozen=True, slots=True)
 class _DaemonAccess:
-    """The process that holds the home. With `begun`, each call starts it if none does."""
+    """Access to the daemon. With `launch`, each call starts a daemon if none runs."""
 
     home: "Home"
     language: "Language"
     launch: Launch | None = None
 
     def client(self) -> "AbstractAsyncContextManager[ControlClient]":
-        """Connect to its control socket, as a program that sees its owner's rows alone."""
+        """Connect to the daemon's control socket, with the rights of a program: only its owner's rows."""
         from rumi.platform.caller import PROGRAM
 
         return self._connected(partial(connected_to, PROGRAM))
 
     def attach(self, chat: str, *, tainted: bool) -> "AbstractAsyncContextManager[RemoteChat]":
-        """Open a program's window on a chat."""
+        """Attach a program to a chat; `tainted`: its messages are untrusted."""
         from rumi.channels.attach.client import OpenRequest
         from rumi.platform.caller import PROGRAM
 

@@ -105,7 +105,7 @@ def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
 
 
 def _source(fact: dict[str, Any]) -> None:
-    """Print where a fact is from, as the command that shows it."""
+    """Print the source of a fact, as the command that shows it."""
     if fact["chat"]:
         option = f" --turn {fact['turn']}" if fact["turn"].startswith("t") else ""
         session = f" --session {fact['turn'].split()[1]}" if fact["turn"].startswith("session ") else ""
@@ -146,7 +146,7 @@ def extract(owner: str, as_json: bool) -> None:
 
 
 def _ask(do: str, **fields: object) -> dict[str, Any]:
-    """Send a request to the memory of this home: through its holder, or directly to the file."""
+    """Execute a request about the home's memory: in the daemon, or directly on the database."""
 
     from rumi.memory.memory_calls import check
     from rumi.platform.chat_ids import BUILT_IN
@@ -156,12 +156,12 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
     home = Home(home_from(os.environ)).make()
     here = _in_full if do in ("extract", "forget_everything") else _do
     request = {"do": do, **fields}
-    check(request, BUILT_IN)
+    check(request, BUILT_IN)  # first, so that an invalid request neither waits for the home nor starts Rumi
     return cast("dict[str, Any]", run_async(when_free, home, "memory", here, request))
 
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
-    """Work on the database file of a home that no process holds."""
+    """Execute the request on the database of a home that no process has locked."""
     from rumi.cli.stored import stored_of
     from rumi.memory.actor import open_memory
     from rumi.memory.memory_calls import memory_call
@@ -177,7 +177,10 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
 
 
 async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
-    """Start a full Rumi: the extraction asks the model, and all of its parts have something to delete."""
+    """Execute the request in a complete app in this process.
+
+    Extraction calls the model, and forgetting everything concerns all parts of the app.
+    """
     from rumi.app.app import open_app
     from rumi.app.engine import find_engine
     from rumi.app.settings import cluster_of

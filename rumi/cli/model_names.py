@@ -1,4 +1,4 @@
-"""The names of models on the command line: the option `--model`, its completion, and what is configured."""
+"""Model names on the command line: the option `--model`, its completion, and the configured models."""
 
 import os
 from collections.abc import Callable
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def model_option(*names: str, default: str | None = None) -> Callable[[F], F]:
-    """Return the option that chooses a model; the shell completes its value."""
+    """Return the option that chooses a model, with shell completion of its value."""
     return click.option(
         *(names or ("--model",)),
         default=default,
@@ -26,7 +26,7 @@ def model_option(*names: str, default: str | None = None) -> Callable[[F], F]:
 
 
 def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list["CompletionItem"]:
-    """Return the names that begin so: aliases, what is configured, and what the table of providers has."""
+    """Return the model names that begin with `begun`: aliases, configured models, and known models."""
     from click.shell_completion import CompletionItem
 
     from rumi.errors import RumiError
@@ -36,7 +36,7 @@ def complete(context: click.Context, parameter: click.Parameter, begun: str) -> 
     names = list(known_names())
     try:
         loaded = load_settings(find_home(os.environ), os.environ, {})
-    except RumiError:  # completion has no place for an error
+    except RumiError:  # shell completion cannot show an error
         pass
     else:
         names = [*loaded.settings.model.aliases, *configured(loaded), *names]
@@ -44,7 +44,7 @@ def complete(context: click.Context, parameter: click.Parameter, begun: str) -> 
 
 
 def known_names() -> tuple[str, ...]:
-    """Return the full names of the models in the table of providers, and `offline`."""
+    """Return the full names of the models in the provider table, and `offline`."""
     from rumi.platform.config.providers import OFFLINE, PROVIDERS
 
     names = (
@@ -57,7 +57,7 @@ def known_names() -> tuple[str, ...]:
 
 
 def configured(loaded: "Loaded") -> dict[str, tuple[str, ...]]:
-    """Return the models that the configuration names, and what each is used as, in the order of use."""
+    """Return the models that the configuration names, each with its uses, in the order of use."""
     model, research = loaded.settings.model, loaded.settings.research.model
     used: dict[str, tuple[str, ...]] = {}
     for name, use in (

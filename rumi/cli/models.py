@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded
 
 TRY_S: Final = 30.0
-"""How long a model may take to answer the trial."""
+"""Maximum time for a model to answer the test call, in seconds."""
 
 EXIT_NO_ANSWER: Final = 4
 
@@ -105,7 +105,10 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
 
 
 def _key(settings: "ModelSettings", name: str) -> str:
-    """Return the state of a model's key: `set`, `not needed`, `command`, or why there is none."""
+    """Return the state of a model's API key: `set`, `not needed`, `command`, or the reason why it is missing.
+
+    `command`: the key comes from a command, which this does not run.
+    """
     from rumi.models.settings import missing_key
     from rumi.platform.config.providers import key_owner
 
@@ -138,6 +141,7 @@ async def _try_all(loaded: "Loaded", names: Sequence[str]) -> list[dict[str, Any
     from rumi.platform.config.commands import read_keys
 
     settings = model_settings_of(await read_keys(loaded), reader(), lenient=True)
+    # No fallbacks: another model must not answer for the one under test.
     settings = replace(settings, timeout_s=TRY_S, first_token_timeout_s=TRY_S, fallbacks=())
     results: list[dict[str, Any]] = [{} for _ in names]
 
@@ -151,7 +155,7 @@ async def _try_all(loaded: "Loaded", names: Sequence[str]) -> list[dict[str, Any
 
 
 async def _tried(settings: "ModelSettings", name: str) -> dict[str, Any]:
-    """Make one short call; return how long it took, or what failed and what to do."""
+    """Make one short model call; return its duration, or the error with its advice."""
     from rumi.errors import RumiError
     from rumi.models.build import build_models
     from rumi.models.trying import try_out

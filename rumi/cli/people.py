@@ -81,7 +81,7 @@ def _home() -> "tuple[Home, Loaded]":
 
 
 def _rows(loaded: "Loaded", used: "dict[str, dict[str, Any]]") -> list[dict[str, Any]]:
-    """Return one row for each person, the owner of the home first."""
+    """Return a row for each person, the owner of the home first."""
     from rumi.app.settings import people_of
     from rumi.chats.people.people import OWNER
     from rumi.platform.chat_ids import BUILT_IN

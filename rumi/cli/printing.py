@@ -1,7 +1,7 @@
-"""The one door to the terminal: all that a command prints is cleaned here, whoever wrote it.
+"""The only output functions of commands: they clean everything that a command prints, whatever its source.
 
-Commands call no other function that prints; a test looks at the code of all of them. Text loses what a
-terminal would obey, and JSON has escapes in its place, also in a pipe: its reader may print it.
+Commands call no other function that prints; a test checks the code of all commands. Control characters are
+removed from text and escaped in JSON, even for a pipe, because its reader may print them.
 """
 
 import json
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Styled(NamedTuple):
-    """A part of a line with a colour, or bold or dim; a pipe gets it without."""
+    """A part of a line that is coloured, bold or dim on a terminal, and plain in a pipe."""
 
     text: str
     fg: str | None = None
@@ -27,7 +27,7 @@ class Styled(NamedTuple):
 
 
 def echo(*parts: "str | Styled", err: bool = False) -> None:
-    """Print a line, made of the parts without anything between them."""
+    """Print a line: the parts, joined without a separator."""
     words = [_styled(part) if isinstance(part, Styled) else clean(part) for part in parts]
     click.echo("".join(words), err=err, color=False if "NO_COLOR" in os.environ else None)
 
@@ -37,29 +37,29 @@ def _styled(part: Styled) -> str:
 
 
 def echo_json(value: object, *, indent: int | None = None, ascii: bool = False) -> None:
-    """Print a value as JSON: on one line, or over several with an `indent`; `ascii`: all else is escaped."""
+    """Print a value as JSON: on one line, or on several with an `indent`; `ascii` escapes the rest."""
     click.echo(escaped(json.dumps(value, ensure_ascii=ascii, indent=indent)))
 
 
 def confirm(question: str, *, abort: bool = False, err: bool = False) -> bool:
-    """Ask for a yes or a no. Without one, return False or, with `abort`, end the command."""
+    """Ask for a yes or a no. Without a yes, return False or, with `abort`, end the command."""
     return click.confirm(clean(question), abort=abort, err=err)
 
 
 def prompt(question: str, default: str | None = None, **more: Any) -> str:
-    """Ask for a line; with a `default`, an empty one is that. `more` is for `click.prompt`."""
+    """Ask for a line; an empty line means the `default`. `more` is passed to `click.prompt`."""
     return cast(str, click.prompt(clean(question), default, **more))
 
 
 def write_through(lines: str) -> None:
-    """Write lines of ASCII to standard output, past Python's buffer: another thread may be stuck in it."""
+    """Write ASCII lines to standard output without Python's buffer, whose lock a stuck thread would hold."""
     data = escaped(lines).encode("ascii")
     while data:
         data = data[os.write(sys.stdout.fileno(), data) :]
 
 
 def console() -> "Console":
-    """Return a console for tables and views; it cleans what they contain."""
+    """Return a Rich console for tables and views, which cleans all text that it prints."""
     from collections.abc import Iterable
 
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -76,13 +76,13 @@ def console() -> "Console":
 
 
 class CleanStream:
-    """Standard error, cleaned: also what libraries, warnings and tracebacks write there."""
+    """Standard error with cleaned text, for libraries, warnings and tracebacks as well."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text without what a terminal would obey."""
+        """Write the text without control characters; return the length of the original text."""
         self._stream.write(clean(text))
         return len(text)
 

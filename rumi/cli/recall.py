@@ -56,7 +56,7 @@ def command(
 
 
 async def _here(home: "Home", request: Mapping[str, object]) -> object:
-    """Work on the files of a home that no process holds."""
+    """Execute the request on the databases of a home that no process has locked."""
     import time
 
     from rumi.app.recall_calls import recall_call
@@ -68,7 +68,7 @@ async def _here(home: "Home", request: Mapping[str, object]) -> object:
 
     with home.lock("rumi recall"):
         state = stored_of(home).state
-        async with open_journal(state):  # which brings it up to date
+        async with open_journal(state):  # migrates the database, which the recall index only reads
             pass
         async with open_recall(home.recall_db, state, BUILT_IN) as ask:
             return await recall_call(ask, BUILT_IN, time.time)(TERMINAL, request)

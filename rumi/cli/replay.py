@@ -54,7 +54,8 @@ def _replayed(recorded: "RecordedTurn", now: "Now", redact: "Redactor") -> "Repl
 
     from rumi.chats.recorder.replaying import replay
 
-    return trio.run(replay, recorded, now, redact, clock=MockClock(autojump_threshold=0))  # the clock of then
+    # Virtual time, which `replay` requires: the clock jumps when no task runs.
+    return trio.run(replay, recorded, now, redact, clock=MockClock(autojump_threshold=0))
 
 
 def _models(loaded: "Loaded", model: str | None) -> "ModelSet":
@@ -79,7 +80,7 @@ def _forked(recorded: "RecordedTurn", now: "Now", step: int, models: "ModelSet")
 
 
 def _now(home: "Home", recorded: "RecordedTurn") -> "Now":
-    """Return what the code makes now, of the programs that the turn had."""
+    """Return the instructions and tool specs of the current code, for the programs that the turn had."""
     from rumi.app.settings import prompts_of
     from rumi.app.toolbox import specs_now
     from rumi.chats.recorder.replaying import Now

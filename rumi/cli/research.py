@@ -105,7 +105,7 @@ def _research(
 
 
 async def _do(begun: Launch, request: dict[str, Any], background: bool) -> dict[str, Any]:
-    """Have the process that holds the home do it; return the task."""
+    """Run the task in the daemon, or only start it with `background`; return the task."""
     from rumi.channels.attach.client import run_task
     from rumi.platform.caller import TERMINAL
 
@@ -119,10 +119,10 @@ async def _do(begun: Launch, request: dict[str, Any], background: bool) -> dict[
 
 @asynccontextmanager
 async def connected_to(caller: "Caller", home: "Home") -> "AsyncIterator[ControlClient]":
-    """Yield a connection of the caller to the process that holds the home.
+    """Connect the caller to the home's daemon, for as long as the block lasts.
 
     Raises:
-        NotThere: None holds it, or it does not answer yet.
+        NotAccepting: No daemon runs, or it does not listen yet.
     """
     from rumi.channels.attach.client import NotAccepting
     from rumi.channels.attach.connection import NotRunning, connect

@@ -31,7 +31,8 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
     from rumi.platform.texts.operating import short_size
     from rumi.platform.texts.questions import yes_or_no
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete copy is removed
+    # SystemExit runs the cleanup that removes an incomplete copy; the default action would not.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     home = Home(home_from(os.environ))
     yield_home(home)
     with home.lock("rumi restore"), restorable(home, path, files=not without_files) as ready:

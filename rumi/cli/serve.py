@@ -1,4 +1,4 @@
-"""`rumi serve`, and what `rumi telegram` and `rumi web` have in common with it."""
+"""`rumi serve`, and the service that it shares with `rumi telegram` and `rumi web`."""
 
 import gc
 import os
@@ -53,36 +53,36 @@ def serve_until_signal(
     flags: Mapping[str, object] | None = None,
     listens: bool = True,
 ) -> None:
-    """Hold the home and serve terminals, Telegram if `telegram` says so, and a page at `web` if given.
+    """Lock the home and serve attached clients, Telegram if `telegram` returns True, and a page at `web`.
 
-    `flags` are values of the command line for the configuration. `listens`: there is a listener for machines
-    if the configuration says where.
+    `flags` are command line values that override the configuration. `listens`: listen for webhooks and probes
+    if the configuration has an address for them.
 
     Raises:
-        RumiError: It cannot start; the message says what to do.
+        RumiError: The service cannot start; the message says what to do.
     """
     _let_many_files_be_open()
     run_async(_serve, purpose, web, telegram, flags or {}, listens)
 
 
 LISTEN = "127.0.0.1:8443"
-"""Where the listener is, if there is a webhook and nothing else was said."""
+"""Default address of the listener if there is a webhook."""
 
 
 def _let_many_files_be_open() -> None:
-    """Raise the limit of open files (usually 1024), because each working chat has connections and pipes."""
+    """Raise the limit of open files (usually 1024), because each busy chat has connections and pipes."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 GENERATIONS = (5_000, 10, 50)
-"""New objects until Python searches the youngest generation; such searches until it searches older ones."""
+"""New objects per collection of the youngest generation; collections of a generation per one of the next."""
 
 
 def look_for_cycles_seldom() -> None:
-    """Search for reference cycles less often, because a search of all objects blocks every chat for 0.1 s.
+    """Make the garbage collector run less often, because a full collection blocks every chat for 0.1 s.
 
-    With Python's defaults, a busy process is searched every second or two. Existing objects are excluded
+    With Python's defaults, a busy process has one every second or two. Existing objects are excluded
     permanently; short-lived objects are still found in the young generation.
     """
     gc.collect()
@@ -128,6 +128,7 @@ async def _serve(
     yield_home(home)
     listening = _listener(loaded, bots, language) if listens else nullcontext(())
     with home.lock(purpose), _page(web, language, home, loaded) as page, listening as listener:
+        # First, so that a full disk is reported with advice, and not as the failure of some later write.
         full = require_writable_disk(home, language)
         cluster = cluster_of(loaded)
         async with show_progress(language) as steps:
@@ -161,7 +162,7 @@ async def _serve(
 def _page(
     web: str | None, language: "Language", home: "Home", loaded: "Loaded"
 ) -> "Iterator[tuple[Channel, ...]]":
-    """Open the place where the page listens; yield the page, if there is to be one."""
+    """Open the page's listening socket at `web` and yield the page; yield nothing without an address."""
     if web is None:
         yield ()
         return
@@ -183,7 +184,7 @@ def _page(
 def _listener(
     loaded: "Loaded", bots: "Sequence[Telegram]", language: "Language"
 ) -> "Iterator[tuple[Channel, ...]]":
-    """Open the place where the listener for machines is; yield it, if there is to be one."""
+    """Open the listener for webhooks and probes and yield it; yield nothing without an address."""
     telegram = loaded.settings.telegram
     webhook = telegram.webhook if bots else None
     where = telegram.listen or (LISTEN if webhook else None)

@@ -1,4 +1,4 @@
-"""`rumi setup`: asks for what a new installation needs, tries it out, and writes config.toml and .env."""
+"""`rumi setup`: asks for the settings of a new installation, tests them, and writes config.toml and .env."""
 
 import os
 import re
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 GROQ_KEYS: Final = "https://console.groq.com/keys"
 
 TRY_S: Final = 30.0
-"""How long a model may take to answer the trial."""
+"""Maximum time for a model to answer the test call, in seconds."""
 
 MOST_SHOWN: Final = 20
-"""How many of a server's models are listed."""
+"""Maximum number of listed models of a server."""
 
 
 @click.command()
@@ -55,7 +55,7 @@ def command() -> None:
 
 @dataclass
 class _Wizard:
-    """The answers so far: `keys` for config.toml, `secrets` for .env. Nothing is written before `write`."""
+    """The user's answers: `keys` for config.toml, `secrets` for .env. Nothing is written before `write`."""
 
     root: "Path"
     loaded: "Loaded"
@@ -64,7 +64,7 @@ class _Wizard:
     secrets: dict[str, str] = field(default_factory=dict)
 
     def ask(self) -> None:
-        """Ask everything."""
+        """Ask all questions."""
         self.say(f"This sets up Rumi in {self.root}. Enter keeps the value in brackets.")
         self._ask_language()
         self._ask_model()
@@ -72,9 +72,10 @@ class _Wizard:
         self._ask_tools()
 
     def write(self) -> None:
-        """Write what was answered, and say where and how to go on."""
+        """Write the answers to the files, and print the files' paths and the next command."""
         from rumi.platform.config.editing import set_keys, set_variables
 
+        # .env first: `set_keys` refuses a reference in config.toml to a variable that is not set.
         if self.secrets and set_variables(self.root / ".env", self.secrets):
             self.say(f"Written: {self.root / '.env'}")
         if self.keys:
@@ -91,7 +92,7 @@ class _Wizard:
     # Questions
 
     def _prompt(self, question: str, default: str = "", *, hidden: bool = False) -> str:
-        """Ask for a line; an empty one is the default."""
+        """Ask for a line; an empty line means the default."""
         shown = f"{translate(self.language, question)}{f' [{default}]' if default else ''}"
         hide = hidden and sys.stdin.isatty()
         answer = prompt(shown, default=default, show_default=False, hide_input=hide, prompt_suffix=": ")
@@ -103,7 +104,7 @@ class _Wizard:
         return answer
 
     def _choose(self, question: str, choices: Sequence[tuple[str, str]], default: str) -> str:
-        """Ask for one of the choices, by its number or its name."""
+        """Ask for one of the choices, by number or name; return its name."""
         names = [name for name, _ in choices]
         self.say(question)
         for number, (name, about) in enumerate(choices, 1):
@@ -164,7 +165,7 @@ class _Wizard:
                 self._ask_local(next(server for server in found if server.name == name))
 
     def _ask_provider(self, scheme: str) -> None:
-        """Ask for the key of a provider of the table, and, except of Groq, for the model."""
+        """Ask for the API key of a known provider, and for the model unless the provider is Groq."""
         from rumi.models.settings import ModelSettings
 
         row, now = PROVIDERS[scheme], self.loaded.settings.model.default
@@ -191,7 +192,7 @@ class _Wizard:
                 return
 
     def _ask_local(self, server: "LocalServer") -> None:
-        """Ask for the model of a server on this machine that answers at its usual port."""
+        """Ask for the model of a server on this machine that answers at its default port."""
         while True:
             for model in server.models[:MOST_SHOWN]:
                 echo(f"  {model}")
@@ -225,10 +226,9 @@ class _Wizard:
             self.secrets[variable] = key
 
     def _tried(self, model: str, *, key: str = "", custom: Any = None) -> bool:
-        """Make one short call of the model; return False if it should be asked for again.
+        """Make one short model call; return False if the user should answer again.
 
-        A model that answers with an error may be kept all the same, since a network may be down now; a key
-        that is refused may not.
+        After an error the user may keep the answer, because the network may be down; but not a refused key.
         """
         from rumi.errors import RumiError, single
         from rumi.models.model import ModelError
@@ -286,7 +286,7 @@ class _Wizard:
             self.keys["telegram.allowed_users"] = f"[{', '.join(ids)}]"
 
     def _knows(self, token: str) -> bool:
-        """Ask Telegram for the bot's name; return True if the token is to be kept."""
+        """Ask Telegram for the bot's name; return True if the token should be used."""
         from rumi.channels.telegram import bot_name
         from rumi.errors import ConfigError, RumiError, single
 
@@ -330,7 +330,7 @@ class _Wizard:
         )
 
     def _choose_key(self, key: str, question: str, choices: Sequence[tuple[str, str]], now: str) -> None:
-        """Ask for the value of a key; only another value than `now` is written."""
+        """Ask for the value of a key; store it only if it differs from `now`."""
         answer = self._choose(question, choices, now)
         if answer != now:
             self.keys[key] = answer
@@ -356,7 +356,7 @@ def _is_address(url: str) -> bool:
 
 
 def _name_of(url: str) -> str:
-    """Return a name for a server: `openrouter` for `https://openrouter.ai/api/v1`."""
+    """Return a name for a server, such as `openrouter` for `https://openrouter.ai/api/v1`."""
     labels = (urlsplit(url).hostname or "").split(".")
     name = labels[-2] if len(labels) > 1 and not labels[-1].isdecimal() else "server"
     return re.sub(r"[^A-Za-z0-9_-]", "", name)[:64] or "server"

@@ -154,7 +154,7 @@ def trust(name: str) -> None:
 
 
 class _Here:
-    """The skills of this home and of the working folder."""
+    """The skills of the home and of the working directory, with their settings."""
 
     home: Path
     config: Path
@@ -191,7 +191,7 @@ class _Here:
         return found
 
     def say_if_overridden(self) -> None:
-        """Say if a value other than config.toml's decides."""
+        """Print a warning if the environment overrides config.toml."""
         if self.disabled.is_overridden:
             say(
                 "RUMI_SKILLS__DISABLED is set here and overrides config.toml: "

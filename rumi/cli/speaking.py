@@ -1,4 +1,4 @@
-"""The reader's language on the command line: help, wrong usage and results are translated here."""
+"""Translation of the command line's help, usage errors and results into the reader's language."""
 
 import os
 import re
@@ -12,12 +12,12 @@ from rumi.platform.texts import translation
 from rumi.platform.texts.language import Language, LanguageSetting, detect_language
 
 _EXTRA = re.compile(r"(.*?)  \[(.+)\]", re.DOTALL)
-"""The text that click adds to the help of an option: its default, its range."""
+"""An option's help, and the text that click adds to it: its default, its range."""
 
 
 @cache
 def reader() -> Language:
-    """Return the language of the configuration, or else of the environment.
+    """Return the configured language, or else the environment's.
 
     This also works if the configuration has errors, so that they can be reported in that language.
     """
@@ -39,17 +39,17 @@ def _configured() -> LanguageSetting:
 
 
 def translate(text: str) -> str:
-    """Translate a sentence of ours to the reader's language."""
+    """Translate one of Rumi's own sentences into the reader's language."""
     return translation.translate(reader(), text)
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a sentence of ours in the reader's language."""
+    """Print one of Rumi's own sentences in the reader's language."""
     echo(translate(text), err=err)
 
 
 class Formatter(click.HelpFormatter):
-    """Help in the reader's language."""
+    """A help formatter that translates into the reader's language."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """Write the usage line."""
@@ -57,11 +57,12 @@ class Formatter(click.HelpFormatter):
         super().write_usage(prog, " ".join(words), translate(prefix or "Usage: "))
 
     def write_heading(self, heading: str) -> None:
-        """Write the heading of a list."""
+        """Write the heading of a section."""
         super().write_heading(translate(heading))
 
     def write_text(self, text: str) -> None:
-        """Write paragraphs."""
+        """Write paragraphs of text."""
+        # Joined to one line for each paragraph, which is how the catalogue of translations has them.
         paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
         super().write_text("\n\n".join(translate(part) for part in paragraphs))
 
@@ -76,7 +77,7 @@ def _about(help: str) -> str:
 
 
 def show_usage_error(error: click.ClickException) -> None:
-    """Print the usage error and the way to the help, on standard error."""
+    """Print the usage error and the help command on standard error."""
     lines = []
     if isinstance(error, click.UsageError) and error.ctx is not None:
         lines.append(error.ctx.get_usage())

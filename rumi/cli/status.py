@@ -42,7 +42,10 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
 
 
 def _of_workers(as_json: bool) -> bool:
-    """Show the workers, and the tree of the one on this home if it runs; return False if there are none."""
+    """Show the workers, and the actor tree of this home's worker if it runs.
+
+    Return False if the home has no shared database, and so no workers.
+    """
     import os
 
     from rumi.cli.control import daemon_status

@@ -85,7 +85,7 @@ def _print_copied(done: "Mapping[str, Any]", target: str) -> None:
 
 
 def _configured() -> "tuple[Home, str, str]":
-    """Return the home, the URL of its store, and the password for that."""
+    """Return the home, the URL of its store, and the password of the store."""
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
@@ -150,7 +150,7 @@ class _Copy:
         self._source, self._target = source, target
 
     def run(self) -> dict[str, Any]:
-        """Copy, and complete the copy if nobody uses the source."""
+        """Copy the store, and complete the copy if no process uses the source."""
         from rumi.store.copying import copy, file_side, server_side
 
         with ExitStack() as stack, self._faults():
@@ -163,6 +163,7 @@ class _Copy:
             target, drafts = self._open_target(stack)
             stack.callback(target.close)
             why = why or self._alone(stack, source, target)
+            # Copied even if the source is in use: the next run then has little left to do.
             written = copy(source, target, self._tables)
             found: list[CopiedTable] = []
             if not why:
@@ -172,7 +173,7 @@ class _Copy:
 
     @contextmanager
     def _faults(self) -> "Iterator[None]":
-        """Turn errors of a server, and of a file, into sentences."""
+        """Convert errors of PostgreSQL and SQLite in the block into `CopyFault`s."""
         import sqlite3
 
         from rumi.store.copying import CopyFault
@@ -190,7 +191,11 @@ class _Copy:
             raise CopyFault(f"The copy failed: {error}.", "Look at: rumi doctor") from error
 
     def _lock_home(self, stack: ExitStack) -> str:
-        """Hold the home, if it takes part; return who else does."""
+        """Lock the home if it is the source or target; return why that failed, empty otherwise.
+
+        Raises:
+            HomeLocked: The home is the target, and another process has locked it.
+        """
         from rumi.cli.control import yield_home
         from rumi.platform.home import HomeLocked
 
@@ -221,17 +226,18 @@ class _Copy:
         return target, {}
 
     def _alone(self, stack: ExitStack, source: "Side", target: "Side") -> str:
-        """Keep workers from beginning; return why the copy cannot be completed, empty if it can."""
+        """Keep new workers from starting; return why the copy cannot be completed, empty if it can."""
         from rumi.store.postgres import Postgres, alone, live_workers
 
         with ExitStack() as locks:
             for side in (source, target):
                 db = side.of("state")
                 if isinstance(db, Postgres):
+                    # First the lock, then the count: no worker can start between the two.
                     locks.enter_context(alone(db))
                     if count := live_workers(db):
                         return f"{count} workers use the database"
-            stack.push(locks.pop_all())
+            stack.push(locks.pop_all())  # keep the locks until the copy is complete
         return ""
 
     def _complete(self, source: "Side", target: "Side", drafts: "Mapping[str, Path]") -> "list[CopiedTable]":

@@ -1,4 +1,4 @@
-"""Where the commands find what is stored when no process of the home runs."""
+"""The databases that commands open if no daemon of the home runs."""
 
 import os
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HomeDatabases:
-    """The databases of a home: its files, or the one that it shares with other workers."""
+    """The databases of a home: its own files, or the database that it shares with other workers."""
 
     state: "Path | PostgresServer"
     memory: "Path | PostgresServer"
@@ -22,7 +22,7 @@ def stored_of(home: "Home") -> HomeDatabases:
     """Return the databases that the configuration names.
 
     Raises:
-        ConfigError: The configuration is wrong.
+        ConfigError: The configuration is invalid.
         UsageError: `[store] url` is not the URL of a PostgreSQL database.
     """
     from rumi.app.settings import cluster_of

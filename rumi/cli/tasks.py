@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 EXIT_CODES: Final = {"succeeded": 0, "out_of_budget": 3, "stopped": 130, "interrupted": 130}
-"""The exit code for the end of a task; 1 for all others."""
+"""Exit codes by the state of a task that has ended; 1 for all other states."""
 UNCONFIRMED: Final = 5
-"""The exit code of one that succeeded without something that nobody had confirmed."""
+"""Exit code of a task that succeeded without an action that nobody could confirm."""
 
 LINE_CHARS: Final = 100
 
@@ -100,7 +100,7 @@ def exit_code_of(task: "Mapping[str, Any]") -> int:
 
 
 def as_report(task: "Mapping[str, Any]") -> dict[str, Any]:
-    """Return the task as `--json` has it: the answer and its report, and what it has used."""
+    """Return the task as the object that `--json` prints: answer, report and usage."""
     names = ("id", "kind", "state", "question", "answer")
     times = {name: task[name] for name in ("created", "started", "ended")}
     return {**{name: task[name] for name in names}, **task["report"], "usage": task["spent"], **times}
@@ -120,7 +120,7 @@ def _ask(do: str, **fields: object) -> Any:
 
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
-    """Do it in a home that no process holds: nothing runs there."""
+    """Execute the request on the files of a home that no process has locked, so that no task runs."""
     from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
@@ -147,7 +147,7 @@ async def _follow(id: int) -> dict[str, Any]:
 
 
 def say_step(step: str) -> None:
-    """Print a step of a task for people, safe for a terminal."""
+    """Print a step of a task on standard error, safe for a terminal."""
     lines = "\n  ".join(flat(line) for line in step.split("\n"))
     say(f"· {lines}")
 

@@ -47,7 +47,7 @@ def command(
 
 
 async def used_here(home: "Home", request: Mapping[str, object]) -> object:
-    """Read it in a home that no process holds."""
+    """Execute the request on the database of a home that no process has locked."""
     import time
 
     from rumi.app.budget_calls import usage_call
@@ -66,7 +66,7 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
 
 
 def _show(found: Mapping[str, Any]) -> None:
-    """Print a table, and the budgets behind it."""
+    """Print a table of usage, and the budgets below it."""
     from rumi.platform.texts import budgets as budget_texts
 
     language, by = reader(), found["by"]

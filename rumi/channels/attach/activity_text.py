@@ -1,4 +1,4 @@
-"""What an actor does, in a few words, from the figures of the dump."""
+"""Short descriptions of what actors do, made from the status dump."""
 
 from typing import Any
 
@@ -24,19 +24,22 @@ def duration(seconds: float) -> str:
 
 
 def is_chat(item: Item) -> bool:
-    """Return True if it is a chat's actor."""
+    """Return True if the item of the status dump is a chat's actor."""
     return "history" in item["figures"]
 
 
 def works(item: Item) -> bool:
-    """Return True if there is anything to tell about it now: work, mail, trouble."""
+    """Return True if the actor works, has queued messages or has a problem."""
     metrics = item["figures"]
     usual = item["state"] == "running" and not item["mailbox"]["depth"] and not item["restarts"]
     return not usual or "error" in metrics or bool(metrics.get("job") if is_chat(item) else item["doing"])
 
 
 def age_of(item: Item) -> float:
-    """Return for how long it has been at work, in seconds: a chat's longest tool call before its turn."""
+    """Return how long the actor has been at work, in seconds.
+
+    For a chat this is the age of its longest running tool call, or else of its turn.
+    """
     metrics = item["figures"]
     if is_chat(item):
         tools = metrics.get("tools") or ()
@@ -45,7 +48,7 @@ def age_of(item: Item) -> float:
 
 
 def activity_of(item: Item, language: Language) -> str:
-    """Return what it does and for how long; where it does nothing, its last error."""
+    """Return what the actor does and for how long; if it is idle, its last error."""
     words = _chat(item, language) if is_chat(item) else _actor(item, language)
     if words and not (is_chat(item) and "job" not in item["figures"]):
         return words
@@ -74,7 +77,7 @@ def _job(metrics: Item, language: Language) -> str:
         return f"{metrics['turn']} {translate(language, metrics['phase'])} · {age}"
     longest = tools[0]
     more = f" (+{len(tools) - 1})" if len(tools) > 1 else ""
-    # The age stands first: of a long command its beginning is enough.
+    # The age comes first: the column is cut at its end, and the beginning of a long command is enough.
     inside = pick(language, "en", "in")
     return f"{duration(longest['age_s'])} {inside} {longest['name']}{more} {longest['what']}".rstrip()
 
@@ -96,14 +99,15 @@ def _actor(item: Item, language: Language) -> str:
     models = item["figures"].get("models")
     if isinstance(models, dict):
         return " · ".join([activity, *_budgets(models)])
-    timed = " s" not in activity and "streams" not in item["figures"]  # those begin and end one by one
+    # No age if the activity text already has one, nor for several streams, which start one by one.
+    timed = " s" not in activity and "streams" not in item["figures"]
     if activity and item["age_s"] is not None and timed:
         return f"{activity}, {duration(item['age_s'])}"
     return activity
 
 
 def _budgets(models: dict[str, Item]) -> list[str]:
-    """Return what is left of each model's budget, as its server last told."""
+    """Return the remaining rate limit of each model, as its server last reported it."""
     parts = []
     for name, model in models.items():
         left = [

@@ -1,4 +1,4 @@
-"""The window's side: a chat of the process that holds the home, as a front end uses any chat."""
+"""The client's side of attaching: a chat of the daemon, with the interface of every `ChatPort`."""
 
 import logging
 import math
@@ -24,35 +24,36 @@ from rumi.store.journal.records import Attachment
 logger = logging.getLogger(__name__)
 
 ATTACH_TIMEOUT_S = 20.0
-"""How long a process may take to open a window; with a new session it may have to end a sandbox."""
+"""Maximum time for the daemon to attach a client, in seconds; a new session may have to end a sandbox."""
 
 LEAVE_S = 1.0
-"""How long a leaving window waits until its last messages are sent, such as a read receipt."""
+"""Maximum time that a detaching client waits for its last messages to be sent, such as a read receipt."""
 
 LAST_WORDS_S = 0.05
-"""The pause between the last event and `Gone`, in which the listener handles that event."""
+"""Pause between the last event and `DaemonGone`, in seconds, in which the subscriber handles that event."""
 
 
 class NotAccepting(RumiError):
-    """No process accepts windows on this home now: none holds it, or its holder starts or ends."""
+    """No process accepts clients on this home now: no daemon runs, or it is starting or ending."""
 
 
 class DaemonGone(RumiError):
-    """The process that the window was attached to has ended. `sent`: what was asked of it had gone out."""
+    """The daemon that the client was attached to has ended. `sent`: the pending request had been sent."""
 
     sent = False
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """What a window is opened for. `person`: somebody sits in front of it and decides when it closes.
+    """A request to attach to a chat.
 
-    `model` works on its messages; where it cannot be used, a window that `must` have it is refused, and
-    another one gets the process's own. `apart`: each message's turn has a history of its own, beside the
-    chat's session. `single`: for one turn; the session goes on, so that nothing is learned from it
-    yet. `tainted`: what it sends is from outside, no command and no yes. `marks` are those of settings and
-    keys: the holder says which are others there. The skills of the `project`, an absolute path, count for its
-    messages.
+    `person`: a person uses the client and decides when it detaches. `new`: start a new session. `model` works
+    on the client's messages; if it cannot be used, the daemon refuses the request if it says `must`, and uses
+    its own model otherwise. `apart`: each message's turn has its own history, separate from the chat's
+    session. `single`: the client is for one turn; its session continues, so that no facts are extracted yet.
+    `tainted`: the client's messages are untrusted, and are neither commands nor confirmations. `marks` are
+    fingerprints of the client's settings and keys; the daemon returns the names of those that differ.
+    `project` is the absolute path of the folder whose skills apply to the client's messages.
     """
 
     chat: str
@@ -69,36 +70,38 @@ class OpenRequest:
 
 
 class _RemoteEvents:
-    """The events of the chat; after the last one, `receive` raises `Gone`."""
+    """The subscription to the events of a remote chat; after the last one, `receive` raises `DaemonGone`."""
 
     def __init__(self, chat: "RemoteChat", events: HubSubscription) -> None:
         self._chat = chat
         self._events = events
 
     async def receive(self) -> ChatEvent:
-        """Return the next event. Cancelled, it loses nothing.
+        """Return the next event. If cancelled, no event is lost.
 
         Raises:
-            Gone: there will be no more.
+            DaemonGone: The last event has been returned.
         """
         if not self._events.behind:
             with trio.CancelScope() as waiting, self._chat.ending(waiting):
                 return await self._events.receive()
+            # The end may have cancelled `receive` just as an event arrived: return that event first.
             if not self._events.behind:
                 await trio.sleep(LAST_WORDS_S)
                 raise self._chat.daemon_gone()
         return await self._events.receive()
 
     def close(self) -> None:
-        """Stop listening."""
+        """End the subscription."""
         self._events.close()
 
 
 class RemoteChat:
-    """A chat of another process. What comes is taken at once and kept here: that process waits for nobody.
+    """A chat of another process. Its events are read at once and buffered here: the process never waits.
 
-    `model` works on what is sent. `engine` is that of the process. `notes` are sentences for its user, and
-    `other` the settings and keys that are others there. `moved`: another worker serves the chat.
+    `model` works on the messages that are sent. `engine` is the process's sandbox engine. `notes` are
+    sentences for the user, `differing_settings` the settings and keys that differ in the process. `moved`:
+    another worker serves the chat now.
     """
 
     def __init__(
@@ -129,22 +132,25 @@ class RemoteChat:
         self._hub = Hub()
         self._early_events: HubSubscription | None = self._hub.subscribe(self.chat)
         self._last_id = 0
-        # Without a limit: what a person types is little, and what a program sends waits for its answer.
+        # Unbounded: a person types little, and a program waits for each response before it sends more.
         self._out, self._to_send = trio.open_memory_channel[Mapping[str, object]](math.inf)
         self._answers: dict[int, trio.MemorySendChannel[Mapping[str, Any]]] = {}
 
     def daemon_gone(self) -> DaemonGone:
-        """Return the error that says that the process has ended."""
+        """Return the error to raise once the daemon has ended."""
         return DaemonGone(*self._gone)
 
     def final_error(self) -> DaemonGone | None:
-        """Return what ends this chat with the process: a service is about to be back, and needs the home;
-        one that is not understood stays. None where another process takes its place."""
+        """Return the error that ends this chat for good, or None if it may continue with another process.
+
+        The end is final if the process was a service, which restarts and has to lock the home again, or if it
+        is of another version, which keeps running.
+        """
         return self.daemon_gone() if self._final else None
 
     @contextmanager
     def ending(self, scope: trio.CancelScope) -> Iterator[None]:
-        """Cancel what waits in the block when the process has ended."""
+        """Cancel `scope`, which the caller waits in, when the process ends or has ended."""
         if self._ended:
             scope.cancel()
         self._waiting.add(scope)
@@ -159,7 +165,7 @@ class RemoteChat:
             await trio.sleep_forever()
 
     async def follow(self) -> None:
-        """Take what comes, until the process ends or this is cancelled."""
+        """Receive messages until the process ends; then wake all waiting tasks, also if cancelled."""
         try:
             with suppress(WireClosed, KeyError, TypeError):
                 while True:
@@ -168,6 +174,7 @@ class RemoteChat:
             logger.warning("%s", error)
             self._gone, self._final = OTHER_VERSION, True
         finally:
+            # Set before the wake-up: a task that starts to wait now has to find it.
             self._ended = True
             for scope in self._waiting:
                 scope.cancel()
@@ -175,7 +182,7 @@ class RemoteChat:
                 answer.close()
 
     async def write(self) -> None:
-        """Send the queued messages, until `leave` is called."""
+        """Send the queued messages, until `leave` closes the queue."""
         try:
             with suppress(WireClosed):
                 async for message in self._to_send:
@@ -184,17 +191,18 @@ class RemoteChat:
             self._written.set()
 
     async def leave(self) -> None:
-        """Send what is queued, for at most `LEAVE_S`; nothing can be queued after that."""
+        """Close the queue; wait until its messages are sent, for at most `LEAVE_S`, even if cancelled."""
         self._out.close()
+        # Shielded: without the read receipt of the last reply, the next client would show that reply again.
         with trio.move_on_after(LEAVE_S, shield=True):
             await self._written.wait()
 
     def _receive(self, message: Mapping[str, Any]) -> None:
         if "event" in message:
             self._hub.publish(from_json(message["event"]))
-        elif message.get("moved"):  # to another worker: the process stays, and takes the window once more
+        elif message.get("moved"):  # to another worker; this process stays, and forwards the client there
             self._final, self.moved = False, True
-        elif message["done"] in self._answers:
+        elif message["done"] in self._answers:  # the request may have been cancelled meanwhile
             self._answers[message["done"]].send_nowait(message)
 
     async def _ask(self, do: str, **more: object) -> Mapping[str, Any]:
@@ -208,25 +216,25 @@ class RemoteChat:
             self._out.send_nowait({"do": do, "id": id, **more})
             found = await answer.receive()
         except trio.EndOfChannel:
-            gone = self.daemon_gone()
-            gone.sent = True
-            raise gone from None
+            error = self.daemon_gone()
+            error.sent = True
+            raise error from None
         finally:
             del self._answers[id]
         if "error" in found:
             raise _refusal(found)
         return found
 
-    # As a front end uses it
+    # The interface of `ChatPort`
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message or a command and hand it to the chat; return its number.
 
-        A file is handed over first; its reference is its path on this machine.
+        Files are uploaded first; the reference of such an attachment is its path on this machine.
 
         Raises:
-            RumiError: it was not stored, or a file was not taken.
-            Gone: the process has ended; whether it was stored is not known.
+            RumiError: the message was not stored, or the daemon refused a file.
+            DaemonGone: the daemon has ended; if `sent` is set, it may have stored the message.
         """
         words = [attachment for attachment in attachments if attachment.kind == "words"]
         files = [
@@ -238,50 +246,50 @@ class RemoteChat:
         return int(sent["number"])
 
     def subscribe(self) -> _RemoteEvents:
-        """Listen. The first listener also gets the events since the window was opened."""
+        """Subscribe to the chat's events. The first subscriber also gets all events since attaching."""
         events, self._early_events = self._early_events or self._hub.subscribe(self.chat), None
         return _RemoteEvents(self, events)
 
     async def use_model(self, name: str) -> None:
-        """Have this model work on what is sent from now on.
+        """Use this model for the messages that are sent from now on.
 
         Raises:
-            RumiError: it cannot be used.
-            Gone: the process has ended.
+            RumiError: the model cannot be used.
+            DaemonGone: the daemon has ended.
         """
         self.model = str((await self._ask("model", name=name))["model"])
 
     async def recent(self) -> list[PastTurn]:
-        """Return the last exchanges of the session that goes on, without the turn that runs; oldest first."""
+        """Return the last turns of the current session, oldest first, without a running turn."""
         return [PastTurn(**fields) for fields in (await self._ask("recent"))["exchanges"]]
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Return the replies that no one has acknowledged, oldest first, and those `to` these messages."""
+        """Return the unacknowledged replies, oldest first, and the replies `to` these messages."""
         return [made(Replied, reply) for reply in (await self._ask("undelivered", to=list(to)))["replies"]]
 
     def shown(self, question: str) -> None:
-        """Tell the process that a person can read the question."""
+        """Report that a person can read the question."""
         self._out.send_nowait({"do": "shown", "question": question})
 
     def unasked(self, question: str) -> None:
-        """Tell the process that nobody is there who could answer the question."""
+        """Report that no person is available to answer the question."""
         self._out.send_nowait({"do": "unasked", "question": question})
 
     async def delivered(self, delivery: int) -> None:
-        """Tell the process that a person has read it; otherwise the next window shows it again."""
+        """Acknowledge a reply that a person has read; otherwise the next client shows it again."""
         self._out.send_nowait({"do": "delivered", "delivery": delivery})
         await trio.lowlevel.checkpoint()
 
 
 @asynccontextmanager
 async def attach(path: Path, caller: Caller, request: OpenRequest, daemon: str) -> AsyncIterator[RemoteChat]:
-    """Open a window of the caller on the process `holder`, by its control socket at `path`.
+    """Attach to a chat of the daemon whose control socket is `path`, for as long as the block lasts.
 
-    It is open for as long as the block lasts.
+    `daemon` is the daemon's name in error messages.
 
     Raises:
-        NotThere: nobody takes windows there now.
-        RumiError: this one is refused.
+        NotAccepting: no daemon accepts clients there now.
+        RumiError: the daemon refuses this client, or does not answer.
     """
     try:
         async with connect(path, caller) as client:
@@ -300,7 +308,7 @@ async def attach(path: Path, caller: Caller, request: OpenRequest, daemon: str) 
                 try:
                     yield chat
                 finally:
-                    await chat.leave()
+                    await chat.leave()  # before the cancellation below, which ends `write`
                 nursery.cancel_scope.cancel()
     except NoAnswer:
         raise RumiError(f"{daemon} does not answer.", "Try again, or look at its log.") from None
@@ -314,12 +322,13 @@ async def run_task(
     step: Callable[[str], None],
     began: Callable[[int], None] = lambda id: None,
 ) -> dict[str, Any]:
-    """Run or follow a task over the stream `task`; return it at its end. `began` gets its number.
+    """Run or follow a task over the stream `task`; return the task at its end.
 
-    Cancelled, a task that was begun here ends.
+    `step` is called with each step, `began` with the task's number. If cancelled, the daemon stops a task
+    that was started here.
 
     Raises:
-        RumiError: It could not be begun, or the process ended before it.
+        RumiError: The task could not be started, or the daemon ended before the task.
     """
     try:
         wire = await client.stream("task", **{"do": "run", **request})
@@ -338,9 +347,9 @@ async def run_task(
 
 
 def _refusal(message: Mapping[str, Any]) -> RumiError:
-    """Return the error of a refusal; a process that knows no windows is of another version."""
+    """Return the error of a refusal; a process that does not know the request is of another version."""
     if message.get("later"):
         return NotAccepting(message["error"], message["advice"])
-    if "error" not in message or "ok" in message:  # as to any request that it does not know
+    if "error" not in message or "ok" in message:  # the control server's answer to an unknown request
         return RumiError(*OTHER_VERSION)
     return error_of(message)

@@ -1,4 +1,4 @@
-"""The control socket's client: calls and streams of the process that holds the home."""
+"""The client of the control socket: calls and streams of the daemon."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,44 +14,44 @@ from rumi.errors import RumiError, error_of
 from rumi.platform.caller import Caller
 
 TIMEOUT_S = 65.0
-"""Longer than the other side waits for a chat, because its own message is more exact than a timeout."""
+"""Maximum time for a call, in seconds; longer than the daemon waits for a chat, whose error is more exact."""
 
 OTHER_VERSION = ("The running Rumi has another version than this one.", "Restart it, then try again.")
 
 HOST = "rumi"
-"""A name for the handshake's Host header; there is no host behind a Unix socket."""
+"""The Host header of the handshake; a Unix socket has no host."""
 
 CONNECT_S = 10.0
-"""The process greets a client at once, unless it is suspended."""
+"""Maximum time of the handshake, in seconds; only a suspended process takes longer."""
 
 
 class NotRunning(RumiError):
-    """No process answers on this home."""
+    """No process listens on this home's control socket."""
 
     def __init__(self) -> None:
         super().__init__("No Rumi is running on this home.", "Start one with: rumi chat")
 
 
 class NoAnswer(RumiError):
-    """The process is there and does not answer, or it went away before it did."""
+    """The process runs but does not answer, or it ended before it answered."""
 
     def __init__(self) -> None:
         super().__init__("The running Rumi did not answer.", "Try again, or look at its log.")
 
 
 class WentAway(NoAnswer):
-    """The process went away before it answered: what was asked may be done, or not."""
+    """The process ended before it answered: the request may have had an effect, or not."""
 
 
 class OtherVersion(RumiError):
-    """The process is of a version that does not know what is asked. Nothing was asked."""
+    """The process is of a version that does not know the request. Nothing was requested."""
 
     def __init__(self) -> None:
         super().__init__(*OTHER_VERSION)
 
 
 class ControlClient:
-    """A `caller`'s open connection to the process at `place`: calls, one after the other, or one stream."""
+    """A `caller`'s open connection to the process at `address`, for successive calls or one stream."""
 
     def __init__(self, wire: Wire, address: Path | Peer, caller: Caller) -> None:
         self.address = address
@@ -59,10 +59,11 @@ class ControlClient:
         self._wire = wire
 
     async def call(self, name: str, timeout_s: float = TIMEOUT_S, /, **fields: object) -> Any:
-        """Ask, and return the result. If cancelled or not answered, the connection is of no more use.
+        """Make a call and return its result. If cancelled or timed out, the connection is no longer usable.
 
         Raises:
-            RumiError: what the process answered, or that it did not.
+            RumiError: the process answered with an error.
+            NoAnswer: the process did not answer in time, or ended.
         """
         try:
             with trio.fail_after(timeout_s):
@@ -77,10 +78,10 @@ class ControlClient:
         return answer["result"]
 
     async def stream(self, name: str, /, **fields: object) -> Wire:
-        """Ask for a stream. The connection is the stream's from now on, until the block of `connect` ends.
+        """Request a stream, which uses the connection from now on, until the block of `connect` ends.
 
         Raises:
-            WireClosed: the process went away just then.
+            WireClosed: the process has just ended.
         """
         await self._wire.send({"stream": name, "caller": self.caller.to_json(), **fields})
         return self._wire
@@ -90,12 +91,12 @@ class ControlClient:
 async def connect(address: Path | Peer, caller: Caller) -> AsyncIterator[ControlClient]:
     """Connect to the control socket at a path, or to a peer, for as long as the block lasts.
 
-    Every call and stream of the connection is the `caller`'s. A process of an earlier version ignores the
-    caller, so one that may not see everything is not connected to it.
+    Every call and stream of the connection is made for the `caller`. A process of an earlier version ignores
+    the caller, so a caller with restricted rights is never connected to one.
 
     Raises:
-        OtherVersion: the process would ignore the caller's limits.
-        NotRunning: nothing listens there, or it stopped just then.
+        OtherVersion: the process would ignore the caller's restricted rights.
+        NotRunning: no process listens there, or it has just stopped.
         NoAnswer: the process does not answer the handshake.
     """
     try:
@@ -108,12 +109,13 @@ async def connect(address: Path | Peer, caller: Caller) -> AsyncIterator[Control
     try:
         async with stream, trio.open_nursery() as nursery:
             with trio.move_on_after(CONNECT_S) as patience:
+                # trio-websocket would wait forever for a peer that disconnects during the handshake.
                 lasting = cast(trio.SocketStream, LastWords(stream, at_end=patience.cancel))
                 connection = await wrap_client_stream(
                     nursery, lasting, HOST, "/", subprotocols=[PROTOCOL],
                     max_message_size=MAX_ANSWER_BYTES, receive_buffer_size=CHUNK_BYTES,
                 )  # fmt: skip
-            if patience.cancelled_caught:
+            if patience.cancelled_caught:  # by the deadline, or by `at_end` if the peer disconnected
                 raise NoAnswer if trio.current_time() >= patience.deadline else NotRunning
             async with Wire(connection) as wire:
                 if caller.scope is not None and connection.subprotocol != PROTOCOL:
@@ -123,5 +125,5 @@ async def connect(address: Path | Peer, caller: Caller) -> AsyncIterator[Control
     except BaseExceptionGroup as group:
         only = group.exceptions[0]
         if len(group.exceptions) != 1 or not isinstance(only, Exception):
-            raise  # a Ctrl-C among them: the command line ends without a word
-        raise only from only.__cause__  # callers know the error by its name, not by the nursery around it
+            raise  # with a Ctrl-C in the group, the command line ends without a message
+        raise only from only.__cause__  # callers catch the error itself, not the nursery's group around it

@@ -1,4 +1,4 @@
-"""Files that a window hands over: each on a connection of its own, so that the window's goes on beside it.
+"""Uploads from an attached client, each on its own connection: messages are sent meanwhile.
 
 {"stream": "file", "chat": …, "name": …}  →
 {"piece": BASE64}, as often as needed     →
@@ -27,12 +27,13 @@ PIECE_BYTES: Final = 1 << 20
 
 
 async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachment) -> Attachment:
-    """Give a file to the process at the control socket `path`; return it as it is in the chat's workspace.
+    """Upload a file to the process at the control socket `path`; return its attachment in the workspace.
 
-    The attachment's `reference` is its path on this machine. Cancelled, nothing of it is left there.
+    The attachment's `reference` is the file's path on this machine, that of the result its path in the chat's
+    workspace. If cancelled, nothing of the file remains there.
 
     Raises:
-        RumiError: It cannot be read, or is not taken.
+        RumiError: The file cannot be read, or the process refuses it.
     """
     try:
         file = await trio.to_thread.run_sync(partial(os.open, attachment.reference, _READ))
@@ -53,18 +54,19 @@ async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachm
     return replace(attachment, reference=str(answer["path"]), name=str(answer["path"]))
 
 
+# Non-blocking: opening a FIFO would wait for a writer.
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 async def _upload(wire: Wire, file: int) -> Mapping[str, object]:
-    """Send the file until the process answers, which it does early where it does not take it."""
+    """Send the file until the process answers, which it does before the end if it refuses the file."""
     async with trio.open_nursery() as nursery:
 
         async def send() -> None:
-            at = 0
-            with suppress(WireClosed):
-                while piece := await trio.to_thread.run_sync(os.pread, file, PIECE_BYTES, at):
-                    at += len(piece)
+            offset = 0
+            with suppress(WireClosed):  # `receive` below reports it, after an answer that was sent before
+                while piece := await trio.to_thread.run_sync(os.pread, file, PIECE_BYTES, offset):
+                    offset += len(piece)
                     await wire.send({"piece": b64encode(piece).decode()})
                 await wire.send({"end": True})
 
@@ -75,11 +77,11 @@ async def _upload(wire: Wire, file: int) -> Mapping[str, object]:
 
 
 MOST_WORDS = 10
-"""How many of others' words one message may hand on; the chat bounds their length."""
+"""Maximum number of quoted texts in one message; the chat bounds their length."""
 
 
 def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:
-    """Return others' words as JSON."""
+    """Return quoted texts as JSON."""
     return [
         {"source": attachment.source, "text": attachment.text, "cut": attachment.cut}
         for attachment in attachments
@@ -87,10 +89,10 @@ def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:
 
 
 def words_from_json(data: object) -> tuple[Attachment, ...]:
-    """Return the words.
+    """Return the attachments of quoted texts that `words_to_json` has encoded.
 
     Raises:
-        KeyError, TypeError, ValueError: they are not what this version knows.
+        KeyError, TypeError, ValueError: `data` does not have the format of this version.
     """
     if not isinstance(data, list) or len(data) > MOST_WORDS:
         raise ValueError("not a short list")

@@ -1,4 +1,4 @@
-"""One call to the process that holds the home, with nothing but the standard library."""
+"""One call to the daemon, made with only the standard library, so that a script's command starts fast."""
 
 import os
 import socket
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 
 STATUS: Final = b'{"call": "status", "caller": {"channel": "terminal", "owner": "local", "rights": "all"}}'
-"""The call that scripts make often, ready to be sent."""
+"""The encoded status call, which scripts make often: it needs no `json` import."""
 
 
 def line(caller: "Caller", call: str, /, **fields: object) -> bytes:
-    """Return a call of the caller as `ask` sends it."""
+    """Return a call of the caller, encoded for `ask`."""
     import json
 
     return json.dumps({"call": call, "caller": caller.to_json(), **fields}).encode()
 
 
 def ask(path: str | os.PathLike[str], request: bytes, timeout_s: float = TIMEOUT_S) -> bytes:
-    """Send one call, a line of JSON that begins with `{`; return the line that answers it.
+    """Send one call, a line of JSON that begins with `{`; return the line of the response.
 
-    It is empty if the process went away.
+    The response is empty if the process ended before it answered.
 
     Raises:
-        OSError: nothing listens there, or it did not answer in time.
+        OSError: no process listens there, or it did not answer in time.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout_s)
@@ -41,11 +41,11 @@ def ask(path: str | os.PathLike[str], request: bytes, timeout_s: float = TIMEOUT
 
 
 LONGEST = 100
-"""Bytes of a path that every system takes (Linux: 107 and a closing NUL)."""
+"""Maximum length of a socket path in bytes that every system accepts (Linux: 107 and a closing NUL)."""
 
 
 def socket_path(run: Path, installation: str) -> Path:
-    """Return `run/control.sock` in the home, or, if that is too long, a name in the user's runtime folder."""
+    """Return `run/control.sock` in the home, or a path in the user's runtime folder if that is too long."""
     path = run / "control.sock"
     if len(os.fsencode(path)) <= LONGEST:
         return path

@@ -1,9 +1,9 @@
-"""How processes on several machines reach each other's control: over TCP, after both have proved a secret.
+"""Control connections between workers on several machines: TCP, after both sides have proved a shared secret.
 
-The server sends 32 random bytes. The client answers with 32 of its own and the HMAC-SHA256 of both. The
-server compares it in constant time, and answers with an HMAC of its own. So the secret never crosses the
-network, an answer is of no use a second time, and neither side says anything before the other one has proved
-that it knows the secret. What follows is the protocol of the control socket, in plain text: the network has
+The server sends a nonce of 32 random bytes. The client answers with its own nonce and the HMAC-SHA256 of both
+nonces. The server compares the HMAC in constant time, and answers with its own. So the secret never crosses
+the network, a recorded proof cannot be replayed, and neither side sends a request or response before the
+other side has proved the secret. The protocol of the control socket follows, in plain text: the network has
 to be private.
 """
 
@@ -23,36 +23,37 @@ from rumi.errors import ConfigError
 NONCE_BYTES: Final = 32
 PROOF_BYTES: Final = 32
 LEAST_SECRET: Final = 16
-"""Characters of a secret: who listens on the network can try shorter ones."""
+"""Minimum length of the secret, in characters: an eavesdropper can guess a shorter one offline."""
 
 PROVE_S: Final = 5.0
-"""How long both sides may take to prove the secret."""
+"""Maximum time for both sides to prove the secret, in seconds."""
 
 CONNECT_S: Final = 3.0
 
 DEAD_S: Final = 8
+"""Time after which the connection to a machine that vanished is closed, in seconds."""
 
 _CONTEXT: Final = b"rumi workers 1 "
 
 
 class NotProved(Exception):
-    """The other side has not proved that it knows the secret."""
+    """The other side has not proved the secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Where another process listens, and the key that both derive from the same secret."""
+    """The TCP address of another process, and the key that both processes derive from the shared secret."""
 
     host: str
     port: int
     key: bytes
 
-    def __repr__(self) -> str:
+    def __repr__(self) -> str:  # without the key, which must not get into logs
         return f"Peer({self.host}:{self.port})"
 
 
 def key_of(secret: str) -> bytes:
-    """Return the key that proofs are made with."""
+    """Return the key of the proofs, derived from the secret."""
     return hmac.digest(secret.encode("utf-8", "surrogateescape"), _CONTEXT + b"key", "sha256")
 
 
@@ -60,7 +61,7 @@ def peer_of(address: str, key: bytes) -> Peer:
     """Return the peer at `HOST:PORT`.
 
     Raises:
-        ConfigError: It is not such an address.
+        ConfigError: `address` does not have that form.
     """
     with suppress(ValueError):
         parts = urlsplit(f"//{address}")
@@ -70,16 +71,16 @@ def peer_of(address: str, key: bytes) -> Peer:
 
 
 def is_private(host: str) -> bool:
-    """Return True for an IP address that is not reached from the internet."""
+    """Return True for an IP address that is unreachable from the internet."""
     return not ipaddress.ip_address(host.partition("%")[0]).is_global
 
 
 async def listeners_of(peer: Peer) -> list[trio.SocketListener]:
-    """Listen at the peer's address, which is this process's own.
+    """Listen at the address of `peer`, which is this process's own address.
 
     Raises:
-        OSError: Nothing can listen there.
-        ConfigError: The address is one of the internet, or stands for all addresses.
+        OSError: This process cannot listen there.
+        ConfigError: The address is public, or the unspecified address, which stands for all addresses.
     """
     found = await trio.open_tcp_listeners(peer.port, host=peer.host)
     for listener in found:
@@ -95,11 +96,11 @@ async def listeners_of(peer: Peer) -> list[trio.SocketListener]:
 
 
 async def dial(peer: Peer) -> trio.SocketStream:
-    """Connect to a peer, and prove the secret to each other.
+    """Connect to a peer; both sides prove the secret to each other.
 
     Raises:
-        OSError: It is not there.
-        NotProved: It does not know the secret, or does not take this one.
+        OSError: The peer is unreachable.
+        NotProved: The peer has another secret.
     """
     with trio.move_on_after(CONNECT_S) as patience:
         stream = await trio.open_tcp_stream(peer.host, peer.port)
@@ -114,6 +115,7 @@ async def dial(peer: Peer) -> trio.SocketStream:
         if not hmac.compare_digest(proof, _proof(peer.key, b"server", theirs, mine)):
             raise NotProved
     except BaseException as error:
+        # Forcefully: a graceful close would wait, which a cancelled task must not do.
         await trio.aclose_forcefully(stream)
         if isinstance(error, trio.BrokenResourceError | trio.TooSlowError):
             raise NotProved from None
@@ -123,11 +125,11 @@ async def dial(peer: Peer) -> trio.SocketStream:
 
 
 async def admit(stream: trio.SocketStream, key: bytes) -> None:
-    """Return when a client has proved that it knows the secret.
+    """Return when a client has proved the secret, and prove it to the client.
 
     Raises:
-        NotProved: It does not. Nothing was answered.
-        trio.TooSlowError: It has not in time.
+        NotProved: The client has another secret. It has got only the nonce.
+        trio.TooSlowError: The client has not proved the secret in time.
     """
     with trio.fail_after(PROVE_S):
         mine = secrets.token_bytes(NONCE_BYTES)
@@ -141,7 +143,10 @@ async def admit(stream: trio.SocketStream, key: bytes) -> None:
 
 
 def _notice_a_dead_peer(stream: trio.SocketStream) -> None:
-    """Have the connection end about `DEAD_S` after the other machine has gone without a word."""
+    """Configure TCP so that the connection breaks about `DEAD_S` seconds after the other machine vanished.
+
+    The keepalive covers an idle connection, the user timeout one with unacknowledged data.
+    """
     for option, value in (("TCP_KEEPIDLE", 2), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3)):
         stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -149,11 +154,12 @@ def _notice_a_dead_peer(stream: trio.SocketStream) -> None:
 
 
 def _proof(key: bytes, side: bytes, of_server: bytes, of_client: bytes) -> bytes:
+    # With `side`, so that a stranger cannot send one side's proof back as that of the other side.
     return hmac.digest(key, _CONTEXT + side + of_server + of_client, "sha256")
 
 
 async def _read(stream: trio.SocketStream, count: int) -> bytes:
-    """Return exactly so many bytes, and leave what follows them."""
+    """Return exactly `count` bytes, and leave the following bytes in the stream."""
     got = b""
     while len(got) < count:
         part = await stream.receive_some(count - len(got))

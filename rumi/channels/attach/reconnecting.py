@@ -1,4 +1,4 @@
-"""A chat that outlasts the process that holds the home: a front end goes on when another one takes over."""
+"""A chat that outlives the daemon: its front end stays attached when another process takes over."""
 
 import time
 from collections import deque
@@ -19,15 +19,15 @@ from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
 
 ACKNOWLEDGED = 64
-"""How many of the last read replies are acknowledged again: the process may have ended before it knew."""
+"""Number of the last read replies that are acknowledged again: the old process may have missed that."""
 
 
 class ReconnectingChat:
-    """A `ChatPort` over one process after the other.
+    """A `ChatPort` over successive processes.
 
-    Its owner calls `move` with each process's port and `lose` when that process is gone; until the next one,
-    calls wait. `left` is set when the front end is done. The events of a turn end with its process:
-    listeners get a `Moved` then.
+    Its owner calls `connect` with each process's port, and `disconnect` when that process is gone; calls wait
+    until the next process is connected. `left` is set when the front end has finished. The events of a turn
+    end with its process: subscribers get a `Moved` then.
     """
 
     def __init__(self, chat: str, language: Language) -> None:
@@ -37,16 +37,16 @@ class ReconnectingChat:
         self._port: ChatPort | None = None
         self.model = ""
         self.chosen_model = ""
-        """The model that was chosen since the window was opened: the next process is asked for it as well."""
+        """The model that was chosen since the client attached: the next process is asked for it as well."""
         self._final_error: DaemonGone | None = None
         self._changed = trio.Event()
         self._followers: list[_ReconnectingEvents] = []
         self._read: deque[int] = deque(maxlen=ACKNOWLEDGED)
 
-    # For its owner
+    # Called by the owner
 
     def connect(self, port: ChatPort, note: str = "") -> None:
-        """Continue with this port. Listeners get the `note`."""
+        """Continue with this port. Subscribers get the `note`."""
         self._port = port
         self.model = port.model
         for follower in self._followers:
@@ -54,30 +54,30 @@ class ReconnectingChat:
         self._notify_changed()
 
     def disconnect(self, note: str) -> None:
-        """Note that the process is gone. Listeners get the `note`."""
+        """Make calls wait for the next process: the current one is gone. Subscribers get the `note`."""
         self._port = None
         for follower in self._followers:
             follower.notes.append(Moved(note, back=False))
         self._notify_changed()
 
     def notify(self, note: str) -> None:
-        """Tell the listeners something about the move."""
+        """Send the subscribers a note about the move."""
         for follower in self._followers:
             follower.notes.append(Moved(note, back=False))
         self._notify_changed()
 
     def fail(self, gone: DaemonGone) -> None:
-        """Note that the process is gone and no other one comes: calls and waits raise this from now on."""
+        """Make all calls raise this error from now on: the process is gone, and no other one will follow."""
         self._final_error = gone
         self._notify_changed()
 
-    # As a front end uses it
+    # The interface of `ChatPort`
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message and hand it to the chat; return its number. Between two processes this waits.
 
         Raises:
-            RumiError: it was not stored; or the process ended, and whether it was stored is not known.
+            RumiError: the message was not stored, or the process ended and may have stored it.
         """
         while True:
             port = await self._connected_port()
@@ -87,22 +87,26 @@ class ReconnectingChat:
                 await self._until_port_changes(port)
             except DaemonGone as gone:
                 await self._until_port_changes(port)
+                # Sent again only if it never went out: the old process may have stored it, and a message
+                # must not run twice. The user decides.
                 if gone.sent:
                     raise RumiError(*operation_texts.perhaps_lost(self._language, text)) from None
 
     def subscribe(self) -> "_ReconnectingEvents":
-        """Listen from now on, to each process in turn."""
+        """Subscribe to the events of each process in turn."""
         follower = _ReconnectingEvents(self)
         self._followers.append(follower)
         return follower
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Return replies that no one has acknowledged, oldest first, without those that were read here; and
-        those `to` these messages, which another window may have acknowledged.
+        """Return the unacknowledged replies, oldest first, without those that were read here.
+
+        The result includes the replies `to` these messages, which another client may have acknowledged.
         """
         while True:
             port = await self._connected_port()
             try:
+                # First: the old process may have ended before it stored these acknowledgements.
                 for delivery in self._read:
                     await port.delivered(delivery)
                 return [reply for reply in await port.undelivered(to) if reply.delivery not in self._read]
@@ -110,10 +114,10 @@ class ReconnectingChat:
                 await self._until_port_changes(port)
 
     async def use_model(self, name: str) -> None:
-        """Have this model work on what is sent from now on, also in the next process.
+        """Use this model for the messages that are sent from now on, also in the next process.
 
         Raises:
-            RumiError: it cannot be used.
+            RumiError: the model cannot be used.
         """
         while True:
             port = await self._connected_port()
@@ -126,7 +130,7 @@ class ReconnectingChat:
                 return
 
     async def recent(self) -> list[PastTurn]:
-        """Return the last exchanges of the session that goes on, without the turn that runs; oldest first."""
+        """Return the last turns of the current session, oldest first, without a running turn."""
         while True:
             port = await self._connected_port()
             try:
@@ -135,17 +139,17 @@ class ReconnectingChat:
                 await self._until_port_changes(port)
 
     def shown(self, question: str) -> None:
-        """Note that a person can read the question. Between two processes this does nothing."""
+        """Report that a person can read the question. Between two processes this does nothing."""
         if self._port is not None:
             self._port.shown(question)
 
     def unasked(self, question: str) -> None:
-        """Note that nobody could answer the question. Between two processes this does nothing."""
+        """Report that no person can answer the question. Between two processes this does nothing."""
         if self._port is not None:
             self._port.unasked(question)
 
     async def delivered(self, delivery: int) -> None:
-        """Note that a person has it."""
+        """Acknowledge a reply that a person has read; between two processes, `undelivered` does so later."""
         self._read.append(delivery)
         if self._port is None:
             await trio.lowlevel.checkpoint()
@@ -172,7 +176,7 @@ class ReconnectingChat:
 
 
 class _ReconnectingEvents:
-    """Listens to one process after the other, each to its last word."""
+    """Subscription to successive processes; it returns all events of one process before those of the next."""
 
     def __init__(self, chat: ReconnectingChat) -> None:
         self.notes: deque[Moved] = deque()
@@ -181,12 +185,12 @@ class _ReconnectingEvents:
         self._events: ChatSubscription | None = self._port.subscribe() if self._port is not None else None
 
     async def receive(self) -> ChatEvent:
-        """Return the next event. Cancelled, it loses nothing."""
+        """Return the next event. If cancelled, no event is lost."""
         while True:
             if self._events is not None:
                 try:
                     return await self._events.receive()
-                except DaemonGone:
+                except DaemonGone:  # only after the last event: the notes about the move come behind it
                     self._events.close()
                     self._events = None
             if self.notes:
@@ -196,23 +200,27 @@ class _ReconnectingEvents:
     def _next_note(self) -> Moved:
         note = self.notes.popleft()
         port = self._chat._port
+        # Only the note of the newest port subscribes: that process may be gone before its note is read.
         if note.back and port is not None and port is not self._port:
             self._port, self._events = port, port.subscribe()
         return note
 
     def close(self) -> None:
-        """Stop listening."""
+        """End the subscription."""
         self._chat._followers.remove(self)
         if self._events is not None:
             self._events.close()
 
 
 AGAIN_S: Final = 0.5
-"""The pause until a window is opened once more: its worker has gone, or its chat has moved."""
+"""Pause before the client attaches again, in seconds: its worker has ended, or its chat has moved."""
 
 
 class RoutedChat(ReconnectingChat):
-    """A window by the control socket at `path` of this process, which passes it on to the chat's worker."""
+    """A chat that may be at another worker: attached over this process's own control socket at `path`.
+
+    This process forwards the connection to the worker that serves the chat.
+    """
 
     def __init__(self, path: Path, caller: Caller, chat: str, language: Language = "en") -> None:
         super().__init__(chat, language)
@@ -221,7 +229,7 @@ class RoutedChat(ReconnectingChat):
         self._request = OpenRequest(chat, person=True, language=language, single=True)
 
     async def keep_attached(self) -> None:
-        """Open the window, and open it once more when it has closed, until cancelled."""
+        """Attach to the chat, and attach again whenever the connection has ended, until cancelled."""
         while True:
             try:
                 async with attach(self._path, self._caller, self._request, "rumi serve") as port:
@@ -230,15 +238,15 @@ class RoutedChat(ReconnectingChat):
                         await port.ended()
                     finally:
                         self.disconnect("")
-            except RumiError:
+            except RumiError:  # the worker may be restarting, or the chat may be moving to another worker
                 pass
             await trio.sleep(AGAIN_S)
 
     async def answer(self, question: str, yes: bool) -> bool:
-        """Answer the question that the chat's turn asks; return False where it waits for none.
+        """Answer the pending question of the chat's turn; return False if no question is pending.
 
         Raises:
-            RumiError: The worker is not reached.
+            RumiError: The worker is unreachable.
         """
         async with connect(self._path, self._caller) as client:
             return bool(await client.call("answer", chat=self.chat, id=question, yes=yes))

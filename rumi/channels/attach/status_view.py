@@ -1,4 +1,4 @@
-"""The status dump as a person reads it: a tree that fits into 80 columns."""
+"""The status dump rendered for a person: a tree that fits into 80 columns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ STORAGE = {
     "away": "the database does not answer; no message is taken, start it or look at the network",
     "replaced": "state.db was deleted or replaced; end this process, restore the file, start again",
 }
-"""What keeps the databases from being written, and what to do."""
+"""Reasons why the databases cannot be written, with advice."""
 
 MANY = 12
-"""Children of one node that are shown; of more, those that work, and a count of the others."""
+"""Maximum number of children of which a node shows all; of more it shows the busy ones and a count."""
 
 MOST = 30
-"""Children that are shown where more than that work."""
+"""Maximum number of busy children that a node shows."""
 
 MOST_OTHERS = 5
-"""The same of those that are no chats: what a sandbox does stands with its chat."""
+"""Maximum number of busy children that are not chats: the row of a chat already shows its sandbox."""
 
 SLOW_S = 60.0
-"""Work that takes longer is coloured."""
+"""Duration above which work is coloured, in seconds."""
 
 Order: TypeAlias = Literal["age", "name", "restarts", "mail"]
 
@@ -43,9 +43,9 @@ Item: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How to show it: in which order, which chat is selected, how many children of a node at most.
+    """Display options: order of the children, selected chat, maximum number of children per node.
 
-    `terse` leaves out what has nothing to do with chats and nothing to complain of.
+    `terse` hides actors that have neither chats below them nor problems.
     """
 
     order: Order = "age"
@@ -57,7 +57,7 @@ class Choice:
 
 
 def render(status: Item, choice: Choice | None = None) -> RenderableType:
-    """Return a headline, lines on what is not in order, and the tree."""
+    """Return the headline, the problems and the actor tree."""
     choice = choice or Choice()
 
     def say(text: str) -> str:
@@ -74,7 +74,7 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
     table.add_column(say("state"), no_wrap=True)
     table.add_column(say("re"), justify="right", no_wrap=True)
     table.add_column(say("mail"), justify="right", no_wrap=True)
-    table.add_column(say("doing"))  # the one that gives way where there is too little room for all
+    table.add_column(say("doing"))  # the only column that shrinks in a narrow terminal
     for prefix, item in _walk(status["tree"], "", "", choice):
         if isinstance(item, str):
             table.add_row(f"{prefix}{say(item)}", style="dim")
@@ -107,11 +107,11 @@ COLUMNS: Final = (
     ("queued", "queued"),
     ("undelivered", "undelivered"),
 )
-"""Counts of a worker, and what they are called."""
+"""Counts of a worker, with their column titles."""
 
 
 def render_workers(found: Item, language: Language = "en") -> RenderableType:
-    """Return a table of the workers that share a database, and what waits where none serves it."""
+    """Return a table of the workers that share a database, and counts of work that no worker serves."""
 
     def say(text: str) -> str:
         return translate(language, text)
@@ -168,7 +168,7 @@ def _at_work(status: Item) -> str:
 
 
 def chats_of(status: Item, choice: Choice) -> list[Item]:
-    """Return the chats that are shown, in their order."""
+    """Return the chats that the tree shows, in the same order."""
     return [
         item
         for _, item in _walk(status["tree"], "", "", choice)
@@ -187,7 +187,7 @@ def _walk(item: Item, lead: str, below: str, choice: Choice) -> Iterator[tuple[s
 
 
 def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
-    """Return the children to show, and a text on the others. Static children keep the tree's order."""
+    """Return the children to show, and a text about the others. Static children keep the tree's order."""
     children: Sequence[Item] = item["children"]
     if item["kind"] != "dynamic_supervisor":
         shown = [child for child in children if _matters(child)] if choice.terse else children
@@ -200,7 +200,7 @@ def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
         return ordered, ""
     busy = [child for child in ordered if works(child) or child["id"] == choice.selected]
     most = choice.most if chats else min(choice.most, MOST_OTHERS)
-    # The one that is selected is among them, wherever it stands.
+    # Scroll so that the selected chat is among the shown ones: the keys of `--watch` act on it.
     first = next((at - most + 1 for at, child in enumerate(busy) if child["id"] == choice.selected), 0)
     shown = busy[max(0, first) :][:most]
     parts = [f"{len(busy) - len(shown)} more"] if len(busy) > len(shown) else []
@@ -210,7 +210,7 @@ def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
 
 
 def _matters(item: Item) -> bool:
-    """Return True if there are chats below it, or anything about it is not as it should be."""
+    """Return True if the actor has chats below it, or is in an unusual state."""
     unusual = item["state"] != "running" or item["restarts"] or item["mailbox"]["depth"] or item["last_error"]
     return bool(unusual) or any(is_chat(child) for child in item["children"])
 

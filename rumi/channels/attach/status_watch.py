@@ -1,4 +1,4 @@
-"""`rumi status --watch`: the tree, refreshed in place, with keys; on no terminal, one after the other."""
+"""`rumi status --watch`: a tree with keys, refreshed in place; without a terminal, successive trees."""
 
 import json
 import os
@@ -30,7 +30,7 @@ EVERY_S = 1.0
 Lines: TypeAlias = list[list[Segment]]
 
 STATUS_S = 10.0
-"""The status waits for no actor: a process that does not answer in this time is suspended."""
+"""Maximum time for a status call, in seconds: it waits for no actor, so a slower process is suspended."""
 
 KEYS = "s sort · ↑ ↓ select · x stop · r reset · q quit"
 
@@ -40,10 +40,10 @@ QUIT = ("q", "\x03", "\x04")
 
 
 async def watch(path: Path, as_json: bool, language: Language, console: Console) -> int:
-    """Show the status every second on the console, until the person leaves; return the exit code.
+    """Show the status every second on the console, until the user quits; return the exit code.
 
     Raises:
-        RumiError: the process that is watched has ended.
+        RumiError: the watched process has ended.
     """
     async with connect(path, TERMINAL) as client:
         if as_json:
@@ -51,7 +51,7 @@ async def watch(path: Path, as_json: bool, language: Language, console: Console)
                 sys.stdout.write(escaped(json.dumps(await _status(client), ensure_ascii=False)) + "\n")
                 sys.stdout.flush()
                 await trio.sleep(EVERY_S)
-        if not (console.is_terminal and sys.stdin.isatty()):  # nothing can be drawn over or pressed there
+        if not (console.is_terminal and sys.stdin.isatty()):  # no cursor to move, or no keys to read
             while True:
                 console.print(render(await _status(client), Choice(language=language)))
                 await trio.sleep(EVERY_S)
@@ -63,7 +63,7 @@ async def _status(client: ControlClient) -> dict[str, Any]:
 
 
 class Watch:
-    """The screen, what is selected on it, and what was asked of the chat that is."""
+    """The interactive screen: its display options, the selected chat, and the calls made for that chat."""
 
     def __init__(self, console: Console, client: ControlClient, language: Language) -> None:
         self._console = console
@@ -75,7 +75,7 @@ class Watch:
         self._pressed = trio.Event()
 
     async def run(self) -> int:
-        """Draw and do what is pressed until the person leaves."""
+        """Draw the status and handle keys until the user quits."""
         with Live(console=self._console, screen=True, auto_refresh=False) as live:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._draw, live)
@@ -108,10 +108,11 @@ class Watch:
         return SegmentLines([*self._tree(rows)[:rows], *foot], new_lines=True)
 
     def _tree(self, rows: int) -> Lines:
-        """Return the tree in that many lines; of a longer tree, what has to do with chats."""
+        """Return the tree in at most `rows` lines; a longer tree shows only actors that concern chats."""
         whole = self._lines(render(self._status, self._choice))
         if len(whole) <= rows:
             return whole
+        # Measured with one chat: every further chat adds a line, so this tells how many of them fit.
         terse = replace(self._choice, terse=True, most=1, many=1)
         most = max(1, rows - len(self._lines(render(self._status, terse))) + 1)
         return self._lines(render(self._status, replace(terse, most=most, many=most)))
@@ -149,7 +150,7 @@ class Watch:
         self._choice = replace(self._choice, selected=chats[max(0, min(at, len(chats) - 1))])
 
     async def _do(self, call: str, chat: str) -> None:
-        """Make the call on a connection of its own, so that the status goes on meanwhile."""
+        """Make the call on a separate connection, so that the status is refreshed meanwhile."""
         self._said = f"{chat}: {call}…"
         try:
             async with connect(self._client.address, self._client.caller) as client:
@@ -162,7 +163,7 @@ class Watch:
 
 @asynccontextmanager
 async def _keys() -> AsyncIterator[AsyncIterator[str]]:
-    """Yield the pressed keys one by one, while the terminal neither echoes nor waits for a line."""
+    """Yield an iterator of the pressed keys; inside the block the terminal is in cbreak mode without echo."""
     descriptor = sys.stdin.fileno()
 
     async def pressed() -> AsyncIterator[str]:

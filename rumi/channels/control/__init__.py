@@ -1,5 +1,5 @@
-"""The control socket: what other processes of the same user ask the one that holds the home.
+"""The control socket: requests from other processes of the same user to the daemon.
 
-Its clients import what they need when they first ask for it: a script's `rumi status --json` should not wait
-for libraries that it has no use for.
+Clients import modules only when they first use them: a script's `rumi status --json` should not wait for
+libraries that it does not need.
 """

@@ -1,4 +1,4 @@
-"""The holder's side: windows of other processes on the chats of this one."""
+"""The daemon's side of attached clients: other processes that use the chats of this process."""
 
 import logging
 import math
@@ -39,45 +39,46 @@ from rumi.tasks.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 TERMINAL = "terminal"
-"""The channel of the messages that come through windows."""
+"""The channel name of messages from attached clients."""
 
 STUCK_S = 300.0
-"""A window that takes nothing for so long is closed."""
+"""Time after which a client that reads nothing is detached, in seconds."""
 
 EXTRACTION_WAIT_S = 60.0
-"""How long a process that nobody uses extracts facts before it ends; the next one does the rest."""
+"""Maximum time that an unused process extracts facts before it ends; the next process continues."""
 
 IDLE_AFTER_S = 3.0
-"""A program's window that was silent for so long counts as idle."""
+"""Silence after which a program's client counts as idle, in seconds."""
 
 LATEST = 64
-"""How many of a window's messages are remembered as its own after their replies."""
+"""Number of a client's latest messages that are remembered as its own after their replies."""
 
 MOST_DELIVERY = 1 << 63
-"""A larger number cannot be a delivery's, because no database counts further."""
+"""Upper bound of delivery and message numbers, exclusive: databases store them as signed 64-bit integers."""
 
 LOOK_S = 0.02
-"""How often to check if the windows have been told everything, when the program is about to end."""
+"""Interval of the check whether all clients have got all events, when the process is about to end."""
 
 POLL_REPLIES_S = 0.3
-"""How often to look for replies in a chat whose worker cannot be reached."""
+"""Interval of the queries for replies in a chat whose worker is unreachable, in seconds."""
 
 INTERRUPT_S = 5.0
-"""How long the turns that are cut off may take to end."""
+"""Maximum time for interrupted turns to end, in seconds."""
 
 MOVED_S = 0.2
-"""How long it may take to tell one window that its chat has moved."""
+"""Maximum time to notify one client that its chat has moved, in seconds."""
 
 LAST_WORDS_S = 1.0
-"""How long it may take to tell the windows the last replies."""
+"""Maximum time to send the last replies to the clients, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What this process is, for its windows.
+    """Properties of this process for its attached clients.
 
-    `service`: it never ends for a window, and after its end it will be back, so that no window may take the
-    home in between. `marks` are those of its settings and keys. `notes` are sentences for each user.
+    `service`: the process never ends for the sake of a client, and is restarted after its end, so that no
+    client may lock the home in between. `marks` are fingerprints of its settings and keys. `notes` are
+    sentences for each user.
     """
 
     engine: str
@@ -86,7 +87,7 @@ class About:
     notes: tuple[str, ...] = ()
 
     def differing(self, marks: object) -> list[str]:
-        """Return the settings and keys that are others in a window with these `marks`."""
+        """Return the names of the settings and keys that differ in a client with these `marks`."""
         if not isinstance(marks, dict):
             return []
         return sorted(key for key in {*marks, *self.marks} if marks.get(key, "") != self.marks.get(key, ""))
@@ -94,10 +95,12 @@ class About:
 
 @dataclass(eq=False, slots=True)
 class _AttachedClient:
-    """One window: its chat, what it listens to, the messages that came by it and have no reply yet, and the
-    latest. `other` are the settings and keys that are others in its process. Another worker has passed a
-    `passed` one here. The chat of one that is `away` belongs to a worker of that name, which is not reached:
-    the replies in `known` are told, or were there before.
+    """One attached client: its chat, its event subscription, and its unanswered and latest messages.
+
+    `differing_settings` are the settings and keys that differ in the client's process. `forwarded`: another
+    worker has forwarded the client here. `unreachable_worker` is the name of the unreachable worker that
+    serves the chat; empty if this process serves it. `known_deliveries` are the replies that the client
+    already has, or that existed before it attached to a chat of an unreachable worker.
     """
 
     chat: LocalChat
@@ -117,10 +120,10 @@ class _AttachedClient:
 
 
 class AttachServer:
-    """Serves windows, from `open` to `wind_down`: `serve` is the stream `window` of the control socket.
+    """The stream `window` of the control socket: `serve` handles a client, from `open` to `wind_down`.
 
-    `unused` says when a process that is there for them alone may end, and `make_way` is the call by which a
-    command that needs the home ends it sooner.
+    `wait_until_unused` returns when a process that runs only for its clients may end. `yield_home` is the
+    call by which a command that needs the home ends the process sooner.
     """
 
     def __init__(
@@ -136,7 +139,11 @@ class AttachServer:
         about: About,
         until_other_worker: Callable[[str, str], Awaitable[None]] | None = None,
     ) -> None:
-        """`gone_from` returns when a chat belongs to that worker no more: several may share a database."""
+        """Create a server that does not accept clients yet.
+
+        `until_other_worker` returns when a chat no longer belongs to the named worker; None if this process
+        does not share its database with other workers.
+        """
         self._inbox = inbox
         self._tasks = tasks
         self._schedules = schedules
@@ -155,41 +162,41 @@ class AttachServer:
         self._ending = False
 
     def open(self) -> None:
-        """Begin to accept windows: this process is there to stay."""
+        """Start to accept clients: the process has started up."""
         self._accepting = True
 
     def wind_down(self) -> None:
-        """Open no more windows and begin no more turns, because the program is about to end."""
+        """Reject further clients and start no more turns, because the process is about to end."""
         self._accepting, self._ending = False, True
 
     def busy_clients(self) -> int:
-        """Return how many windows wait for something: a reply, or, without a person, what comes next."""
+        """Return the number of clients that wait for a reply, or whose program has just been active."""
         return sum(self._is_busy(client) for client in self._clients)
 
     async def wait_until_idle(self) -> None:
-        """Return when no window waits for anything, and all have been told everything."""
+        """Return when no client waits for a reply, and all clients have got all their events."""
         while self.busy_clients():  # noqa: ASYNC110  # at the end of the program, of things in several places
             await trio.sleep(LOOK_S)
 
     async def finish(self) -> None:
-        """Wind down, end the turns that run as interrupted, and tell the windows."""
+        """Wind down, interrupt the running turns, and send their last replies to the clients."""
         self.wind_down()
         with suppress(ActorError):
             if self._pending.unreplied:
                 await self._inbox.wind_down(0, INTERRUPT_S)
                 with trio.move_on_after(LAST_WORDS_S):
                     await self.wait_until_idle()
-            for chat in self._left_chats:  # the next process learns from what they said
+            for chat in self._left_chats:  # stored: the next process extracts facts from these sessions
                 await self._fact_extraction.request_extraction(chat)
 
-    # A process that is there for its windows alone
+    # A process that runs only for its clients
 
     async def wait_until_unused(
         self, linger_s: float, launcher_attached: Callable[[], Awaitable[None]]
     ) -> None:
-        """Return when for so long no window, call or turn was there, and no fact is to be extracted.
+        """Return after `linger_s` seconds without a client, call or turn, when no fact extraction is due.
 
-        The command that started the process has a window, or has gone, when `began` returns.
+        `launcher_attached` returns when the command that started the process has attached, or has ended.
         """
         await launcher_attached()
         while not self._ending:
@@ -206,11 +213,12 @@ class AttachServer:
                 await self._changed.wait()
                 continue
             await self._extract_facts()
+            # A client may have attached during the extraction. No await between this check and `wind_down`.
             if self._idle:
                 self.wind_down()
 
     def keeping_alive(self, call: ControlCall) -> ControlCall:
-        """Return the call, during which the process is not unused."""
+        """Return the call, wrapped so that the process counts as used while it runs."""
 
         async def count(caller: Caller, request: Mapping[str, object]) -> object:
             self._open_calls += 1
@@ -223,7 +231,7 @@ class AttachServer:
         return count
 
     def keeping_alive_stream(self, stream: ControlStream) -> ControlStream:
-        """Return the stream, during which the process is not unused."""
+        """Return the stream, wrapped so that the process counts as used while it runs."""
 
         async def count(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
             self._open_calls += 1
@@ -236,8 +244,13 @@ class AttachServer:
         return count
 
     async def yield_home(self, caller: Caller, request: Mapping[str, object]) -> Mapping[str, object]:
-        """End this process if nothing goes on in it, for a command that needs the home, or whose settings are
-        others: its `marks` are not those of this process. Return whether it `ends`, and the open `windows`.
+        """End this process if it is idle, for a command that needs the home or has different settings.
+
+        A request without `marks` needs the home; one with `marks` ends the process only if they differ from
+        those of this process. Return whether the process `ends`, and the number of attached `windows`.
+
+        Raises:
+            NotAllowed: The caller is not the owner of the home.
         """
         await trio.lowlevel.checkpoint()
         caller.check_all()
@@ -245,6 +258,7 @@ class AttachServer:
         differs = marks is None or bool(self._about.differing(marks))
         if self._about.service or not self._idle or not differs:
             return {"ends": self._ending and not self._about.service, "windows": len(self._clients)}
+        # No await since the check: a client that attaches now is rejected and tries the next daemon.
         self.wind_down()
         self._notify_changed()
         return {"ends": True}
@@ -255,7 +269,7 @@ class AttachServer:
         return not (self._clients or self._open_calls or works or self._pending.unreplied)
 
     async def _extract_facts(self) -> None:
-        """Extract the facts that are due, in bounded time, and until something else is to be done."""
+        """Extract the facts that are due, for at most `EXTRACTION_WAIT_S`; stop when a client attaches."""
         with suppress(ActorError), trio.move_on_after(EXTRACTION_WAIT_S):
             for chat in self._left_chats:
                 await self._fact_extraction.request_extraction(chat)
@@ -275,19 +289,20 @@ class AttachServer:
         self._changed = trio.Event()
 
     def _is_busy(self, client: _AttachedClient) -> bool:
-        if not client.unreachable_worker:  # of those, `_look_for_replies` forgets what has its reply
+        # This process does not track the messages of an unreachable worker: `_poll_replies` removes those.
+        if not client.unreachable_worker:
             client.unanswered &= self._pending.unreplied.get(client.chat.chat, set())
         if client.unanswered or client.events.behind or client.sending:
             client.last_activity = trio.current_time()
             return True
         return not client.person and trio.current_time() < client.last_activity + IDLE_AFTER_S
 
-    # One window
+    # One client
 
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
-        """Open a window as it was asked for, and serve it until it goes.
+        """Attach a client as the request asks, and serve it until it detaches.
 
-        Then a program's turn is stopped; a person's goes on.
+        After that a program's turn is stopped; a person's turn continues.
         """
         try:
             client = await self._attach(caller, request)
@@ -319,12 +334,14 @@ class AttachServer:
                     await self._handle_requests(client, wire)
                 nursery.cancel_scope.cancel()
         finally:
-            ended = trio.current_effective_deadline() == -math.inf  # a worker that begins again
+            # Cancelled without `wind_down`: this worker restarts, so that the client has to attach again.
+            ended = trio.current_effective_deadline() == -math.inf
             if client.moved_away.is_set() or (
                 ended and self._until_other_worker is not None and not self._ending
             ):
                 await _say_moved(wire)
             client.events.close()
+            # Before `_detached`, which looks for other clients of the same chat.
             self._clients.discard(client)
             self._notify_changed()
         if not client.moved_away.is_set():
@@ -333,20 +350,21 @@ class AttachServer:
     # Among other workers
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Nothing is to be done: windows of these chats are elsewhere, and come by themselves."""
+        """Do nothing: clients of these chats are attached to other workers, and move here by themselves."""
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Have the windows on these chats open once more: another worker serves them.
+        """Make the clients of these partitions attach again: another worker serves their chats now.
 
-        Those of this process stay if it ends: they end with it.
+        If this process is about to end, only forwarded clients are moved: its own clients end with it.
         """
         moving = [
-            window
-            for window in self._clients
-            if partition_of(window.chat.chat) in numbers and (window.forwarded or not self._ending)
+            client
+            for client in self._clients
+            if partition_of(client.chat.chat) in numbers and (client.forwarded or not self._ending)
         ]
+        # The events up to the handover exist only here: send them before the client leaves.
         with trio.move_on_after(LAST_WORDS_S):
-            while any(window.events.behind or window.sending for window in moving):  # noqa: ASYNC110
+            while any(client.events.behind or client.sending for client in moving):  # noqa: ASYNC110
                 await trio.sleep(LOOK_S)
         for client in moving:
             client.moved_away.set()
@@ -359,7 +377,10 @@ class AttachServer:
         scope.cancel()
 
     async def _poll_replies(self, client: _AttachedClient) -> None:
-        """Tell the replies to a window whose chat another worker serves, out of the database."""
+        """Send the stored replies of a chat that an unreachable worker serves to its client, until cancelled.
+
+        The worker's events do not arrive here, so the replies are polled from the shared database.
+        """
         chat = client.chat
         while True:
             try:
@@ -381,7 +402,7 @@ class AttachServer:
             await trio.sleep(POLL_REPLIES_S)
 
     def _later(self) -> bool:
-        """Return True if another process will soon do what this one does not take any more, or not yet."""
+        """Return True if a retry will succeed: this process is starting, or another one will replace it."""
         return not self._accepting and not (self._ending and self._about.service)
 
     async def _attach(self, caller: Caller, request: Mapping[str, object]) -> _AttachedClient:
@@ -391,7 +412,7 @@ class AttachServer:
             raise _ShuttingDown
         chat = caller.chat_in(self._ids.check_chosen(str(request.get("chat"))), self._ids.owner_of)
         forwarded = request.get("passed") is True
-        # One of another worker's home has the settings of that home.
+        # A forwarded client has the settings of its own worker's home, which may differ from these.
         model, other = (
             self._model_for(request),
             [] if forwarded else self._about.differing(request.get("marks")),
@@ -408,6 +429,7 @@ class AttachServer:
             if self._inbox.works(chat):
                 raise RumiError(reply_texts.busy(language))
             await self._inbox.begin_session(chat)
+        # Subscribed before the queries below, so that no event between them and `serve` is lost.
         events = self._hub.subscribe(chat, entering=True)
         local_chat = LocalChat(
             chat,
@@ -431,16 +453,17 @@ class AttachServer:
         elif self._until_other_worker is not None and not self._pending.takes(chat):
             events.close()
             raise NotServed("This worker does not serve the chat any more.", "Try again in a moment.")
+        # No await between the check above and this line: `hand_over` has to find the client in the set.
         self._clients.add(client)
         self._left_chats.discard(chat)
         self._notify_changed()
         return client
 
     def _model_for(self, request: Mapping[str, object]) -> str | None:
-        """Return the model that a window wants, as messages carry it; None where it cannot be used.
+        """Return the model that a client requests, as messages carry it; None if that model cannot be used.
 
         Raises:
-            RumiError: the window `must` have it, and it cannot be used.
+            RumiError: the model cannot be used, and the request's `must` demands it.
         """
         try:
             return self._inbox.model_named(str(request.get("model") or self._inbox.own_model))
@@ -450,7 +473,7 @@ class AttachServer:
             return None
 
     async def _detached(self, client: _AttachedClient) -> None:
-        """Stop the turns that a program began; learn from what was said, unless it was for one turn."""
+        """Stop the turns that a program started; request fact extraction unless it was a single turn."""
         chat = client.chat.chat
         with suppress(ActorError):
             if not client.person:
@@ -462,8 +485,12 @@ class AttachServer:
                     self._fact_extraction.session_ended()
 
     async def _send_events(self, client: _AttachedClient, wire: Wire, scope: trio.CancelScope) -> None:
-        """Send the chat's events. One that does not read delays no other; after `STUCK_S` it is closed."""
+        """Send the chat's events. A client that does not read delays no other client.
+
+        After `STUCK_S` without progress the client is detached.
+        """
         while True:
+            # `_is_busy` reads `sending`: an event counts as pending from the subscription to the socket.
             client.sending = False
             event = await client.events.receive()
             client.sending = True
@@ -474,7 +501,11 @@ class AttachServer:
                 return
 
     async def _handle_requests(self, client: _AttachedClient, wire: Wire) -> None:
-        """Do what the window asks for, one after the other, until it goes."""
+        """Handle the client's requests one after the other, until it detaches.
+
+        Raises:
+            WireClosed: The client has disconnected, or sent a request that is not understood.
+        """
         chat = client.chat
         while True:
             request = await wire.receive()
@@ -506,7 +537,8 @@ class AttachServer:
         except (KeyError, TypeError, ValueError):
             raise WireClosed("not understood") from None
         try:
-            # What comes while a turn runs begins nothing, and a program that is waited for may go on.
+            # While winding down: a message to a running turn starts no new turn, and a program that still
+            # waits for something may continue.
             at_work = self._inbox.works(client.chat.chat) or (not client.person and self._is_busy(client))
             if not self._accepting and not at_work:
                 return {**_error_answer(_ShuttingDown()), "later": self._later()}
@@ -515,14 +547,14 @@ class AttachServer:
             return _error_answer(error)
         except ActorError:
             return _error_answer(RumiError("The message could not be stored.", "Send it again."))
-        self._is_busy(client)  # forgets those that were replied to
+        self._is_busy(client)  # removes answered messages; the new one may already have its reply
         client.unanswered.add(number)
         client.latest_messages.append(number)
         client.last_activity = trio.current_time()
         return {"number": number}
 
     async def _use_model(self, chat: LocalChat, name: str) -> Mapping[str, object]:
-        """Have another model work on what the window sends from now on."""
+        """Use another model for the client's messages from now on."""
         try:
             await chat.use_model(name)
         except RumiError as error:
@@ -536,8 +568,9 @@ class AttachServer:
             return {"exchanges": []}
 
     async def _undelivered(self, client: _AttachedClient, to: Sequence[int]) -> Mapping[str, object]:
-        """Return replies that nobody has read, without those to another window's latest messages; and those
-        to messages of its own that an earlier process took.
+        """Return the chat's unread replies, and the replies `to` messages that an earlier process received.
+
+        Replies to another client's latest messages are left out: that client shows them itself.
         """
         chat = client.chat
         client.latest_messages.extend(to)
@@ -545,7 +578,7 @@ class AttachServer:
             replies = await chat.undelivered(to)
         except RumiError as error:
             return _error_answer(error)
-        except Exception as error:  # noqa: BLE001  # whatever keeps the chat from starting is the window's news
+        except Exception as error:  # noqa: BLE001  # a chat that fails to start must not end the daemon
             logger.warning("a window's chat %s did not start: %r", chat.chat, error)
             return _error_answer(RumiError(f"The chat {chat.chat} does not start.", "Look at: rumi status"))
         client.known_deliveries.update(reply.delivery for reply in replies)
@@ -569,7 +602,12 @@ def _unreachable_note(worker: str) -> str:
 
 
 async def _say_moved(wire: Wire) -> None:
-    """Say that another worker serves the chat, or this one in a moment. It may be too late for words."""
+    """Notify the client that it has to attach again: another worker serves the chat, or this one restarts.
+
+    Ignores a closed connection.
+    """
+    # Shielded: this runs while the stream is being cancelled. Bounded: a client that does not read must not
+    # delay the handover.
     with trio.move_on_after(MOVED_S, shield=True), suppress(WireClosed):
         await wire.send({"moved": True})
 
@@ -580,12 +618,12 @@ class _ShuttingDown(RumiError):
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
-    """Return True for a few numbers that messages may have."""
+    """Return True if these are at most `LATEST` valid message numbers."""
     return len(values) <= LATEST and all(type(value) is int and 0 < value < MOST_DELIVERY for value in values)
 
 
 def _project_of(request: Mapping[str, object]) -> str:
-    """Return the folder whose skills count for a window; empty for none."""
+    """Return the project folder whose skills apply to a client's messages; an empty text for none."""
     project = request.get("project")
     return project if isinstance(project, str) and project.startswith("/") else ""
 
@@ -596,10 +634,10 @@ def _error_answer(error: RumiError) -> Mapping[str, object]:
 
 
 def files_from_json(data: object) -> tuple[Attachment, ...]:
-    """Return files that the window has handed over, by their names in the workspace.
+    """Return the attachments of uploaded files, given by their names in the workspace.
 
     Raises:
-        ValueError: they are not what this version knows.
+        ValueError: `data` is not a short list of names.
     """
     if (
         not isinstance(data, list)

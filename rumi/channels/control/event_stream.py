@@ -1,6 +1,6 @@
-"""Live events: what happens in the whole process, for programs that follow it over the control socket.
+"""Live events of the whole process, for programs that follow it over the control socket.
 
-`docs/status.md` describes the shape. Names and fields are those of the audit log, where it has them.
+`docs/status.md` describes the format. Events that the audit log has too use its names and fields.
 """
 
 import time
@@ -20,52 +20,54 @@ from rumi.platform.texts.translation import error_text
 from rumi.platform.topic import Backlog, Subscription, Topic
 
 VERSION = 1
-"""Goes up when a field goes or means something else, not when one is added."""
+"""The format's version: raised when a field is removed or changes its meaning, not when one is added."""
 
 MOST_WAITING = 2000
-"""Events that a reader may be behind; of one that is further behind the oldest are lost, and counted."""
+"""Maximum number of buffered events per reader; beyond it the oldest are dropped, and counted."""
 
 STUCK_S = 300.0
-"""A reader that takes nothing for so long is disconnected."""
+"""Time after which a reader that reads nothing is disconnected, in seconds."""
 
 Item = dict[str, Any]
 
 
 def _wanted(request: Mapping[str, object]) -> Callable[[Item], bool]:
-    """Return a function that is True for what a reader wants to hear of."""
+    """Return a filter for the events that a reader has asked for."""
     chats, events = _names(request.get("chats")), _names(request.get("events"))
     return lambda item: (not chats or item["chat"] in chats) and (not events or item["event"] in events)
 
 
 class EventStream:
-    """Serves readers: `serve` is the stream `events` of the control socket."""
+    """The stream `events` of the control socket: `serve` handles one reader."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._topic: Topic[str, Item] = Topic(Backlog(most=MOST_WAITING))
 
     def tree_happened(self, event: TreeEvent) -> None:
-        """Tell an event of the tree, if it is worth it. Quickly: the tree is in the middle of its work."""
+        """Publish an event of the supervision tree, if readers get that kind. Fast: the tree waits for it."""
         row = tree_item(event)
         if row is not None:
             name, chat, more = row
             self._topic.publish(chat, _item(time.time(), name, chat, "", **more))
 
     def storage_changed(self, trouble: str | None) -> None:
-        """Tell what keeps the databases from being written; None when they are written again."""
+        """Publish why the databases cannot be written; None when they can be written again."""
         self._topic.publish("", _item(time.time(), "storage", "", "", trouble=trouble))
 
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
-        """Send what happens in all chats from now on, until the reader goes."""
+        """Send all events of all chats from now on, until the reader disconnects."""
         try:
             caller.check_all()
         except RumiError as error:
             await wire.send(answer_of(error))
             return
+        # Subscribed before the greeting is sent: a program that has read it misses no later event.
         with self._hub.listening() as events, self._topic.listening(wants=_wanted(request)) as reader:
             await wire.send({"events": VERSION, "program": __version__})
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_collect, events, reader)
+                # Only a receive notices that the reader has disconnected; there may be no event to send.
                 nursery.start_soon(when_closed, wire, nursery.cancel_scope.cancel)
                 await _send(reader, wire)
                 nursery.cancel_scope.cancel()
@@ -79,11 +81,12 @@ async def _collect(events: HubSubscription, reader: Subscription[Item]) -> None:
 
 
 async def _send(reader: Subscription[Item], wire: Wire) -> None:
-    """Return when the reader takes nothing any more, or is gone."""
+    """Send buffered events until the reader is stuck or disconnects."""
     try:
         while True:
             item = await reader.receive()
             with trio.fail_after(STUCK_S):
+                # Reset before sending: events that are dropped during the send belong to the next report.
                 if reader.lost:
                     lost, reader.lost = reader.lost, 0
                     await wire.send(_item(time.time(), "lost", "", "", count=lost))
@@ -93,7 +96,7 @@ async def _send(reader: Subscription[Item], wire: Wire) -> None:
 
 
 def tree_item(event: TreeEvent) -> tuple[str, str, Item] | None:
-    """Return the name, the chat and the fields of an event of the tree; None if it is not worth telling."""
+    """Return the name, chat and fields of a supervision tree event; None for kinds that are not published."""
     names = {"crashed": "crashed", "restarted": "restarted", "limit_reached": "failed"}
     name = names.get(event.kind)
     if name is None:
@@ -107,7 +110,7 @@ def tree_item(event: TreeEvent) -> tuple[str, str, Item] | None:
 
 
 def _chat_of(path: str) -> str:
-    """Return the chat that an actor belongs to, empty for those of the whole process."""
+    """Return the chat that an actor belongs to; an empty string for actors of the whole process."""
     match path.split("/")[1:]:
         case ["chats", chat]:
             return chat

@@ -1,4 +1,4 @@
-"""Receives the files that clients upload: the stream `file` of the control socket."""
+"""Uploads from clients: the stream `file` of the control socket."""
 
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Mapping
@@ -15,11 +15,11 @@ from rumi.platform.caller import Caller
 from rumi.platform.chat_ids import ChatIds
 
 SILENCE_S: Final = 20.0
-"""How long a file that comes may pause."""
+"""Maximum pause between two pieces of an upload, in seconds."""
 
 
 class UploadStream:
-    """Takes files for the chats of this process: `serve` is the stream `file` of the control socket."""
+    """The stream `file` of the control socket: `serve` receives an upload for a chat of this process."""
 
     def __init__(self, uploads: LocalUploads, inbox: Inbox, ids: ChatIds) -> None:
         self._uploads = uploads
@@ -27,11 +27,13 @@ class UploadStream:
         self._ids = ids
 
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
-        """Take one file. If the window goes before its end, nothing of it is left."""
+        """Receive one upload. If the client disconnects before its end, nothing of it remains."""
         with suppress(WireClosed):
             try:
                 chat = self._ids.check_chosen(str(request.get("chat")))
                 caller.chat_in(chat, self._ids.owner_of)
+                # `put` may raise in the middle of the iteration: close the generator here, in this task, and
+                # do not leave it to the garbage collector.
                 pieces = _received_pieces(wire)
                 async with aclosing(pieces):
                     attachment = await self._uploads.put(self._inbox, chat, str(request.get("name")), pieces)

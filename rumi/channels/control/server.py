@@ -1,16 +1,18 @@
-"""The control socket's server: JSON objects, each a message of a WebSocket, over a Unix socket.
+"""The server of the control socket: JSON objects as WebSocket messages over a Unix socket.
 
-A call is `{"call": NAME, "caller": {…}, …}`; its answer is `{"ok": true, "result": …}`, or `{"ok": false,
-"error": …}` with the exit `code` of the command. Any number of calls may follow each other on a connection.
-`{"stream": NAME, "caller": {…}, …}` hands the connection over to a stream, until either side leaves. Status
-is read from the tree without asking an actor, so it is answered however busy they are.
+A call is `{"call": NAME, "caller": {…}, …}`; its response is `{"ok": true, "result": …}`, or `{"ok":
+false, "error": …}` with the exit `code` of the command. A connection may carry any number of calls, one
+after the other. `{"stream": NAME, "caller": {…}, …}` hands the connection over to a stream, until either
+side disconnects. The status is read from the tree without asking an actor, so it is available even if all
+actors are busy.
 
-One exception: a client whose first byte is `{` sends one call as one line, and gets one line. Scripts ask for
-the status often; with this, the standard library is enough, and no handshake takes longer than the answer.
+One exception: a client whose first byte is `{` sends one call as one line, and gets one line. Scripts query
+the status often; this way they need only the standard library, and no handshake that takes longer than the
+call.
 
-Where several workers share a database, they speak the same protocol over TCP, behind a proof of their secret:
-see `peers`. A request that came so has `"passed": true`, whatever the client says, and some calls are not for
-peers.
+Workers that share a database use the same protocol over TCP, after they have proved their shared secret:
+see `rumi.channels.attach.peers`. The server sets `"passed": true` in requests of peers, and removes the
+field from all others. Some calls are not available to peers.
 """
 
 import json
@@ -36,19 +38,19 @@ logger = logging.getLogger(__name__)
 
 
 ControlStream = Callable[[Caller, Mapping[str, object], Wire], Awaitable[None]]
-"""Serves a connection that was handed over to a stream. It ends when the connection does."""
+"""Serves a connection that was handed over to a stream; returns when the connection ends."""
 
 HANDSHAKE_S = 5.0
 
 WAITING = 1024
-"""Clients that may come at once: of more, the system refuses some as if nobody were there."""
+"""Length of the listen backlog: beyond it the kernel refuses clients as if no process were listening."""
 
 MOST_STRANGERS = 64
-"""Connections of peers that have not proved the secret yet; a further one is closed."""
+"""Maximum number of connections from peers that have not proved the secret yet; further ones are closed."""
 
 
 class ControlServer(Actor[Never]):
-    """Answers the calls that it was given, by name, as many at once as there are connections."""
+    """Actor that serves control calls and streams by name, each connection concurrently."""
 
     def __init__(
         self,
@@ -59,9 +61,10 @@ class ControlServer(Actor[Never]):
         peer: Peer | None = None,
         own: Collection[str] = (),
     ) -> None:
-        """`beside` runs as long as the server: another way in, such as a signal.
+        """Create the server of the control socket at `path`.
 
-        Peers reach it at the address `peer`, but not the calls in `own`.
+        `beside` runs as long as the server, for example a signal handler. Peers connect to the address
+        `peer`, and may not make the calls in `own`.
         """
         self._path = path
         self._calls = calls
@@ -74,11 +77,11 @@ class ControlServer(Actor[Never]):
         self._open: Counter[str] = Counter()
 
     async def started(self) -> None:
-        """Open the socket, and the address for peers.
+        """Listen on the control socket, and at the address for peers.
 
         Raises:
-            OSError: the socket cannot be made.
-            RumiError: nothing can listen at the address.
+            OSError: the socket cannot be created.
+            RumiError: this process cannot listen at the address for peers.
         """
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(_listen(self._path)))
         self.start_soon(self._serve, [listener], self._connection)
@@ -88,7 +91,7 @@ class ControlServer(Actor[Never]):
             self.start_soon(self._beside)
 
     async def stopped(self, reason: str) -> None:
-        """Remove the socket's name."""
+        """Remove the socket file."""
         self._path.unlink(missing_ok=True)
 
     async def _serve(
@@ -109,7 +112,7 @@ class ControlServer(Actor[Never]):
             ) from None
 
     async def _peer_connection(self, stream: trio.SocketStream) -> None:
-        """Serve a peer that proves the secret. Others get no answer."""
+        """Serve a peer that proves the secret; close the connection of any other without a response."""
         assert self._peer is not None
         if self._unproved_peers >= MOST_STRANGERS:
             return
@@ -125,18 +128,19 @@ class ControlServer(Actor[Never]):
         await self._connection(stream, forwarded=True)
 
     def activity(self) -> str:
-        """Return what goes on over connections that were handed over."""
+        """Return the open streams with their counts."""
         return ", ".join(f"{count} {name}" for name, count in sorted((+self._open).items()))
 
     def metrics(self) -> Mapping[str, object]:
-        """Return how many clients are connected, and how many of them follow which stream."""
+        """Return the number of connections, and the number of open streams by name."""
         return {"connections": self._connections, "streams": dict(+self._open)}
 
     async def _connection(self, stream: trio.SocketStream, forwarded: bool = False) -> None:
-        """Serve one client until it leaves. Its faults end this connection and nothing else."""
+        """Serve one client until it disconnects. An error of the client ends only this connection."""
         self._connections += 1
         try:
             with trio.fail_after(HANDSHAKE_S):
+                # Peeked, not read: the WebSocket handshake and the line protocol both need the first byte.
                 first = await stream.socket.recv(1, socket.MSG_PEEK)
             await (self._line(stream, forwarded) if first == b"{" else self._websocket(stream, forwarded))
         except* (
@@ -148,13 +152,13 @@ class ControlServer(Actor[Never]):
             trio.TooSlowError,
         ):
             pass
-        except* Exception as error:  # such as a violation of the protocol in the middle of the closing
+        except* Exception as error:  # for example a protocol violation during the closing handshake
             logger.warning("a connection failed", exc_info=error)
         finally:
             self._connections -= 1
 
     async def _line(self, stream: trio.SocketStream, forwarded: bool) -> None:
-        """Answer a call that came as a line with a line."""
+        """Read one call as a line; respond with a line."""
         got = bytearray()
         with trio.fail_after(HANDSHAKE_S):
             async for chunk in stream:
@@ -173,6 +177,7 @@ class ControlServer(Actor[Never]):
             if "stream" in request
             else await self._answer(_with_passed(request, forwarded), forwarded)
         )
+        # Lone surrogates, for example of file names, become JSON escapes.
         await stream.send_all(answer.encode("utf-8", "backslashreplace") + b"\n")
 
     async def _websocket(self, stream: trio.SocketStream, forwarded: bool) -> None:
@@ -197,10 +202,10 @@ class ControlServer(Actor[Never]):
                         continue
                     await self._stream(caller, request, wire)
                     break
-            nursery.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()  # trio-websocket's background task
 
     async def _stream(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
-        """Hand the connection over. A stream's failure ends this connection and nothing else."""
+        """Hand the connection over to a stream. A failure of the stream ends only this connection."""
         name = str(request["stream"])
         self._open[name] += 1
         try:
@@ -222,24 +227,28 @@ class ControlServer(Actor[Never]):
             return json.dumps({"ok": True, "result": result}, ensure_ascii=False)
         except RumiError as error:
             return _refused(error)
-        except Exception as error:  # a call's failure is for its caller and does not end this server
+        except Exception as error:  # a failed call is reported to its caller and must not end the server
             logger.error("the control call %s failed", name, exc_info=error)
             return _refusal("It failed. The program's log says why.")
 
 
 def _with_passed(request: Mapping[str, object], forwarded: bool) -> Mapping[str, object]:
-    """Return the request with `passed` only if a peer sent it."""
+    """Return the request with `passed` set if a peer sent it, and without `passed` otherwise.
+
+    A local client cannot claim to be a peer, and a peer cannot hide that it is one.
+    """
     rest = {name: value for name, value in request.items() if name != "passed"}
     return {**rest, "passed": True} if forwarded else rest
 
 
 def _caller_of(request: Mapping[str, object], forwarded: bool) -> tuple[Caller, Mapping[str, object]]:
-    """Return the caller of a request, and the rest of it.
+    """Return the caller of a request, and the request without it.
 
-    A worker of an earlier version, which has proved the secret, passes requests on without their callers.
+    A worker of an earlier version, which has proved the secret, forwards requests without their callers; they
+    count as calls of the worker itself.
 
     Raises:
-        UsageError: It names no caller.
+        UsageError: The request names no caller.
     """
     known = "caller" in request or not forwarded
     caller = Caller.of(request.get("caller")) if known else WORKER
@@ -258,13 +267,18 @@ NO_STREAM = _refusal("A line can only be a call. Open the stream over a WebSocke
 
 
 def _listen(path: Path) -> socket.socket:
-    """Return a listening Unix socket whose file has mode 0600 from its first moment."""
+    """Return a listening Unix socket whose file has mode 0600 from the moment it is created.
+
+    Raises:
+        OSError: The socket cannot be created; `PermissionError` if other users can write to its folder.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     owner = path.parent.stat()
     if owner.st_uid != os.getuid() or stat.S_IMODE(owner.st_mode) & 0o022:
         raise PermissionError(f"{path.parent} is not this user's alone; the control socket is not made there")
-    path.unlink(missing_ok=True)
+    path.unlink(missing_ok=True)  # of an earlier process: only the one that has locked the home comes here
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # A chmod after `bind` would leave a moment in which other users can connect.
     before = os.umask(0o177)
     try:
         listener.bind(os.fspath(path))

@@ -1,4 +1,4 @@
-"""What a signal writes into the program's log: status and stacks (SIGUSR1), who asks whom (SIGUSR2)."""
+"""Dumps to the program's log on a signal: status and stacks (SIGUSR1), pending asks of actors (SIGUSR2)."""
 
 import json
 import logging
@@ -13,11 +13,11 @@ from actors import PendingAsk, circles
 logger = logging.getLogger(__name__)
 
 FRAMES = 30
-"""Of one stack, without trio's own innermost ones: the last tell what is waited for."""
+"""Maximum number of frames of one stack, without trio's own: the innermost show what the task waits for."""
 
 
 def stacks() -> list[dict[str, object]]:
-    """Return all tasks with their stacks, the outermost first; `depth` is that in the tree of tasks."""
+    """Return all trio tasks with their stacks, the root task first; `depth` is the depth in the task tree."""
     root = trio.lowlevel.current_root_task()
     return list(_below(root, 0)) if root is not None else []
 
@@ -37,10 +37,10 @@ def _below(task: trio.lowlevel.Task, depth: int) -> Iterator[dict[str, object]]:
 async def dump_on_signal(
     status: Callable[[], Mapping[str, object]], asks: Callable[[], Sequence[PendingAsk]]
 ) -> None:
-    """Write into the program's log whenever a signal asks for it. Runs until cancelled.
+    """Write a dump to the program's log on each signal, until cancelled.
 
-    SIGUSR1: the status and all stacks. SIGUSR2: who asks whom, and where that is a circle. Does nothing
-    outside of the main thread, where no signal can be taken.
+    SIGUSR1: the status and all stacks. SIGUSR2: the pending asks between actors, and the circles among them.
+    Does nothing outside the main thread, because Python handles signals only there.
     """
     if threading.current_thread() is not threading.main_thread():
         return

@@ -1,10 +1,10 @@
-"""Runs or follows a task for a program on the control socket.
+"""The stream `task` of the control socket: runs or follows a task for a program.
 
-`{"stream": "task", "do": "run", …}` runs one, as the call `begin` of tasks describes it, without a chat; with
-`"do": "follow"` it follows the one of that `id`, and with `"do": "bot"` it runs a session of the bot `name`,
-as the calls `begin` and `resume` of bots describe it. It sends `{"began": …}` with the number of a session,
-`{"step": …}` as the task works, and at its end `{"ended": {…}}`, or `{"error": …}`. A task that runs for a
-program is stopped when the program leaves.
+`{"stream": "task", "do": "run", …}` runs a task without a chat; its fields are those of the tasks' call
+`begin`. `"do": "follow"` follows the task with that `id`. `"do": "bot"` runs a session of the bot `name`; its
+fields are those of the bots' calls `begin` and `resume`. The stream sends `{"began": …}` with the number of a
+session, `{"step": …}` for each step of the task, and at the end `{"ended": {…}}`, or `{"error": …}`. A task
+that the stream runs is stopped when the program disconnects.
 """
 
 import math
@@ -25,11 +25,11 @@ from rumi.tasks.task_calls import task_as_json, task_id_of, task_of
 from rumi.tasks.tasks import Tasks
 
 MakeSession: TypeAlias = Callable[[Mapping[str, object]], Awaitable[TaskRecord]]
-"""Returns the session of a bot that a request asks for, stored or not."""
+"""Returns the bot session that a request asks for, whether it is already stored or not."""
 
 
 class TaskStream:
-    """Serves readers: `serve` is the stream `task` of the control socket."""
+    """The stream `task` of the control socket: `serve` handles one reader."""
 
     def __init__(self, tasks: Tasks, hub: Hub, session: MakeSession) -> None:
         self._tasks = tasks
@@ -37,9 +37,14 @@ class TaskStream:
         self._hub = hub
 
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
-        """Run or follow a task until it has ended, or the reader goes."""
+        """Run or follow a task until it has ended, or the reader disconnects.
+
+        Cancelled, or if the reader disconnects, a task that was started here is stopped.
+        """
+        # Unbounded, so that a slow reader never delays the task.
         messages, received = trio.open_memory_channel[Mapping[str, object]](math.inf)
         async with trio.open_nursery() as nursery:
+            # Only a receive notices that the reader has disconnected; a task may be silent for long.
             nursery.start_soon(when_closed, wire, nursery.cancel_scope.cancel)
             nursery.start_soon(self._work, caller, request, messages)
             with suppress(WireClosed):
@@ -53,7 +58,7 @@ class TaskStream:
         request: Mapping[str, object],
         messages: "trio.MemorySendChannel[Mapping[str, object]]",
     ) -> None:
-        """Run or follow the task; put its steps and its end into the channel, and close it."""
+        """Run or follow the task; put its steps and its end into `messages`, then close that channel."""
 
         def step(text: str) -> None:
             messages.send_nowait({"step": text})
@@ -74,7 +79,8 @@ class TaskStream:
                 messages.send_nowait({"ended": task_as_json(done)})
 
     async def _follow(self, caller: Caller, id: int, step: Callable[[str], None]) -> TaskRecord:
-        """Return the task when it has ended."""
+        """Report the task's steps; return the task when it has ended."""
+        # Subscribed before the first look at the task, so that its end cannot fall between the two.
         with self._hub.listening(task_key(id)) as events:
             task = await self._tasks.show(id, caller.scope)
             while not task.ended:

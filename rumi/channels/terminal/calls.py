@@ -1,4 +1,4 @@
-"""The outcome of a tool call in a few words, and the first lines of what it said."""
+"""Summaries of tool calls: the outcome in a few words, and the first lines of the output."""
 
 from pathlib import PurePath
 
@@ -9,17 +9,17 @@ from rumi.platform.texts.operating import short_duration
 from rumi.platform.texts.translation import translate
 
 LINES = 5
-"""How many lines an excerpt has."""
+"""Maximum number of lines of an excerpt."""
 
 DIFF_LINES = 24
-"""How many lines of a diff are shown."""
+"""Maximum number of shown lines of a diff."""
 
 LINE_CHARS = 160
-"""How much of a line an excerpt shows."""
+"""Maximum length of a line in an excerpt, in characters."""
 
 
 def outcome_of(result: ToolResult, words: Phrases, steps: int = 0) -> str:
-    """Return `exit 0 · 12 ms`, `failed · 4 steps`, or an empty text if there is nothing to tell."""
+    """Return the outcome, such as `exit 0 · 12 ms` or `failed · 4 steps`; an empty text without details."""
     parts = []
     if not result.ok:
         parts.append(words.failed)
@@ -35,12 +35,12 @@ def outcome_of(result: ToolResult, words: Phrases, steps: int = 0) -> str:
 
 
 def paths_of(result: ToolResult, words: Phrases) -> list[str]:
-    """Return a line for each file that the call shows: where it is on this machine."""
+    """Return a line for each file that the call shows: its path on this machine."""
     return [clean(f"→ {PurePath(words.workspace, path)}") for path in result.shows[:LINES]]
 
 
 def excerpt_of(result: ToolResult, words: Phrases) -> list[str]:
-    """Return at most `LINES` lines of what the tool said; the last one says how many were left out."""
+    """Return at most `LINES` lines of the tool's output; the last one counts the omitted lines."""
     if result.shows:
         return paths_of(result, words)
     content = result.content if result.ok else translate(words.language, result.content)
@@ -52,7 +52,7 @@ def excerpt_of(result: ToolResult, words: Phrases) -> list[str]:
 
 
 def diff_of(result: ToolResult, words: Phrases) -> list[str]:
-    """Return at most `DIFF_LINES` lines of what a call changed in a file, without the file's name."""
+    """Return at most `DIFF_LINES` lines of the diff that a call made, without the lines of file names."""
     return _first(_lines(result.diff)[2:], DIFF_LINES, words)
 
 

@@ -1,6 +1,6 @@
-"""Files that a message hands on: `-f FILE`, and `@file` in a text that was typed or given with `-p`.
+"""Files attached to a message: `-f FILE`, and `@file` in a text that was typed or passed with `-p`.
 
-The window's process reads them, with its user's rights, before the message is sent.
+The client's process reads them, with its user's rights, before it sends the message.
 """
 
 import os
@@ -18,20 +18,21 @@ from rumi.platform.file_kinds import kind_of_file
 from rumi.store.journal.records import Attachment
 
 MOST_FILES: Final = 8
-"""Files that one message hands on."""
+"""Maximum number of files attached to one message."""
 
 HEAD_BYTES: Final = 1024
-"""How much of a file is read at least, to know its kind."""
+"""Minimum number of bytes read of a file, to detect its kind."""
 
 _NAMED = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')
 _AFTER = ".,;:!?)]}'\""
-"""What may stand right behind a name in a sentence."""
+"""Punctuation that may follow a file name in a sentence."""
 
 
 def named_in(text: str) -> tuple[str, ...]:
-    """Return the files that `@name` in a text means: only those that exist. Other words are text."""
+    """Return the names of existing files that the text refers to as `@name`; other such words are text."""
     found = []
     for quoted, word in _NAMED.findall(text):
+        # The whole word first: a file name may end in punctuation.
         names = [quoted] if quoted else [word, word.rstrip(_AFTER)]
         found += [name for name in names if name and _is_file(name)][:1]
     return tuple(dict.fromkeys(found))
@@ -40,17 +41,19 @@ def named_in(text: str) -> tuple[str, ...]:
 async def handed_files(
     names: Sequence[str], max_chars: int, words: Phrases, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
-    """Return the files' texts, at most `max_chars` in all; files that are no text as they are.
+    """Return the attachments of these files: of text files their text, of other files their path.
 
-    `tell` says what was left out of a text.
+    The texts have at most `max_chars` characters in total; `report` is called with a sentence for each text
+    that was cut.
 
     Raises:
-        UsageError: a file cannot be read, or there are too many.
+        UsageError: a file cannot be read, or there are too many files.
     """
     if len(names) > MOST_FILES:
         raise UsageError(words.too_many_files.format(count=MOST_FILES))
     handed = []
     for name in names:
+        # Abandoned if cancelled: a read may take long, for example from a network file system.
         text: str | None = await trio.to_thread.run_sync(
             _text_of, name, max_chars, words, abandon_on_cancel=True
         )
@@ -75,9 +78,13 @@ def _is_file(name: str) -> bool:
 
 
 def _text_of(name: str, max_chars: int, words: Phrases) -> str | None:
-    """Return the beginning of a text file, one character more than is allowed if it is longer.
+    """Return the beginning of a text file; None if the file is not a text.
 
-    None if it is not a text.
+    The result is one character longer than `max_chars` if the file is longer, so that the caller can detect
+    the cut.
+
+    Raises:
+        UsageError: the file cannot be read, or is not a regular file.
     """
     try:
         # Not blocking: opening a FIFO would wait for a writer.
@@ -85,6 +92,7 @@ def _text_of(name: str, max_chars: int, words: Phrases) -> str | None:
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise UsageError(words.not_a_file.format(name=name))
+            # A character has at most 4 bytes in UTF-8.
             data = file.read(max(HEAD_BYTES, 4 * max_chars + 4))
     except (OSError, ValueError, RuntimeError) as error:
         why = getattr(error, "strerror", None) or str(error)

@@ -1,4 +1,4 @@
-"""The whole terminal chat: a person types, sees the answer grow, and can stop it at any moment."""
+"""The interactive terminal chat: a person types, sees the answer grow, and can stop it at any time."""
 
 import math
 import signal
@@ -26,13 +26,13 @@ from rumi.platform.texts.translation import error_text
 async def interact(
     port: ChatPort, options: TerminalOptions, streams: StandardStreams, signals: AsyncIterator[int]
 ) -> int:
-    """Talk until the person leaves; return the exit code.
+    """Run the chat until the person leaves; return the exit code.
 
-    What is typed goes to the chat at once, also during a turn: the chat knows what it can take then
-    (`/stop`, `/status`, a yes or a no), and queues everything else or says that it is busy.
+    Typed lines go to the chat at once, even during a turn: the chat handles `/stop`, `/status`, a yes or a no
+    immediately, and queues everything else or replies that it is busy.
 
     Raises:
-        OutputClosedError: the terminal is gone.
+        OutputClosedError: the terminal is closed.
     """
     words = words_for(options.language, options.workspace)
 
@@ -50,9 +50,11 @@ async def interact(
     view = LiveView(screen, Painter(), words, prompted=True)
     session = TerminalSession(port, view, words, yes=options.yes)
     session.attached_names = options.files
-    # Without a limit: what is typed must never wait, and a person types little.
+    # Unbounded: typed lines must never wait, and a person types little.
     send, typed = trio.open_memory_channel[_Input](math.inf)
     async with trio.open_nursery() as nursery:
+        # The order matters: the greeting and the recalled turns are printed before `session.run` prints
+        # unread replies, and signals are read only when the session can handle them.
         await nursery.start(screen.run, send)
         nursery.start_soon(view.run)
         await view.notice(words.greeting)
@@ -86,7 +88,10 @@ async def _serve(
     max_chars: int,
     typed: trio.MemoryReceiveChannel[_Input],
 ) -> int:
-    """Do what is typed until it is time to leave; return the exit code. A turn that runs then goes on."""
+    """Handle input until the person or a signal ends the chat; return the exit code.
+
+    A turn that runs at the end continues in the daemon.
+    """
     async for what in typed:
         match what:
             case Line(text) if text.lower() in TYPED_LEAVING:
@@ -101,7 +106,7 @@ async def _serve(
                     session.attached_names = ()
                     files = await handed_files(names, max_chars, words, view.notice)
                     await session.say(text, files)
-                except RumiError as error:  # the person is still there, and can send it again
+                except RumiError as error:  # not fatal: the person can correct the message and send it again
                     await view.notice(error_text(words.language, error))
             case Interrupt(cleared):
                 if not session.busy:

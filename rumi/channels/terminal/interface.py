@@ -1,4 +1,4 @@
-"""What a person sees and presses: live region, input line, completion, keys, the line at the bottom."""
+"""The prompt_toolkit layout: live region, input line, completion, key bindings, and the status bar."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -20,6 +20,7 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
+from typing_extensions import override
 
 from rumi.channels.terminal.words import Phrases
 
@@ -38,28 +39,28 @@ _STYLE = Style.from_dict(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A message was sent; it may have several lines."""
+    """A typed message; it may have several lines."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Ctrl-C. `cleared`: it emptied the input line."""
+    """Ctrl-C. `cleared`: the key press cleared text in the input line."""
 
     cleared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Ctrl-D, or the terminal is gone."""
+    """Ctrl-D, or the terminal was closed."""
 
 
 Typed: TypeAlias = Line | Interrupt | End
 
 
 class CommandCompleter(Completer):
-    """Completes chat commands, in the first word only."""
+    """Completer of chat commands, at the start of a one-line message only."""
 
     def __init__(self, words: Phrases) -> None:
         self._words = words
@@ -75,7 +76,10 @@ class CommandCompleter(Completer):
 
 
 def open_history(path: Path | None) -> History:
-    """Return the history in a file that only its owner can read; in memory if there is no usable file."""
+    """Return the input history, stored in a file that only its owner can read.
+
+    Without a usable file the history is in memory.
+    """
     if path is None:
         return InMemoryHistory()
     try:
@@ -86,20 +90,21 @@ def open_history(path: Path | None) -> History:
 
 
 class _History(FileHistory):
-    """The typed lines, in a file. A full disk costs a line of it, and nothing else."""
+    """Input history in a file. A line that cannot be written, for example on a full disk, is dropped."""
 
+    @override
     def store_string(self, string: str) -> None:
-        """Append a line, as far as the disk takes it."""
         with suppress(OSError):
             super().store_string(string)
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What the interface reads while it draws, from its own thread: functions that change nothing.
+    """Session state that the interface reads while it draws.
 
-    `toolbar` returns the line at the bottom, `asking` True if a yes or a no is awaited, `working` True if
-    Ctrl-C is meant for the turn and not for the input line.
+    The functions are called in the interface's thread, so they must not change anything. `toolbar` returns
+    the text of the status bar, `asking` True if a question is pending, `working` True if Ctrl-C is for the
+    turn and not for the input line.
     """
 
     toolbar: Callable[[], str]
@@ -108,7 +113,7 @@ class Glance:
 
 
 class Interface:
-    """Shows the lines in `live` above the input line and passes on what is typed. Ctrl-Z calls `suspend`."""
+    """Shows the lines in `live` above the input line and calls `post` with input; Ctrl-Z calls `suspend`."""
 
     def __init__(
         self,
@@ -126,7 +131,7 @@ class Interface:
         self._suspend = suspend
 
     def application(self) -> Application[None]:
-        """Return the application for one run."""
+        """Return a new prompt_toolkit application, for one run."""
         buffer = Buffer(
             multiline=True,
             history=open_history(self._history_path),
@@ -143,7 +148,7 @@ class Interface:
         )
 
         def visible() -> list[str]:
-            # What does not fit gives way at its upper end; the input line stays.
+            # Cut at the upper end, so that the input line always fits on the screen.
             taken = min(_MAX_INPUT_ROWS, buffer.document.line_count) + 2
             free_rows = app.output.get_size().rows - taken
             return self.live[max(0, len(self.live) - free_rows) :]
@@ -170,7 +175,7 @@ class Interface:
             key_bindings=self._keys(buffer),
             style=_STYLE,
             erase_when_done=True,
-            terminal_size_polling_interval=0.2,
+            terminal_size_polling_interval=0.2,  # this thread is not the main thread, which gets SIGWINCH
         )
         return app
 

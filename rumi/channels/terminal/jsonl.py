@@ -1,24 +1,24 @@
-"""Events as JSON lines, for programs: one object a line, nothing else on standard output.
+"""Events as JSON lines, for programs: one object per line, nothing else on standard output.
 
 Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RFC 3339, UTC). The events:
 
-- `queued`: `place`, `text`; the message waits for the turn that runs, and `turn` is what its own will be
+- `queued`: `place`, `text`; the message waits for the running turn; `turn` is the id of its own future turn
 - `turn_started`
 - `text`: `delta`
 - `tool_call`: `id`, `name`, `arguments`, an object
-- `tool_progress`: `id`, `step`, `text`; a call that runs shows a step, which is one line of at most 200
-  characters; `step` counts from 1; a call shows at most four in a second, and its last one
-- `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`; for
-  a file that was changed `diff`, a unified diff; for files that it shows `shows`, their paths; for a call
-  that showed steps `steps`, their number
-- `confirm`: `id`, `text`, and `whole` where `text` shortens a value: the question with all values whole; a
+- `tool_progress`: `id`, `step`, `text`; a step of a running call, one line of at most 200 characters; `step`
+  counts from 1; at most four steps per second are printed for a call, and always its last one
+- `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`; for a
+  changed file `diff`, a unified diff; for shown files `shows`, their paths; for a call with steps `steps`,
+  their number
+- `confirm`: `id`, `text`, and, if `text` shortens a value, `whole`: the question with all values in full; a
   line with yes or no on standard input answers it
-- `usage`: of one model call, `model`, `prompt_tokens`, `completion_tokens`, `cached_tokens` (those of the
-  prompt that the server had in its cache) and `nano_usd` (its price in billionths of a USD, 0 if not known)
-- `turn_finished`: `reason`, `answer`, `usage` with the same figures of all model calls of the turn; where a
-  question had no yes `not_done`, a list of its `text`, its `verdict` (`no`, `expired`, `nobody`), and
-  `why` where nobody could answer
-- `reply`: `text`, the reply to a message that was no turn, such as a command
+- `usage`: for one model call `model`, `prompt_tokens`, `completion_tokens`, `cached_tokens` (prompt tokens
+  that the server had in its cache) and `nano_usd` (the price in billionths of a USD, 0 if unknown)
+- `turn_finished`: `reason`, `answer`, `usage` with the same figures for all model calls of the turn; if a
+  question was not answered with yes, `not_done`: a list of its `text`, its `verdict` (`no`, `expired`,
+  `nobody`), and `why` if nobody could answer
+- `reply`: `text`, the reply to a message without a turn, such as a command
 """
 
 import json
@@ -48,7 +48,7 @@ PRINTED = {
     "turn_finished": "turn_finished reason answer usage",
     "reply": "reply text",
 }
-"""What is printed of each kind of event, as `picked` reads it."""
+"""The printed fields of each kind of event, in the format of `picked`."""
 
 
 def encode(value: object) -> str:
@@ -58,11 +58,12 @@ def encode(value: object) -> str:
 
 
 def printed(event: ChatEvent) -> dict[str, object] | None:
-    """Return the event as a printed object; None for an event that is not printed."""
+    """Return the object that is printed for an event; None for an event that is not printed."""
     fields = picked(event, PRINTED)
     if fields is None:
         return None
     what = event.what
+    # The output of `bash` always has these fields, even without an exit code.
     if isinstance(what, ToolFinished) and what.call.name != "bash" and what.result.exit_code is None:
         for name in ("exit_code", "duration_ms", "truncated"):
             del fields[name]
@@ -73,7 +74,7 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
 
 
 class JsonView:
-    """Events on `output`, one JSON object a line; other news goes to `errors` as text."""
+    """Prints events on `output`, one JSON object per line; notices go to `errors` as text."""
 
     def __init__(self, output: Writer, errors: Writer, words: Phrases) -> None:
         self._output = output
@@ -83,7 +84,7 @@ class JsonView:
         self._not_done: list[dict[str, str]] = []
 
     async def event(self, event: ChatEvent) -> None:
-        """Print the event as one line, if it is one of those that are printed."""
+        """Print the event as one line, if its kind is printed."""
         fields = printed(event)
         self._follow(event)
         if fields is not None:
@@ -97,33 +98,33 @@ class JsonView:
             await self.notice(self._words.discarded)
 
     def _follow(self, event: ChatEvent) -> None:
-        """Note the questions of a turn that had no yes, for its end."""
+        """Record the turn's questions that were not answered with yes, for its `turn_finished`."""
         match event.what:
             case TurnStarted():
                 self._asked, self._not_done = {}, []
             case ConfirmationAsked(id, text):
                 self._asked[id] = text
             case ConfirmationEnded(id, verdict) if verdict != "yes" and id in self._asked:
-                told = {"why": self._words.unconfirmed} if verdict == "nobody" else {}
-                self._not_done.append({"text": self._asked[id], "verdict": verdict, **told})
+                why = {"why": self._words.unconfirmed} if verdict == "nobody" else {}
+                self._not_done.append({"text": self._asked[id], "verdict": verdict, **why})
             case _:
                 pass
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
-        """Print a reply that ends no turn; a turn's reply is the answer of its `turn_finished`."""
+        """Print a reply without a turn; a turn's reply is already the answer of its `turn_finished`."""
         if settled.finished is None:
             await self._output.write(encode(printed(event)) + "\n")
 
     async def earlier(self, reply: Replied) -> None:
-        """Show a reply of an earlier time as a notice."""
+        """Show an earlier, unread reply as a notice."""
         await self.notice(f"{self._words.earlier} {reply.text}")
 
     async def elsewhere(self, text: str) -> None:
-        """Show as a notice what somebody else sent."""
+        """Show a message of another sender as a notice."""
         await self.notice(f"{self._words.elsewhere} {text}")
 
     async def stopping(self, presses: int) -> None:
-        """Show as a notice that a stop was asked for."""
+        """Show as a notice that the user requested a stop."""
         await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
 
     async def notice(self, text: str) -> None:

@@ -1,7 +1,7 @@
-"""The view for a terminal that can be drawn on.
+"""The view for a terminal with a movable cursor.
 
-What is final is printed once and scrolls away like all output; below it a live region shows what still
-changes: the last block of the answer while it grows, what runs, and for how long. The live region is
+Final content is printed once and scrolls away like all output. Below it a live region shows the changing
+content: the last block of the growing answer, the running calls, and their durations. The live region is
 always smaller than the screen, whatever the length of the answer.
 """
 
@@ -29,6 +29,8 @@ from rumi.platform.printable import clean, one_line
 from rumi.platform.texts.operating import short_duration
 
 _LONG = 4000
+"""Number of characters above which pieces are painted in a thread."""
+
 _STYLES = {"complete": "", "model_error": "red", "crashed": "red"}
 _WARNING = "yellow"
 
@@ -37,36 +39,36 @@ class Screen(Protocol):
     """A terminal with a live region at its lower end."""
 
     def size(self) -> tuple[int, int]:
-        """Return the current numbers of columns and of rows."""
+        """Return the current numbers of columns and rows."""
         ...
 
     async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:
-        """Print the lines `above` for good, above the live region, which then shows `live`.
+        """Print the lines `above` permanently, above the live region, which then shows `live`.
 
-        Lines have no more cells than there are columns. Returns when it is written.
+        No line may have more cells than the screen has columns. Returns when everything is written.
 
         Raises:
-            OutputClosedError: the terminal is gone.
+            OutputClosedError: the terminal is closed.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Something to print for good; only an empty line if `what` is None."""
+    """Content to print permanently; only an empty line if `what` is None."""
 
     what: RenderableType | None
     gap: bool
     characters: int = 0
     sequence: str = ""
-    """For the terminal: it is written before the first line, and shows nothing."""
+    """An invisible control sequence, written before the first line."""
 
 
 class LiveView:
-    """Draws a conversation on a `Screen`. `run` must be running: it redraws what moves.
+    """Draws a conversation on a `Screen`. `run` must be running: it redraws the live region.
 
-    `prompted`: an input line stands below, which an empty line separates from replies. `answered_below`: a
-    person types their answer to a question where the live region is, so there is none meanwhile.
+    `prompted`: an input line is below, separated from replies by an empty line. `answered_below`: a person
+    types the answer to a question at the position of the live region, which is hidden meanwhile.
     """
 
     def __init__(
@@ -85,31 +87,32 @@ class LiveView:
         self._painter = painter
         self._words = words
         self._lock = trio.Lock()
-        self._pieces: list[_Piece] = []  # what is to be printed for good, in order
-        self._aside: list[_Piece] = []  # what was said while a block of the answer grows: printed behind it
+        self._pieces: list[_Piece] = []  # to be printed permanently, in order
+        self._aside: list[_Piece] = []  # arrived while a block of the answer grows: printed after that block
         self._drawn: list[str] = []
-        self._after_blank = True  # of what was laid out; the holder of the lock changes it
-        self._after_tool = False  # tool calls that follow each other stand together
+        self._after_blank = True  # the last line laid out is empty; guarded by `_lock`
+        self._after_tool = False  # the last piece is a tool call: no empty line before the next call
         self._turn = TurnState()
         self._stopping = False
         self._answer = GrowingAnswer()
 
     async def run(self) -> None:
-        """Redraw what moves, until cancelled."""
+        """Redraw the live region with every tick, until cancelled."""
         while True:
             await self._draw()
             await trio.sleep(TICK_S)
 
     async def event(self, event: ChatEvent) -> None:
-        """Change what is shown; drawn with the next tick, or now when something became final."""
+        """Apply an event; draw at once if it made content final, otherwise with the next tick."""
         before = self._turn
-        # A window that comes in the middle is told late. From then on a clock counts that nobody sets.
+        # A client that attaches in the middle of a turn gets old events: their age comes from the wall
+        # clock. After that trio's monotonic clock counts, so that a clock change does not affect durations.
         age_s = max(0.0, time.time() - event.time)
         self._turn = before.apply(replace(event, time=trio.current_time() - age_s))
         match event.what:
             case TurnStarted(text, message):
                 if any(queued.what.message == message for queued in before.queued):
-                    self._print(_typed(text), gap=True)  # other answers stand between it and its own
+                    self._print(_typed(text), gap=True)  # again: other answers came between it and its own
                 self._answer.begin()
             case Thinking() | ToolStarted():
                 self._end_piece()
@@ -139,7 +142,7 @@ class LiveView:
             await self._draw()
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
-        """Print what the reply says beyond the words that were shown as they came."""
+        """Print the part of the reply that was not streamed before."""
         text = clean(settled.reply.text).strip()
         self._stopping = False
         if settled.finished is None:
@@ -150,7 +153,7 @@ class LiveView:
             if reason == "complete":
                 self._print_answer(rest)
             elif reason in ("max_turns", "repeated_call", "consecutive_errors", "timeout"):
-                # The warning is the last paragraph; what was found so far comes before it.
+                # The last paragraph is the warning; the partial answer comes before it.
                 found, _, warning = rest.rpartition("\n\n")
                 self._print_answer(found)
                 self._print(Text(warning, style=_WARNING), gap=True)
@@ -159,24 +162,24 @@ class LiveView:
         await self._end()
 
     async def earlier(self, reply: Replied) -> None:
-        """Print a reply of an earlier time."""
+        """Print an earlier, unread reply."""
         self._print(Text(self._words.earlier, style="dim"), gap=True)
         self._print(AnswerMarkdown(reply.text))
         await self._end()
 
     async def elsewhere(self, text: str) -> None:
-        """Print what somebody else sent."""
+        """Print a message of another sender."""
         said = Text.assemble((clean(text), "bold"), f"  {self._words.elsewhere}", style="dim")
         self._print(hanging(Text("› ", "dim"), said), gap=True)
         await self._draw()
 
     async def typed(self, text: str) -> None:
-        """Print what the person sent."""
+        """Print the message that the person sent."""
         self._print_aside(_typed(text), gap=True)
         await self._draw()
 
     async def stopping(self, presses: int) -> None:
-        """Show at once that it stops."""
+        """Show immediately that the turn is being stopped."""
         self._stopping = True
         if presses > 1:
             self._print_aside(Text(self._words.still_stopping, style="dim"))
@@ -188,7 +191,7 @@ class LiveView:
         await self._end()
 
     async def recalled(self, past_turns: Sequence[PastTurn]) -> None:
-        """Print what was said before, shortened and dim; nothing if that is nothing."""
+        """Print the session's last turns, shortened and dim; nothing if there are none."""
         if not past_turns:
             return
         self._print(Text(self._words.recalled, style="dim"), gap=True)
@@ -201,25 +204,28 @@ class LiveView:
         await self._end()
 
     async def copy(self, sequence: str, text: str) -> None:
-        """Write a sequence to the terminal, and a dim line about it."""
+        """Write a control sequence to the terminal, and a dim notice about it."""
         self._pieces.append(_Piece(Text(text, style="dim"), gap=False, sequence=sequence))
         await self._end()
 
     async def clear(self) -> None:
-        """Print what is left of the answer, and empty the live region."""
+        """Print the rest of the answer, and clear the live region."""
         self._end_piece()
         self._turn = TurnState()
         await self._draw()
 
-    # What is final
+    # Final content
 
     def _print(self, what: RenderableType, *, gap: bool = False) -> None:
-        """Print for good with the next drawing; with `gap`, an empty line stands before it."""
+        """Queue content to be printed permanently; with `gap`, after an empty line."""
         self._pieces.append(_Piece(what, gap))
         self._after_tool = False
 
     def _print_aside(self, what: RenderableType, *, gap: bool = False, characters: int = 0) -> None:
-        """Print what is not part of the answer: behind the block that grows, and below it until then."""
+        """Queue content that is not part of the answer: it is printed after the growing block.
+
+        Until then the live region shows it below that block.
+        """
         self._print_finished_blocks()
         if self._answer.empty:
             self._pieces += self._take_aside()
@@ -240,13 +246,13 @@ class LiveView:
             self._after_tool = False
 
     async def _end(self) -> None:
-        """Draw; what was printed last stands alone."""
+        """Draw, with an empty line between the last output and the input line."""
         if self._prompted and not self._works:
             self._pieces.append(_Piece(None, gap=True))
         await self._draw()
 
     def _lay_out(self, pieces: list[_Piece], width: int) -> list[str]:
-        """Return the pieces as lines, without empty ones at the beginning and the end of each."""
+        """Return the pieces as lines, without empty lines at the start and end of each piece."""
         above: list[str] = []
         for piece in pieces:
             lines = [] if piece.what is None else self._painter.paint(piece.what, width)
@@ -268,7 +274,7 @@ class LiveView:
             self._pieces += self._take_aside()
 
     def _end_piece(self) -> None:
-        """The words of one model call are complete: print what is left of them."""
+        """Print the rest of the text of a model call, which is complete."""
         if not self._answer.empty:
             self._print_finished_blocks()
             self._print_answer(self._answer.take_rest())
@@ -278,19 +284,20 @@ class LiveView:
         self._end_piece()
         self._stopping = False
         tokens = finished.usage.prompt_tokens + finished.usage.completion_tokens
-        began = self._turn.started  # unknown for the turn of an earlier process
+        began = self._turn.started  # None for a turn of an earlier process
         parts = [] if began is None else [short_duration(trio.current_time() - began.time)]
         self.last_turn = " · ".join([*parts, *([f"{tokens} tokens"] if tokens else [])])
 
-    # What moves
+    # The live region
 
     async def _draw(self) -> None:
+        # Locked: a second drawing during the thread or the write would print pieces out of order.
         async with self._lock:
             self._print_finished_blocks()
             pieces, self._pieces = self._pieces, []
             width = self._screen.size()[0]
             if sum(piece.characters for piece in pieces) > _LONG:
-                # Painting a thousand lines takes a second, which nobody else should have to wait for.
+                # Painting a thousand lines takes a second: do not block the other tasks for so long.
                 above = await trio.to_thread.run_sync(self._lay_out, pieces, width)
             else:
                 above = self._lay_out(pieces, width)
@@ -302,7 +309,7 @@ class LiveView:
                 await trio.lowlevel.checkpoint()
 
     def _live(self) -> list[str]:
-        """Return the live region: the end of the last block, and a line about what goes on."""
+        """Return the lines of the live region: the end of the last block, and the status lines."""
         if not self._works or (self._answered_below and self._turn.question is not None):
             return []
         width, rows = self._screen.size()
@@ -334,7 +341,7 @@ class LiveView:
         return bool(self._turn.turn) and self._turn.finished is None
 
     def _label(self) -> tuple[str, float]:
-        """Return what the turn does while no tool runs, and since when."""
+        """Return the turn's activity while no tool runs, and its start time."""
         turn, words = self._turn, self._words
         if turn.question is not None:
             return words.awaited, turn.question.time
@@ -347,7 +354,7 @@ class LiveView:
         return words.starting if turn.thinking is None else words.thinking, since
 
     def _status_lines(self, width: int, most_steps: int) -> list[str]:
-        """Return a line for each call that runs, with its last step below it, or for what else goes on."""
+        """Return a line for each running call, with its last step below, or else for the turn's activity."""
         label, since = self._label()
         waiting = self._turn.waiting
         now = trio.current_time()

@@ -1,4 +1,4 @@
-"""One turn: a text goes in, its answer comes out, and the exit code tells how it ended."""
+"""A single turn: sends one text, prints its answer, and returns an exit code for the turn's end."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -30,8 +30,8 @@ COMMAND = re.compile(r"/[A-Za-z_][A-Za-z0-9_-]*(?:@\w+)?(?:\s.*)?", re.DOTALL)
 def exit_code(text: str, settled: Settled) -> int:
     """Return the exit code of a process that got this reply to `text`.
 
-    A chat command has no turn and succeeds with its reply; any other text without a turn was refused
-    because the chat was busy, or was queued and dropped.
+    A chat command has no turn and succeeds with its reply. Any other text without a turn was refused because
+    the chat was busy, or was queued and dropped.
     """
     if settled.finished is not None:
         return EXIT_CODES[settled.finished.reason]
@@ -47,11 +47,12 @@ async def once(
     attachments: Sequence[Attachment] = (),
     person: InputStream | None = None,
 ) -> int:
-    """Run one turn about a text and what it hands on; return its exit code.
+    """Run one turn for a text and its attachments; return the exit code.
 
-    The `person` who types answers the turn's questions. Where there is none, nobody can judge them: they are
-    refused, that is said, and the exit code is `UNCONFIRMED` at best. A signal stops the turn: this returns
-    130 when the stop is confirmed, after `STOP_WAIT_S` at the latest, and at once for the third signal.
+    The turn's questions are answered from `person`, the input of the person who types. If it is None, the
+    questions are refused with a notice, and the exit code is `UNCONFIRMED` at best. A signal stops the turn:
+    this returns 130 when the stop is confirmed, after `STOP_WAIT_S` at the latest, and immediately for the
+    third signal.
     """
     code = INTERRUPTED
     stopping = False
@@ -73,7 +74,7 @@ async def once(
 
         await nursery.start(session.run)
         number = await session.send(text, attachments)
-        nursery.start_soon(watch_signals)  # not sooner: a stop must not overtake what it is to stop
+        nursery.start_soon(watch_signals)  # not sooner: a stop must not overtake the message it is to stop
         nursery.start_soon(_see_to_questions, session, words, person)
         settled = await session.settled(number)
         if not stopping:
@@ -83,11 +84,14 @@ async def once(
 
 
 async def _see_to_questions(session: TerminalSession, words: Phrases, person: InputStream | None) -> None:
-    """Have the person answer the turn's questions, or refuse them. `--yes` would have answered."""
+    """Ask the person the turn's questions, or refuse them, until cancelled.
+
+    With `--yes` the session has already answered them.
+    """
     while True:
         asked = await _next_question(session)
         answer = None if person is None else await _answered(session, asked, words, person)
-        if session.confirming is not asked:  # it waits no more
+        if session.confirming is not asked:  # it was answered elsewhere or has expired meanwhile
             continue
         if answer is None:
             await session.refuse()
@@ -104,9 +108,10 @@ async def _next_question(session: TerminalSession) -> ConfirmationAsked:
 async def _answered(
     session: TerminalSession, asked: ConfirmationAsked, words: Phrases, person: InputStream
 ) -> bool | None:
-    """Return what the person types about the question that waits; None at the end of the input.
+    """Return the person's answer to the pending question.
 
-    What they typed before it was there is no answer. Returns too when the question waits no more.
+    None at the end of the input, or when the question is no longer pending. Lines that were typed before the
+    question was shown do not count.
     """
     answer: bool | None = None
     person.forget()

@@ -1,4 +1,4 @@
-"""What a caller chooses about the terminal."""
+"""Options of a terminal chat."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,13 +9,13 @@ from rumi.store.journal.records import Attachment
 
 @dataclass(frozen=True, slots=True)
 class TerminalOptions:
-    """How to talk, and what to show about the chat.
+    """Options of a terminal chat.
 
-    `prompt` is the text of a single turn, and `attachments` what it hands on; None is a whole chat.
-    `json` prints events as JSON lines. `yes` answers every confirmation with yes. `handed_chars` bounds what
-    `@file` in a typed text hands on. `files` go with the first message that a person types; the chat's files
-    are in the folder `workspace`. `history_path` keeps what was typed; its folder exists. `engine`
-    is only shown.
+    `prompt` is the text of a single turn, and `attachments` are its attachments; without a prompt it is a
+    whole chat. `json` prints events as JSON lines. `yes` answers every question with yes. `handed_chars` is
+    the maximum number of characters that `@file` in a typed text attaches. `files` are attached to the first
+    message that a person types. `workspace` is the folder of the chat's files. `history_path` is the file of
+    the input history; its folder exists. `engine`, the sandbox engine, is only displayed.
     """
 
     prompt: str | None = None

@@ -1,4 +1,4 @@
-"""Commands of the terminal itself, which never reach the chat: `/copy` and `/model`. (`/exit` leaves.)"""
+"""Commands of the terminal itself, which are never sent to the chat: `/copy` and `/model`."""
 
 import base64
 import time
@@ -13,21 +13,21 @@ from rumi.errors import UsageError
 OWN: Final = ("/copy", "/model")
 
 MOST_COPIED: Final = 74_994
-"""Bytes that are copied: their base64 is what every terminal takes that knows the sequence at all."""
+"""Maximum number of copied bytes: every terminal that supports the sequence accepts their base64."""
 
 
 def is_own(text: str) -> bool:
-    """Return True if a line is a command of the terminal."""
+    """Return True if a line is a command of the terminal itself."""
     return text.lower().split()[:1] in ([command] for command in OWN)
 
 
 def copying(text: str) -> tuple[str, int]:
-    """Return the sequence (OSC 52) by which a terminal puts a text into the clipboard, and its characters.
+    """Return the control sequence (OSC 52) that copies a text to the clipboard, and the copied length.
 
-    Of a longer text it has the beginning.
+    The length is in characters. Of a text longer than `MOST_COPIED` only the beginning is copied.
     """
-    kept = text.encode("utf-8", "replace")[:MOST_COPIED].decode("utf-8", "ignore")
-    return f"\x1b]52;c;{base64.b64encode(kept.encode()).decode()}\x07", len(kept)
+    copied = text.encode("utf-8", "replace")[:MOST_COPIED].decode("utf-8", "ignore")
+    return f"\x1b]52;c;{base64.b64encode(copied.encode()).decode()}\x07", len(copied)
 
 
 async def do_own(
@@ -36,10 +36,12 @@ async def do_own(
     words: Phrases,
     copy: Callable[[str, str], Awaitable[None]] | None = None,
 ) -> None:
-    """Do what the line asks for. `copy` writes a sequence to the terminal, with a notice; None without one.
+    """Execute a command of the terminal.
+
+    `copy` writes a control sequence and a notice to the terminal; it is None if the output is not a terminal.
 
     Raises:
-        RumiError: it cannot be done.
+        RumiError: the command failed.
     """
     command, *rest = text.split(maxsplit=1)
     port = session.port

@@ -1,7 +1,7 @@
-"""Paints what Rich can render as lines of text with colours, for a terminal of a given width.
+"""Rendering of Rich objects to coloured lines, for a terminal of a given width.
 
-What is painted has often been written by a model or a tool. Whatever way it took (a character reference
-in Markdown, say), each piece of text is cleaned once more here, the last place before the terminal.
+The content often comes from a model or a tool. Control characters can pass earlier checks, for example as a
+character reference in Markdown, so each piece of text is cleaned again here, just before the terminal.
 """
 
 import io
@@ -52,11 +52,11 @@ _THEME = Theme(
 
 
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
-"""The colours of a diff's lines, by what they begin with."""
+"""Colours of a diff's lines, by their first character."""
 
 
 class Painter:
-    """Paints in the colours that the environment allows (`TERM`, `COLORTERM`, `NO_COLOR`)."""
+    """Renderer with the colours that the environment allows (`TERM`, `COLORTERM`, `NO_COLOR`)."""
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._console = Console(
@@ -74,7 +74,7 @@ class Painter:
         self._colours: ColorSystem | None = COLOR_SYSTEMS[system] if system is not None else None
 
     def paint(self, what: RenderableType, width: int) -> list[str]:
-        """Return `what` as lines of at most `width` cells, without spaces at their ends."""
+        """Return `what` as lines of at most `width` cells, without trailing spaces."""
         options = self._console.options.update(width=max(1, width), height=None)
         lines = self._console.render_lines(what, options, pad=False)
         return [self._encode(line) for line in lines]
@@ -94,17 +94,17 @@ class Painter:
 
 
 def _without_end(line: list[Segment]) -> list[Segment]:
-    """Return the line without the spaces that only fill it up: they would wrap when the window shrinks."""
-    kept = list(line)
-    while kept:
-        text, style, control = kept.pop()
+    """Return the line without invisible trailing spaces: they would wrap when the terminal shrinks."""
+    segments = list(line)
+    while segments:
+        text, style, control = segments.pop()
         if control:
             continue
         stripped = text if _visible(style) else text.rstrip(" ")
         if stripped:
-            kept.append(Segment(stripped, style))
+            segments.append(Segment(stripped, style))
             break
-    return kept
+    return segments
 
 
 def _visible(style: Style | None) -> bool:
@@ -114,16 +114,17 @@ def _visible(style: Style | None) -> bool:
 
 
 def hanging(mark: Text, text: Text) -> Table:
-    """Return `text` behind `mark`, its further lines below its first."""
+    """Return `text` after `mark`, with the following lines aligned to the first one."""
     table = Table.grid()
     table.add_row(mark, text)
     return table
 
 
 class Called:
-    """A finished tool call: its command, what came of it, and the first lines of what it said.
+    """A finished tool call: its title, its outcome, and the first lines of its output.
 
-    Title and outcome stand on one line, or the title on up to two and the outcome below; the excerpt follows.
+    Title and outcome are on one line if they fit; otherwise the title has up to two lines and the outcome is
+    below it. The excerpt of the output follows.
     """
 
     def __init__(self, title: str, result: ToolResult, words: Phrases, steps: int = 0) -> None:
@@ -134,7 +135,7 @@ class Called:
         self._excerpt += [(line, _DIFF.get(line[:1], "dim")) for line in diff_of(result, words)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Lay it out for the width that there is."""
+        """Lay out the call for the available width."""
         width = options.max_width
         mark = Text("● ", "green" if self._good else "red")
         outcome = Text(self._outcome, "dim" if self._good else "red")
@@ -142,7 +143,8 @@ class Called:
             yield Text.assemble(mark, (self._title, "bold"), "  ", outcome)
         else:
             title = Text(self._title, "bold")
-            for cells in range(2 * (width - 3), 0, -8):  # words that do not fit a line leave it shorter
+            # Word wrapping leaves lines short, so the text of two full lines may need three: shorten it.
+            for cells in range(2 * (width - 3), 0, -8):
                 title.truncate(cells, overflow="ellipsis")
                 if len(console.render_lines(hanging(mark, title), options)) <= 2:
                     break
@@ -156,9 +158,9 @@ class Called:
 
 
 class AnswerMarkdown(Markdown):
-    """A model's Markdown, for reading in a terminal.
+    """A model's Markdown, rendered for a terminal.
 
-    Line breaks stay (a command's output often comes without a fence), addresses are written out
+    Line breaks are preserved, because a command's output often comes without a fence. URLs are written out
     instead of hidden behind their text, and code has no background of its own.
     """
 
@@ -174,18 +176,18 @@ class AnswerMarkdown(Markdown):
                 token.type = "text"
                 token.content = f"{token.content} ({token.attrs.get('src', '')})"
             elif token.type in ("link_open", "link_close") and token.markup == "autolink":
-                continue  # its text is its address
+                continue  # the link's text is already its URL
             yield token
 
 
 class Glimpse:
-    """The beginning of an answer of earlier, dim and indented."""
+    """The beginning of an earlier answer, dim and indented."""
 
     def __init__(self, text: str) -> None:
         self._answer = AnswerMarkdown(text[: LINES * LINE_CHARS])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Lay it out for the width that there is."""
+        """Lay out the answer for the available width."""
         narrower = options.update(width=max(1, options.max_width - 2))
         lines = console.render_lines(Styled(self._answer, "dim"), narrower, pad=False)
         full = [line for line in lines if any(text.strip() for text, *_ in line)]

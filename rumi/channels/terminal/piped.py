@@ -1,6 +1,7 @@
-"""What `-p` sends: its text, and data that is piped beside it, read within bounds of time and length.
+"""The message of `-p`: its text, and piped data, which is read within limits of time and length.
 
-It is read before the home is held or a window is opened, so that a slow pipe makes no other process wait.
+The data is read before the home is locked or the client attaches, so that no other process waits for a slow
+pipe.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,10 +18,10 @@ from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
 
 SILENT_S: Final = 3.0
-"""How long the first data may take: many programs pass on a pipe that nobody writes to or closes."""
+"""Maximum wait for the first data, in seconds: many callers pass a pipe that is never written or closed."""
 
 PAUSE_S: Final = 10.0
-"""How long the data may pause once it has begun."""
+"""Maximum pause in the data after its beginning, in seconds."""
 
 SOURCE: Final = "standard input"
 
@@ -28,10 +29,10 @@ SOURCE: Final = "standard input"
 async def what_to_send(
     prompt: str, streams: StandardStreams, language: Language, max_chars: int, files: Sequence[str] = ()
 ) -> tuple[str, tuple[Attachment, ...]]:
-    """Return the text of a single turn (`-` reads it from standard input), and what it hands on.
+    """Return the text of a single turn (`-` reads it from standard input), and its attachments.
 
-    That are the `files`, those that `@name` in the text means, and what is piped beside it. A command takes
-    no data, so nothing is read for it. In a text from standard input `@name` means nothing.
+    The attachments are the `files`, the files that `@name` in the text refers to, and piped data. For a chat
+    command nothing is read, because it takes no data. In a text from standard input `@name` has no meaning.
 
     Raises:
         UsageError: there is nothing to send, or a file cannot be read.
@@ -57,9 +58,10 @@ async def what_to_send(
 async def _piped(
     source: InputStream, max_chars: int, words: Phrases, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
-    """Return what a pipe or a file on standard input says, at most `max_chars` of it; nothing without one.
+    """Return at most `max_chars` of a pipe or file on standard input as an attachment; nothing without one.
 
-    `tell` says what was left out. Cancelled, what was read is lost.
+    `report` is called with a sentence if the data was cut or did not arrive. If cancelled, the data that was
+    read is lost.
     """
     if not source.piped:
         return ()

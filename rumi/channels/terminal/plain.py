@@ -1,6 +1,6 @@
-"""Pipes and dumb terminals: no colours, nothing that moves, and input line by line.
+"""The front end for pipes and dumb terminals: no colours, no redrawing, and input line by line.
 
-Answers go to standard output; what happens on the way (tool calls, waits, notices) goes to the error output.
+Answers go to standard output; tool calls, waits and notices go to the error output.
 """
 
 import signal
@@ -24,13 +24,13 @@ from rumi.platform.texts.translation import error_text
 PROMPT = "› "
 
 STEP_S = 2.0
-"""The time between two lines about a call that runs: what is written here stays."""
+"""Minimum time between two lines about a running call, in seconds: lines here cannot be replaced."""
 
 
 class PlainView:
-    """Replies on `output`, everything else in short lines on `errors`.
+    """Prints replies on `output`, and everything else as short lines on `errors`.
 
-    With `failures_apart`, a reply that says why there is no answer goes to `errors` too.
+    With `failures_apart`, a reply that explains why there is no answer goes to `errors` too.
     """
 
     def __init__(
@@ -41,11 +41,10 @@ class PlainView:
         self._words = words
         self._failures_apart = failures_apart
         self._turn = TurnState()
-        self._noticed: dict[str, float] = {}  # when a line about a call that runs was written
+        self._noticed: dict[str, float] = {}  # time of the last line about each running call
 
     async def event(self, event: ChatEvent) -> None:
-        """Tell tool calls with a few of their steps, waits and questions; the answer comes whole, with the
-        reply."""
+        """Print tool calls with some of their steps, waits and questions; the answer comes with the reply."""
         before = self._turn
         self._turn = before.apply(event)
         match event.what:
@@ -74,10 +73,11 @@ class PlainView:
             case ConfirmationAsked(_, text, whole):
                 if whole:
                     await self.notice(f"{self._words.whole}\n{whole}")
-                end = "\n" if "\n" in text else " "  # behind a value it would look like a part of it
+                # On its own line after a text of several lines, where it would look like part of a value.
+                end = "\n" if "\n" in text else " "
                 await self.notice(f"{self._words.asked} {text}{end}({self._words.yes_or_no})")
             case _:
-                pass  # only the final text is written, so there is nothing to take back
+                pass  # streamed text is not printed, so a `Discarded` has nothing to take back
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
         """Write the reply's text and a newline."""
@@ -86,16 +86,16 @@ class PlainView:
         await writer.write(clean(settled.reply.text).rstrip("\n") + "\n")
 
     async def earlier(self, reply: Replied) -> None:
-        """Write a reply of an earlier time, but not to the output of a single turn."""
+        """Write an earlier, unread reply; for a single turn to `errors`, as `output` has only the answer."""
         writer = self._errors if self._failures_apart else self._output
         await writer.write(clean(f"{self._words.earlier} {reply.text}").rstrip("\n") + "\n")
 
     async def elsewhere(self, text: str) -> None:
-        """Tell what somebody else sent."""
+        """Print a message of another sender."""
         await self.notice(f"{self._words.elsewhere} {PROMPT}{text}")
 
     async def stopping(self, presses: int) -> None:
-        """Say that the first Ctrl-C was heard, and what the next one does."""
+        """Confirm the first Ctrl-C; at the next one, say what a further one does."""
         await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
 
     async def notice(self, text: str) -> None:
@@ -112,12 +112,12 @@ async def converse(
     prompt: Writer | None = None,
     handed_chars: int = 50_000,
 ) -> int:
-    """Send line after line, each when the turn before it has ended, `/stop` at once; return the exit code.
+    """Send each line when the previous turn has ended, but `/stop` immediately; return the exit code.
 
-    While the turn asks for a yes or a no, the next line answers it; any other line, or the end of the
-    input, is a no. With `prompt` a person types at the other end: they are prompted, what they typed before
-    a question was there is no yes to it, Ctrl-C stops the turn without leaving the chat, and `@file` hands
-    on at most `handed_chars` of a file.
+    While a question is pending, the next line answers it; any line other than a yes or no, or the end of the
+    input, is a no. With `prompt` a person types the lines: they get a prompt, lines typed before a question
+    was shown do not confirm it, Ctrl-C stops the turn without leaving the chat, and `@file` attaches at most
+    `handed_chars` characters of a file.
     """
     code = 0
     async with trio.open_nursery() as nursery:
@@ -151,16 +151,16 @@ async def converse(
         await _send_lines(session, lines, words, prompt, handed_chars)
         nursery.cancel_scope.cancel()
     if session.not_taken and prompt is None:
-        return code or 1  # a program has to learn that a line of its was lost
+        return code or 1  # a program must be able to detect that one of its lines was refused
     return code or (UNCONFIRMED if session.unconfirmed else 0)
 
 
 async def _send_lines(
     session: TerminalSession, lines: Lines, words: Phrases, prompt: Writer | None, max_chars: int
 ) -> None:
-    """Send what is read until `/exit` or the end; return when all of it has been answered.
+    """Send the lines until `/exit` or the end of the input; return when all have been answered.
 
-    A person who leaves waits for nothing.
+    When a person leaves, this returns immediately.
     """
     while True:
         line = await lines.line()
@@ -186,7 +186,7 @@ async def _send_lines(
             try:
                 if is_own(text):
                     await do_own(text, session, words)
-                else:  # a person typed it, or files were given for it
+                else:  # a person's line may name files; the first line also gets those of the command line
                     names = (*session.attached_names, *(named_in(text) if prompt is not None else ()))
                     session.attached_names = ()
                     files = await handed_files(names, max_chars, words, session.view.notice)
@@ -200,8 +200,9 @@ async def _answers_a_question(
 ) -> bool:
     """Wait until the chat is idle. Return True if the line was the answer to a question.
 
-    What a person typed before the question was there is no answer to it.
+    A line that a person typed before the question was shown does not answer it.
     """
+    # A person may have typed a yes to something else. A program writes its lines ahead, so its yes counts.
     early = person and session.confirming is None
     while session.owing if text is None else session.busy:
         if session.confirming is None:

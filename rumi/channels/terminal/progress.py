@@ -1,7 +1,7 @@
-"""Shows on the error output what happens before the chat begins: an image is built, a sandbox checked.
+"""Progress on the error output before the chat begins, such as building an image or checking a sandbox.
 
-On a terminal one line with a spinner and the time; elsewhere one plain line for each step that takes long
-enough to be worth one.
+On a terminal this is one line with a spinner and the elapsed time; elsewhere one plain line for each step
+that takes longer than `QUIET_S`.
 """
 
 from collections.abc import AsyncIterator
@@ -16,17 +16,17 @@ from rumi.platform.texts.operating import short_duration
 from rumi.platform.texts.translation import translate
 
 QUIET_S = 1.0
-"""Steps that are over sooner are not shown."""
+"""Steps shorter than this are not shown, in seconds."""
 
 TICK_S = 0.1
-"""How often what moves is drawn again."""
+"""Interval at which moving parts are redrawn, in seconds."""
 
 _CLEAR = "\r\x1b[K"
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Progress:
-    """Steps, one after the other. `step` and `detail` return at once; what they say is shown soon after."""
+    """Progress display of successive steps. `step` and `detail` return at once; `run` shows their texts."""
 
     def __init__(self, output: OutputStream, *, moving: bool, language: Language) -> None:
         self._output = output
@@ -39,13 +39,13 @@ class Progress:
         self._over: list[tuple[str, float]] = []
 
     def step(self, text: str) -> None:
-        """Begin the next step, and end the one before it."""
+        """End the current step and begin the next one."""
         self._end_step()
         self._step, self._detail = one_line(translate(self._language, text)), ""
         self._since = trio.current_time()
 
     def detail(self, text: str) -> None:
-        """Say what the step does right now, such as the last line of a build."""
+        """Set the current activity of the step, such as the last line of a build."""
         self._detail = one_line(translate(self._language, text))
 
     def _end_step(self) -> None:
@@ -55,18 +55,18 @@ class Progress:
         self._step = ""
 
     async def run(self) -> None:
-        """Show what changes, until cancelled."""
+        """Show changes, until cancelled."""
         while True:
             await self.show()
             await trio.sleep(TICK_S)
 
     async def finish(self) -> None:
-        """Remove the moving line; the steps that took longer than `QUIET_S` stay."""
+        """Remove the moving line; lines of steps that took longer than `QUIET_S` stay."""
         self._end_step()
         await self.show()
 
     async def show(self) -> None:
-        """Write what has changed since the last time."""
+        """Write the changes since the last call."""
         text = ""
         for step, took in self._over:
             text += f"{_CLEAR if self._moving else ''}✓ {step} · {short_duration(took)}\n"
@@ -97,7 +97,10 @@ class Progress:
 async def show_progress(
     language: Language = "en", *, moving: bool | None = None, output: OutputStream | None = None
 ) -> AsyncIterator[Progress]:
-    """Show the steps of the block. `moving` defaults to whether the error output is a capable terminal."""
+    """Show the steps of the block; remove the moving line at its end, even if cancelled.
+
+    `moving` defaults to True if the output, by default the error output, is a capable terminal.
+    """
     target = OutputStream(2, required=False) if output is None else output
     shown = Progress(target, moving=capable(target) if moving is None else moving, language=language)
     failure: Exception | None = None
@@ -105,10 +108,12 @@ async def show_progress(
         nursery.start_soon(shown.run)
         try:
             yield shown
-        except Exception as error:  # noqa: BLE001 - raised below, as it was: not in the nursery's group
+        except Exception as error:  # noqa: BLE001 - raised again below, outside the nursery's group
             failure = error
         finally:
             nursery.cancel_scope.cancel()
+            # Shielded, or a cancelled command would leave the line and a hidden cursor; bounded, because a
+            # terminal stopped with Ctrl-S blocks writes.
             with trio.CancelScope(shield=True), trio.move_on_after(1):
                 await shown.finish()
     if failure is not None:

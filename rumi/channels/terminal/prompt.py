@@ -1,8 +1,8 @@
-"""The terminal that a person types into: an input line below a live region, always there.
+"""The screen of the interactive chat: an input line that is always visible, below a live region.
 
-prompt_toolkit owns the terminal while this runs. It needs an asyncio loop, so it lives in a thread of its
-own, which draws what it is told and posts what is typed; no other module meets asyncio. The terminal is in
-raw mode, so Ctrl-C is a key like any other and is read in every phase of a turn.
+prompt_toolkit owns the terminal while this runs. It needs an asyncio loop, so it runs in a separate thread,
+which draws the queued lines and posts the input; no other module uses asyncio. The terminal is in raw mode,
+so Ctrl-C is a key like any other and is read in every phase of a turn.
 """
 
 import asyncio
@@ -29,18 +29,19 @@ from rumi.channels.terminal.streams import OutputClosedError, StandardStreams
 from rumi.channels.terminal.words import Phrases
 
 _CLOSING_S = 2.0
+"""Maximum time for the thread to restore the terminal and end, in seconds."""
 
 
 @dataclass(slots=True, eq=False)
 class _Drawing:
-    """One call of `draw`: when it is over, and whether it could be drawn."""
+    """A pending call of `draw`: `over` is set at its end, `drawn` if it succeeded."""
 
     over: trio.Event = field(default_factory=trio.Event)
     drawn: bool = False
 
 
 class PromptScreen:
-    """A `Screen` with an input line. `run` must be running; what is typed goes to its channel."""
+    """A `Screen` with an input line. `run` must be running; it sends the input to its channel."""
 
     def __init__(
         self, streams: StandardStreams, words: Phrases, history_path: Path | None, glance: Glance
@@ -49,7 +50,7 @@ class PromptScreen:
         self._words = words
         self._history_path = history_path
         self._glance = glance
-        self._lock = threading.Lock()  # guards the next three, which both threads touch
+        self._lock = threading.Lock()  # guards the next three, which both threads use, and `_ended`
         self._above: list[str] = []
         self._live: list[str] = []
         self._drawings: list[_Drawing] = []
@@ -60,11 +61,17 @@ class PromptScreen:
         self._ended = False
 
     def size(self) -> tuple[int, int]:
-        """Return the current numbers of columns and of rows."""
+        """Return the current numbers of columns and rows."""
         return self._streams.output.columns_and_rows()
 
     async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:
-        """Print `above` for good and show `live` between it and the input line."""
+        """Print `above` permanently and show `live` between it and the input line.
+
+        If cancelled, the lines are drawn all the same.
+
+        Raises:
+            OutputClosedError: the interface has ended.
+        """
         drawing = _Drawing()
         with self._lock:
             if self._ended:
@@ -83,9 +90,9 @@ class PromptScreen:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Own the terminal until the person ends the input, or until cancelled; it is left as it was found.
+        """Own the terminal until the person ends the input, or until cancelled; then restore its modes.
 
-        `typed` needs an unlimited buffer: a person who types is never kept waiting.
+        `typed` needs an unbounded buffer, because input must never wait.
         """
         token = trio.lowlevel.current_trio_token()
         fd = self._streams.input.fd
@@ -113,8 +120,8 @@ class PromptScreen:
                 done.set()
                 ready.set()
 
-        # The thread gets to restore the terminal before it is left, and not forever: a write to a terminal
-        # that was stopped with Ctrl-S returns no sooner than it is continued.
+        # Shielded, so that the thread can restore the terminal before it is abandoned; bounded, because a
+        # write to a terminal stopped with Ctrl-S blocks until the terminal is continued.
         scope = trio.CancelScope(shield=True)
         try:
             async with trio.open_nursery() as nursery:
@@ -127,10 +134,10 @@ class PromptScreen:
                     self._finish()
                     scope.deadline = trio.current_time() + _CLOSING_S
         finally:
-            with suppress(termios.error):  # the terminal is gone
+            with suppress(termios.error):  # the terminal is closed
                 termios.tcsetattr(fd, termios.TCSANOW, self._before)
 
-    # Called from trio, seen by the thread
+    # Called from trio, with effect in the thread
 
     def _poke(self) -> None:
         if self._loop is not None and self._wake is not None:
@@ -158,7 +165,7 @@ class PromptScreen:
                 open(os.dup(self._streams.input.fd), encoding="utf-8", errors="replace") as stdin,
                 open(os.dup(self._streams.output.fd), "w", encoding="utf-8", errors="replace") as stdout,
             ):
-                # The position of the cursor is not asked for: the answer would arrive between what is typed.
+                # No cursor position request: the terminal's response would arrive in the middle of the input.
                 output = Vt100_Output(
                     stdout,
                     size,
@@ -185,8 +192,9 @@ class PromptScreen:
 
                     app.run(handle_sigint=False, set_exception_handler=False, pre_run=started)
         except (EOFError, OSError):
-            pass  # the terminal is gone
+            pass  # the terminal is closed
         finally:
+            # Under the lock, so that no `draw` can add a drawing afterwards, which would wait forever.
             with self._lock:
                 self._ended = True
                 waiting, self._drawings = self._drawings, []
@@ -229,16 +237,16 @@ class PromptScreen:
             app.exit()
 
     async def _suspend(self, token: trio.lowlevel.TrioToken) -> None:
-        """Stop this process and those started with it, as a shell expects it, until it is continued.
+        """Stop the process group until it is continued, as a shell expects from Ctrl-Z.
 
-        The terminal is as it was found meanwhile. What is to be drawn is drawn afterwards.
+        Meanwhile the terminal has its original modes. Queued lines are drawn afterwards.
         """
         assert self._loop is not None
         assert self._wake is not None
         loop, continued = self._loop, asyncio.Event()
 
         def stop() -> None:
-            # In the main thread, which gets the signal before the call returns. Another thread would go on
+            # In the main thread, which gets the signal before the call returns. Another thread would run on
             # for a moment, and take the terminal back.
             os.kill(0, signal.SIGTSTP)
             loop.call_soon_threadsafe(continued.set)
@@ -253,11 +261,11 @@ class PromptScreen:
             self._wake.set()
 
     def _print(self, app: Application[None], lines: list[str]) -> None:
-        """Print above the interface, which is taken away and drawn again below, in one go."""
+        """Print above the interface: erase it, print, and draw it again below, as one terminal update."""
         app.output.write_raw(BEGIN)
         app.renderer.erase()
         app.output.write_raw("".join(f"{line}\r\n" for line in lines))
-        app.render_counter += 1  # what the interface shows is cached under this number
+        app.render_counter += 1  # the key of the interface's caches: draw the current live lines
         app.renderer.render(app, app.layout)
         app.output.write_raw(END)
         app.output.flush()

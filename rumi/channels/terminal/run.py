@@ -1,4 +1,4 @@
-"""The one entry: which kind of terminal chat this is, and what surrounds all kinds."""
+"""The entry point of the terminal: it chooses the front end, and handles signals and closed outputs."""
 
 from collections.abc import AsyncIterator
 
@@ -18,14 +18,14 @@ from rumi.platform.texts import replies as reply_texts
 async def run_terminal(
     port: ChatPort, options: TerminalOptions, streams: StandardStreams | None = None
 ) -> int:
-    """Talk with a chat until the turn, the input or the person ends; return the process's exit code.
+    """Run a terminal chat until the turn or the input ends, or the person leaves; return the exit code.
 
-    - `options.prompt`: one turn (see `once`).
-    - Standard input and output are a terminal that can be drawn on: the interactive chat.
+    - With `options.prompt`: one turn (see `once`).
+    - If standard input and output are a terminal with a movable cursor: the interactive chat.
     - Otherwise, and always with `options.json`: line by line (see `plain.converse`).
 
-    It handles SIGINT, SIGTERM and SIGHUP meanwhile, so it must be called in the main thread.
-    If nobody reads the output any more, it ends without an error. Cancelled, it restores the terminal.
+    Meanwhile it handles SIGINT, SIGTERM and SIGHUP, so it must be called in the main thread. If the output is
+    closed, it ends without an error. If cancelled, it restores the terminal.
     """
     streams = streams or StandardStreams()
     with trio.open_signal_receiver(*SIGNALS) as signals:
@@ -37,7 +37,7 @@ async def run_terminal(
             _, others = group.split(OutputClosedError)
             if others is None:
                 return 0
-            # An error of the chat passes through nurseries on its way; the caller gets it as it was raised.
+            # The nurseries have wrapped an error of the chat in groups; raise the error itself to the caller.
             only = single(others)
             raise only from only.__cause__
 
@@ -45,7 +45,7 @@ async def run_terminal(
 async def _run(
     port: ChatPort, options: TerminalOptions, streams: StandardStreams, signals: AsyncIterator[int]
 ) -> int:
-    # Each kind imports what it shows: the start of one kind does not wait for the libraries of another.
+    # Imported here, so that no front end waits at its start for the libraries of another.
     if options.prompt is not None:
         return await _once(port, options, streams, signals)
     if not options.json and streams.input.terminal and capable(streams.output):
@@ -83,7 +83,8 @@ async def _once(
             raise UsageError(*reply_texts.reset_needs_yes(options.language))
         text = RESET_FILES
 
-    seen = capable(streams.output) or streams.errors.terminal  # where the questions are
+    # A person can only answer questions that are shown on a terminal.
+    seen = capable(streams.output) or streams.errors.terminal
     person = streams.input if streams.input.terminal and seen and not options.json else None
 
     def session(view: ConversationView) -> TerminalSession:
@@ -112,6 +113,8 @@ async def _once(
                 )
                 nursery.cancel_scope.cancel()
         finally:
+            # Shielded, or a cancelled turn would leave the cursor hidden; bounded, because a terminal stopped
+            # with Ctrl-S blocks writes.
             with trio.CancelScope(shield=True), trio.move_on_after(1):
                 await screen.close()
         return code

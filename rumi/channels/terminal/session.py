@@ -1,4 +1,4 @@
-"""One side of a conversation with a chat: what was sent, what is still unanswered, what is shown."""
+"""The client's state of a conversation: sent messages, unanswered messages, and shown replies."""
 
 import signal
 import time
@@ -18,36 +18,37 @@ from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Attachment
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""SIGINT is Ctrl-C, which asks to stop what runs; the others end the process."""
+"""Handled signals: SIGINT is Ctrl-C, which stops the running turn; the others end the process."""
 
 INTERRUPTED = 130
-"""The exit code of a chat that was interrupted."""
+"""Exit code of an interrupted chat."""
 
 UNCONFIRMED = 5
-"""The exit code where something was not done because nobody could confirm it."""
+"""Exit code if an action was not done because nobody could confirm it."""
 
 STOP_WAIT_S = 15.0
-"""How long to wait for a stop to be confirmed; the sandbox needs a moment to show that no process is left."""
+"""Maximum wait for a stop to be confirmed, in seconds; the sandbox first checks that no process is left."""
 
 FAILURES = frozenset({"model_error", "crashed", "stopped", "interrupted"})
-"""Ends of a turn without an answer."""
+"""Reasons of turns that ended without an answer."""
 
 _MAX_RESULTS = 256
+"""Number of latest own messages, and of their replies, that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The final reply to a message. `finished` is the end of its turn; None where there was no turn."""
+    """The final reply to a message. `finished` is the end of its turn; None if there was no turn."""
 
     reply: Replied
     finished: TurnFinished | None
 
 
 class ConversationView(Protocol):
-    """Shows a conversation. Each call returns when what it shows has been written."""
+    """A view of a conversation. Each call returns when its output has been written."""
 
     async def event(self, event: ChatEvent) -> None:
-        """Show an event; never a `Replied`."""
+        """Show an event other than `Replied`."""
         ...
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
@@ -55,33 +56,33 @@ class ConversationView(Protocol):
         ...
 
     async def earlier(self, reply: Replied) -> None:
-        """Show a final reply of an earlier time, which no one has seen yet."""
+        """Show an earlier final reply that no one has read yet."""
         ...
 
     async def elsewhere(self, text: str) -> None:
-        """Show a message that became a turn and that somebody else sent."""
+        """Show a message of another sender that started a turn."""
         ...
 
     async def stopping(self, presses: int) -> None:
-        """Show that the user wants what runs to stop, for the first, second… time."""
+        """Show that the user requests a stop, for the first, second… time."""
         ...
 
     async def notice(self, text: str) -> None:
-        """Show what the terminal itself has to say."""
+        """Show a notice of the terminal itself."""
         ...
 
 
 class TerminalSession:
-    """Sends messages and shows what comes back, until it is cancelled.
+    """A conversation with the chat of `port`: sends messages and shows events and replies, until cancelled.
 
-    Others may write in the same chat. A person is shown their turns too, though not their commands;
-    a conversation that is `alone` shows only what belongs to its own messages. With `yes` the questions of
-    its own turns are answered with yes.
+    Other senders may use the same chat. A person sees their turns too, though not their commands; a session
+    that is `alone` shows only events of its own messages. With `yes`, the questions of the session's own
+    turns are answered with yes.
 
-    `busy`: a message is unanswered or a turn runs; `owing`: that is one of its own. `confirming` is the
-    question of the turn, `sent` counts the messages that went out, `not_taken` those that were refused,
-    `unconfirmed` the questions that nobody could answer.
-    `last_answer` is the last one that was shown. The `port` is the chat that it is about.
+    `busy`: a message is unanswered or a turn runs; `owing`: the same for the session's own messages only.
+    `confirming` is the pending question of the turn, `sent` counts the sent messages, `not_taken` the refused
+    messages, and `unconfirmed` the questions that nobody could answer. `last_answer` is the last shown
+    answer.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class TerminalSession:
         self.unconfirmed = 0
         self.sent = 0
         self.attached_names: tuple[str, ...] = ()
-        """Files that go with the next message that is typed."""
+        """Files to attach to the next typed message."""
         self.port = port
         self._words = words
         self._yes = yes
@@ -118,30 +119,32 @@ class TerminalSession:
 
     @property
     def busy(self) -> bool:
-        """Return True if something is still to be answered."""
+        """Return True if a message is unanswered, or a turn runs."""
         return bool(self._open or self._sending or self._turn.turn)
 
     @property
     def owing(self) -> bool:
-        """Return True if something of its own is still to be answered."""
+        """Return True if a message of this session is unanswered, or its turn runs."""
         return bool(self._open or self._sending or (self._turn.turn and self._turn_is_own))
 
     @property
     def queued(self) -> int:
-        """Return how many messages wait for the turn that runs."""
+        """Return the number of messages that wait for the running turn."""
         return len(self._turn.queued)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Show earlier replies, then all that happens. Runs until cancelled.
+        """Show unread earlier replies, then all events, until cancelled.
 
         Raises:
-            OutputClosedError: nobody reads what is shown.
+            OutputClosedError: the output is closed.
         """
+        # Subscribed before the query: a reply in between arrives both ways, and `_seen` filters the second.
         subscription = self.port.subscribe()
         try:
             for reply in await self.port.undelivered():
                 if reply.delivery not in self._seen:
                     self._seen.add(reply.delivery)
+                    # Acknowledged only after it was written, so that a closed terminal loses no reply.
                     await self.view.earlier(reply)
                     await self.port.delivered(reply.delivery)
             task_status.started()
@@ -151,14 +154,19 @@ class TerminalSession:
             subscription.close()
 
     async def recall(self) -> list[PastTurn]:
-        """Return what was said last, without answers that nobody has seen yet: `run` shows those."""
+        """Return the session's last turns, without answers that nobody has read yet: `run` shows those."""
         unseen = {turn_of(message) for reply in await self.port.undelivered() for message in reply.messages}
-        said = await self.port.recent()
-        self.last_answer = next((exchange.answer for exchange in reversed(said) if exchange.answer), "")
-        return [replace(exchange, answer="") if exchange.turn in unseen else exchange for exchange in said]
+        turns = await self.port.recent()
+        self.last_answer = next((turn.answer for turn in reversed(turns) if turn.answer), "")
+        return [replace(turn, answer="") if turn.turn in unseen else turn for turn in turns]
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Send a message, a command, or a yes or no; return its number."""
+        """Send a message, a command, or a yes or no; return its number.
+
+        Raises:
+            NotTaken: the chat refused the message.
+        """
+        # While this is positive, `_is_own` waits: the message may be answered before its number is known.
         self._sending += 1
         self.sent += 1
         try:
@@ -172,7 +180,7 @@ class TerminalSession:
         return number
 
     async def say(self, text: str, attachments: Sequence[Attachment] = ()) -> None:
-        """Send a text. If it is not taken, say so, and go on with the conversation."""
+        """Send a text. If the chat refuses it, show a notice and continue."""
         try:
             await self.send(text, attachments)
         except NotTaken as error:
@@ -180,7 +188,8 @@ class TerminalSession:
             await self.view.notice(error_text(self._words.language, error))
 
     async def refuse(self) -> None:
-        """Say no to what the turn asks, because nobody is there to answer; tell how to allow it."""
+        """Answer the pending question with no, because nobody can answer it; show how to allow the action."""
+        # Reported before the no is sent, so that the chat records "nobody" and not a person's no.
         if self.confirming is not None:
             self.unconfirmed += 1
             self.port.unasked(self.confirming.id)
@@ -188,14 +197,15 @@ class TerminalSession:
         await self.answer(False)
 
     async def answer(self, yes: bool) -> None:
-        """Say yes or no to what the turn asks."""
+        """Answer the pending question with yes or no."""
         self.confirming = None
         await self.say(self._words.yes if yes else self._words.no)
 
     async def interrupt(self) -> bool:
-        """Handle a Ctrl-C while the chat is busy: the first one stops; return True at the third, to leave.
+        """Handle a Ctrl-C while the chat is busy: the first one stops the turn; return True to leave.
 
-        What is queued behind somebody else's turn is not to stop that one: to leave takes it back.
+        The third one returns True. If the session is `alone` and messages are queued, the first one does: the
+        running turn is another sender's and must not be stopped, and leaving withdraws the queued message.
         """
         if self._alone and self.queued:
             return True
@@ -207,13 +217,13 @@ class TerminalSession:
         return presses >= 3
 
     async def settled(self, number: int) -> Settled:
-        """Return the reply to that message when it has been shown."""
+        """Return the reply to the message of that number when the reply has been shown."""
         while number not in self._results:
             await self.changed()
         return self._results[number]
 
     async def until_stopped(self) -> None:
-        """Return when nothing of its own is unanswered, after `STOP_WAIT_S` seconds at the latest."""
+        """Return when all of the session's messages are answered, or after `STOP_WAIT_S` with a notice."""
         with trio.move_on_after(STOP_WAIT_S) as bound:
             while self.owing:
                 await self.changed()
@@ -231,12 +241,16 @@ class TerminalSession:
         self._changed = trio.Event()
 
     async def _moved(self, moved: Moved) -> None:
-        """Go on with the chat in another process: what ran has ended, and its replies come from there."""
+        """Continue with the chat in another process.
+
+        The turn of the old process has ended; the new process returns its reply as undelivered.
+        """
         if moved.note:
             await self.view.notice(moved.note)
         self.confirming = None
         if not moved.back:
             return
+        # The new process does not report the end of another sender's turn. Own turns end with their replies.
         if self._turn.turn and not self._turn_is_own:
             ended = TurnFinished("interrupted", "")
             await self.view.event(ChatEvent(self.port.chat, self._turn.turn, time.time(), ended))
@@ -245,7 +259,7 @@ class TerminalSession:
         for reply in await self.port.undelivered(tuple(self._open)):
             own = next((number for number in reply.messages if number in self._open), None)
             if own is None and self._alone:
-                continue  # another window's, which has moved too; or the next one shows it
+                continue  # another client shows it: its own, which has moved too, or the next one
             if own is None:
                 self._seen.add(reply.delivery)
                 await self.view.earlier(reply)
@@ -263,13 +277,14 @@ class TerminalSession:
             self._notify()
             return
         if isinstance(event.what, TurnFinished) and self._is_settled(event.turn):
-            return  # told by the process that is gone, and once more by the one that took its place
+            return  # already reported by the process that is gone; this is the report of its successor
         own = await self._is_own(event)
         if not own and self._alone:
             return
         before, self._turn = self._turn, self._turn.apply(event)
         result = isinstance(event.what, Replied) and (event.what.task or event.what.schedule)
-        if not (own or result) and (not event.turn or isinstance(event.what, Queued)):  # only counted
+        # Commands and queued messages of other senders only change the counts.
+        if not (own or result) and (not event.turn or isinstance(event.what, Queued)):
             self._notify()
             return
         if self._turn.turn != before.turn:
@@ -290,7 +305,7 @@ class TerminalSession:
                 if self._yes and own:
                     await self.view.notice(self._words.confirmed)
                     await self.answer(True)
-                else:  # not sooner: nobody is to answer what has not been shown
+                else:  # only now: no line may answer a question that has not been shown
                     self.confirming = asked
             case ConfirmationEnded(id, _):
                 if self.confirming is not None and self.confirming.id == id:
@@ -304,9 +319,9 @@ class TerminalSession:
         return any(turn_of(number) == turn for number in self._results)
 
     async def _is_own(self, event: ChatEvent) -> bool:
-        """Return True if it belongs to a message of this conversation.
+        """Return True if the event belongs to a message of this session.
 
-        What is being sent has no number yet, and may be answered before it is told its own.
+        Waits for messages that are being sent: they have no number yet, and may already be answered.
         """
         numbers = event.what.messages if isinstance(event.what, Replied) else ()
         if event.turn == self._judged[0] and not numbers:
@@ -338,12 +353,12 @@ class TerminalSession:
             self._results.popitem(last=False)
 
     async def _end_of_turn(self, event: ChatEvent, reply: Replied, turn: TurnState) -> TurnFinished | None:
-        """Return how the turn ended that this reply belongs to; None for a reply without a turn."""
+        """Return the end of the turn that this reply belongs to; None for a reply without a turn."""
         if not event.turn or event.turn != turn.turn:
             return None
         if turn.finished is not None:
             return turn.finished.what
-        # No event reported the end of this turn: its chat was restarted and replied in its place.
+        # No event reported the end of this turn: its chat was restarted, and then replied to the message.
         finished = TurnFinished("crashed", reply.text)
         await self.view.event(ChatEvent(event.chat, event.turn, event.time, finished))
         return finished

@@ -1,8 +1,8 @@
-"""The three standard streams, as descriptors: read and written so that no other task waits for them.
+"""The three standard streams as file descriptors, read and written without blocking other tasks.
 
-No descriptor is made non-blocking: a terminal's is shared with the shell that started us, which would
-break. Python's own file objects are not used: a thread that is stuck in one of them keeps the interpreter
-from ending.
+No descriptor is made non-blocking: the shell that started this process shares the terminal's descriptor, and
+would break. Python's own file objects are not used, because a thread that is stuck in one of them prevents
+the interpreter from exiting.
 """
 
 import codecs
@@ -23,14 +23,14 @@ _CHUNK_BYTES = 65536
 
 
 class OutputClosedError(Exception):
-    """Nobody reads our output any more (`| head`, a terminal that was closed)."""
+    """The reader of the output is gone (`| head`, a closed terminal)."""
 
 
 class Lines(Protocol):
     """A source of lines."""
 
     async def line(self) -> str | None:
-        """Return the next line without its end; None when there is no more. Cancelled, it loses nothing."""
+        """Return the next line without its end; None at the end. If cancelled, nothing is lost."""
         ...
 
 
@@ -41,31 +41,32 @@ class Writer(Protocol):
         """Write all of `text`.
 
         Raises:
-            OutputClosedError: nobody reads any more.
-            RumiError: it cannot be written, for example where the disk is full.
+            OutputClosedError: the reader is gone.
+            RumiError: the text cannot be written, for example on a full disk.
         """
         ...
 
 
 class OutputStream:
-    """A descriptor that is written to in a thread: a slow reader delays this writer and nobody else.
+    """A descriptor that is written in a thread: a slow reader delays only its writers.
 
-    Without `required`, text that nobody reads is dropped, and no error is raised.
+    Without `required`, text is dropped without an error if the reader is gone.
     """
 
     def __init__(self, fd: int, *, required: bool = True) -> None:
         self.fd = fd
         self._required = required
+        # Its own limiter: a writer that is stuck must not use up trio's shared worker threads.
         self._limiter = trio.CapacityLimiter(1)
         self._lock = trio.Lock()
 
     @property
     def terminal(self) -> bool:
-        """Return True if a person looks at it."""
+        """Return True if the descriptor is a terminal."""
         return os.isatty(self.fd)
 
     def columns_and_rows(self) -> tuple[int, int]:
-        """Return the terminal's current size; 80 by 24 if it does not say."""
+        """Return the current numbers of columns and rows; 80 and 24 if the terminal does not report them."""
         try:
             size = os.get_terminal_size(self.fd)
         except OSError:
@@ -73,7 +74,12 @@ class OutputStream:
         return size.columns or 80, size.lines or 24
 
     async def write(self, text: str) -> None:
-        """Write all of `text`. Cancelled, an unknown part of it is written."""
+        """Write all of `text`. If cancelled, an unknown part of it is written.
+
+        Raises:
+            OutputClosedError: the reader is gone, and the stream is `required`.
+            RumiError: the text cannot be written, for example on a full disk.
+        """
         if not text:
             await trio.lowlevel.checkpoint()
             return
@@ -98,15 +104,16 @@ def _write_all(fd: int, data: bytes) -> None:
     while view:
         try:
             view = view[os.write(fd, view) :]
-        except BlockingIOError:  # someone else made it non-blocking
+        except BlockingIOError:  # another process has made the shared descriptor non-blocking
             select.select([], [fd], [])
 
 
 class InputStream:
-    """A descriptor that is read as UTF-8; bytes that are none become U+FFFD."""
+    """A descriptor that is read as UTF-8; invalid bytes become U+FFFD."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
+        # Incremental: a read may end in the middle of a character.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._text = ""
         self._ended = False
@@ -114,17 +121,17 @@ class InputStream:
 
     @property
     def terminal(self) -> bool:
-        """Return True if a person types."""
+        """Return True if the descriptor is a terminal."""
         return os.isatty(self.fd)
 
     def forget(self) -> None:
-        """Drop what a person has typed ahead. Another process may have taken the terminal; then nothing."""
+        """Drop text that was typed ahead. Do nothing more if another process has taken the terminal."""
         self._text = ""
         with suppress(termios.error):
             termios.tcflush(self.fd, termios.TCIFLUSH)
 
     async def line(self) -> str | None:
-        """Return the next line without its end; None when there is no more. Cancelled, it loses nothing."""
+        """Return the next line without its end; None at the end. If cancelled, nothing is lost."""
         while "\n" not in self._text:
             if self._ended:
                 last, self._text = self._text, ""
@@ -137,7 +144,7 @@ class InputStream:
 
     @property
     def piped(self) -> bool:
-        """Return True if a program or a file may have something to say: open, no terminal, and no device."""
+        """Return True if the descriptor is an open pipe, file or socket, and not a terminal or device."""
         try:
             mode = os.fstat(self.fd).st_mode
         except OSError:
@@ -152,7 +159,7 @@ class InputStream:
         return "".join(pieces)
 
     async def more(self) -> str | None:
-        """Return what comes next, at least a character; None at the end. Cancelled, it loses nothing."""
+        """Return the next text, at least one character; None at the end. If cancelled, nothing is lost."""
         while not self._text:
             if self._ended:
                 return None
@@ -168,8 +175,8 @@ class InputStream:
         try:
             await trio.lowlevel.wait_readable(self.fd)
         except OSError:
-            # A regular file or /dev/null cannot be waited for, and need not be. Whatever else it is:
-            # a thread that gets stuck in it is left behind.
+            # epoll refuses regular files and /dev/null, which never block. For any other kind of file, a
+            # thread that is stuck in the read is abandoned.
             try:
                 data = await trio.to_thread.run_sync(
                     _read, self.fd, abandon_on_cancel=True, limiter=self._limiter
@@ -190,13 +197,13 @@ def _read(fd: int) -> bytes:
         select.select([fd], [], [])
         return os.read(fd, _CHUNK_BYTES)
     except OSError as error:
-        if error.errno in (errno.EIO, errno.EBADF):  # the terminal is gone, or there never was an input
+        if error.errno in (errno.EIO, errno.EBADF):  # the terminal is closed, or there never was an input
             return b""
         raise
 
 
 class StandardStreams:
-    """Standard input, output and error output of this process, or the descriptors given instead."""
+    """Standard input, output and error output of this process, or other descriptors instead."""
 
     def __init__(self, stdin: int = 0, stdout: int = 1, stderr: int = 2) -> None:
         self.input = InputStream(stdin)
@@ -205,5 +212,5 @@ class StandardStreams:
 
 
 def capable(output: OutputStream) -> bool:
-    """Return True if `output` is a terminal on which the cursor can be moved."""
+    """Return True if `output` is a terminal with a movable cursor."""
     return output.terminal and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")

@@ -1,4 +1,4 @@
-"""What the terminal itself says, in both languages. What the chat says comes from the chat."""
+"""Texts of the terminal itself, in both languages. The chat's texts come from the chat."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from rumi.platform.texts.questions import yes_or_no
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """One language's words. Those with braces are for `str.format`."""
+    """The terminal's texts in one language. Texts with braces are for `str.format`."""
 
     language: Language
     greeting: str
@@ -57,7 +57,7 @@ class Phrases:
     recalled: str
     commands: tuple[tuple[str, str], ...]
     workspace: str = ""
-    """The folder of the chat's files: files that are shown stand with their paths."""
+    """The folder of the chat's files, for the paths of shown files."""
 
 
 _WORDS: dict[str, tuple[str, str]] = {
@@ -193,27 +193,27 @@ _COMMANDS = (
 )
 
 LEAVING = frozenset({"/exit", "/quit"})
-"""Commands of the terminal: they never reach the chat."""
+"""Commands that leave the chat; they are never sent to it."""
 
 TYPED_LEAVING = LEAVING | {"exit", "quit"}
-"""What a person types to leave."""
+"""Lines that leave the chat when a person types them."""
 
 
 def words_for(language: Language, workspace: str = "") -> Phrases:
-    """Return the words of that language, for a chat with its files in that folder."""
+    """Return the texts of that language, for a chat with its files in the folder `workspace`."""
     commands = tuple((name, pick(language, es, en)) for name, es, en in _COMMANDS)
     own = in_language(language, _WORDS)
     return Phrases(language=language, commands=commands, workspace=workspace, **own)
 
 
 def help_of_own(words: Phrases) -> str:
-    """Return the lines of the help about the terminal's own commands."""
+    """Return the help lines of the terminal's own commands."""
     own = [(name, does) for name, does in words.commands if name.split()[0][1:] not in COMMAND_NAMES]
     return "\n".join(f"- `{name}`: {does}" for name, does in own)
 
 
 def is_stop(text: str) -> bool:
-    """Return True if a line is `/stop`, the command that is sent at once."""
+    """Return True if a line is `/stop`, the command that is sent immediately."""
     return text.lower().split()[:1] == ["/stop"]
 
 

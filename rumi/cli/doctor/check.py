@@ -1,4 +1,4 @@
-"""One finding of a check, and the time limit of a check."""
+"""Findings of checks, and the time limit of a check."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ CHECK_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding. `fix` says what to do; it is empty if there is nothing to do."""
+    """One finding of a check. `fix` says what to do; it is empty if there is nothing to do."""
 
     name: str
     verdict: Verdict
@@ -33,9 +33,10 @@ Look = Callable[[], Awaitable[list[Check]]]
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The findings so far. Each finding is reported at once. `debug` raises bugs in a check instead.
+    """The findings so far; each finding is reported immediately.
 
-    `redact` hides secrets in what is found.
+    With `debug`, an unexpected exception in a check is raised and not reported. `redact` hides secrets in the
+    findings.
     """
 
     language: Language
@@ -45,7 +46,7 @@ class Examination:
     checks: list[Check] = field(default_factory=list)
 
     def add(self, *checks: Check) -> None:
-        """Store findings and report them in the reader's language, without anything that looks like a key."""
+        """Store findings and report them in the reader's language, with secrets redacted."""
         hide = self.redact.text
         for finding in checks:
             found, fix = (
@@ -57,9 +58,9 @@ class Examination:
             self.report(check)
 
     async def look(self, name: str, look: Look, verdict: Verdict = "failure") -> None:
-        """Add the findings of a check. `verdict` is the verdict if the check itself fails.
+        """Run a check and add its findings. `verdict` applies if the check itself fails.
 
-        The check has a time limit, and its exceptions become findings too, so one failed check ends no other
+        The check has a time limit, and its exceptions become findings, so a failed check stops no other
         check.
         """
         found = None
@@ -88,5 +89,9 @@ class Examination:
 
 
 async def blocking(checks: Callable[[], list[Check]]) -> list[Check]:
-    """Run checks that read files in a thread, so that a disk that hangs ends no other check."""
+    """Run checks that read files in a thread, which is abandoned on cancellation.
+
+    So a hanging disk stops no other check.
+    """
+    # Its own limiter: an abandoned thread would keep a slot of trio's shared one.
     return await trio.to_thread.run_sync(checks, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))

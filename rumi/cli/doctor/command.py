@@ -56,7 +56,7 @@ def command(context: click.Context, as_json: bool, online: bool) -> None:
 
 
 def _show(check: "Check") -> None:
-    """Print one line for a check, on a narrow terminal several. Commands to run stay on one line."""
+    """Print a finding on one line, or on several in a narrow terminal. The fix stays on one line."""
     mark, colour = MARKS[check.verdict]
     begin, found = f"{check.name:<{NAME}} ", check.found
     if sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""Checks that the databases are undamaged and of a known version. Blocking, with a time limit."""
+"""Checks that the databases are undamaged and have a known schema version. Blocking, with a time limit."""
 
 import contextlib
 import shlex
@@ -15,11 +15,11 @@ from rumi.store.journal.schema import STATE
 from rumi.store.sqlite import NewerSchema, Schema, checked_version, copies_of
 
 READ_S = 10.0
-"""How long the check searches a file for damage. Both files must fit into the time of one check."""
+"""Maximum time to search one file for damage, in seconds; all files are searched within one check."""
 
 
 def databases(home: Home) -> list[Check]:
-    """Check both files read-only; the holder of the home continues to write."""
+    """Check the database files read-only, while the daemon continues to write."""
     checks = [
         *_database(home.state_db, STATE),
         *_database(home.memory_db, MEMORY),
@@ -52,13 +52,14 @@ def _database(path: Path, schema: Schema) -> list[Check]:
 
 
 def _read(path: Path, schema: Schema) -> Check:
-    # Where nobody has it open, it is read as it lies: SQLite would put files beside it, and disks get full.
-    lies = not path.with_name(f"{path.name}-wal").exists()
-    mode = "mode=ro&immutable=1" if lies else "mode=ro"
+    # Without a WAL file no process has the database open: read it as immutable, because SQLite would
+    # otherwise create files next to it, which fails on a full disk.
+    immutable = not path.with_name(f"{path.name}-wal").exists()
+    mode = "mode=ro&immutable=1" if immutable else "mode=ro"
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=5)) as db:
         version = checked_version(db, path, schema)
         found = _integrity(db)
-    if lies and path.with_name(f"{path.name}-wal").exists():  # another process began to write meanwhile
+    if immutable and path.with_name(f"{path.name}-wal").exists():  # a process has opened it meanwhile
         return _read(path, schema)
     size_bytes = path.stat().st_size
     size = f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 100_000 else f"{size_bytes / 1e3:.1f} KB"
@@ -74,7 +75,7 @@ def _read(path: Path, schema: Schema) -> Check:
 
 
 def _integrity(db: sqlite3.Connection) -> str:
-    """Return the first damage that SQLite finds, "ok" without damage, or "" if the time was too short."""
+    """Return the first damage that SQLite finds, "ok" without damage, or "" if the time ran out."""
     deadline = time.monotonic() + READ_S
     db.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
     try:
@@ -87,11 +88,11 @@ def _integrity(db: sqlite3.Connection) -> str:
 
 
 def _damaged(path: Path, found: str) -> Check:
-    """Return the failure and its fix, which also moves the log: SQLite would replay it into a new file."""
-    beside = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
+    """Return the failure and its fix, which also moves the WAL: SQLite would replay it into a new file."""
+    siblings = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
     moves = [(path, path.with_name(f"{path.name}.damaged"))]
     moves += [
-        (sibling, sibling.with_name(sibling.name.replace(".db-", ".db.damaged-"))) for sibling in beside
+        (sibling, sibling.with_name(sibling.name.replace(".db-", ".db.damaged-"))) for sibling in siblings
     ]
     commands = " && ".join(
         f"mv {shlex.quote(str(old))} {shlex.quote(str(new))}" for old, new in moves if old.exists()

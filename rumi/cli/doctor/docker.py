@@ -1,4 +1,4 @@
-"""Checks of Docker: the daemon, its image, and a chat's container that examines itself."""
+"""Checks of Docker: the daemon, its image, and the limits inside a chat's container."""
 
 import os
 import pwd
@@ -22,7 +22,7 @@ BOUNDS = {
     "memory": ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
     "pids": ("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
 }
-"""The files in which a container sees its own limits, for versions 2 and 1 of control groups."""
+"""The files in which a container sees its own limits, for control groups v2 and v1."""
 
 SELF_VIEW = (
     "cat /proc/self/status; cat /proc/net/dev; "
@@ -39,7 +39,7 @@ SELF_VIEW = (
 
 
 async def docker(home: Home, loaded: Loaded) -> list[Check]:
-    """Check the daemon, and that a chat's container keeps the promised limits."""
+    """Check the Docker daemon, and that a chat's container enforces the promised limits."""
     try:
         engine = await find_engine(home, loaded, "docker")
         try:
@@ -92,7 +92,10 @@ def _user() -> str:
 
 
 async def _image(engine: Engine, loaded: Loaded) -> Check:
-    """Check the image. The first chat makes a missing or old one; somebody put a foreign one there."""
+    """Check the image. A missing or old image is a warning, because the first chat builds it.
+
+    An image of that name that Rumi did not build is a failure.
+    """
     image = await image_state(engine, loaded)
     if image.own and not image.fault:
         return Check("image", "ok", f"{image.image}, your own")
@@ -125,6 +128,7 @@ async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[
         found = f"none can be used: {error.message}"
         return [Check("container", "failure", found, error.advice or REBUILD)]
     finally:
+        # Shielded, so that a check that ran out of time or was cancelled leaves no container behind.
         with trio.move_on_after(REMOVAL_S, shield=True):
             await engine.remove(chat)
         shutil.rmtree(workspace, ignore_errors=True)
@@ -152,9 +156,10 @@ async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[
 
 
 def broken_promises(text: str, limits: SandboxLimits) -> list[str]:
-    """Return the promises that the container's own view contradicts. `text` is the output of `SELF_VIEW`.
+    """Return the promises that the output of `SELF_VIEW`, `text`, contradicts.
 
-    A limit that the container cannot see is not judged: the daemon itself reports limits that it cannot keep.
+    A limit that the container cannot see is not checked: the daemon itself reports limits that it cannot
+    enforce.
     """
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     status = {name.strip(): value.split() for name, value in fields.items()}
@@ -171,7 +176,7 @@ def broken_promises(text: str, limits: SandboxLimits) -> list[str]:
         ("its memory is not bounded", _within(status.get("Bound-memory"), limits.memory_bytes)),
         ("its processes are not bounded", _within(status.get("Bound-pids"), limits.pids)),
     ]
-    return [what for what, kept in wanted if not kept]
+    return [what for what, holds in wanted if not holds]
 
 
 def _within(seen: list[str] | None, most: int) -> bool:

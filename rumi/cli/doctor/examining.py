@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are shown. A failed check stops no other check."""
+"""All checks, in the order of the output. A failed check stops no other check."""
 
 import os
 from functools import partial
@@ -18,17 +18,17 @@ from rumi.platform.texts.language import Language, detect_language
 from rumi.platform.texts.storage import waits_for_the_disk
 
 ANSWER_S = 3.0
-"""How long a running Rumi may take to answer."""
+"""Maximum time for the daemon to answer, in seconds."""
 
 
 async def examine(
     home: Home, *, ask_servers: bool = False, report: ReportCheck = lambda _: None, debug: bool = False
 ) -> list[Check]:
-    """Run every check. With `ask_servers`, also make a model call and a call to Telegram.
+    """Run every check; return the findings. With `ask_servers`, also call the model and Telegram.
 
-    If every other command refuses the home, no file of it is used or read.
+    If the home's permissions are unsafe, so that every other command refuses it, none of its files is read.
 
-    `tell` gets each finding as soon as there is one. Every check has a time limit. After a cancellation, no
+    `report` is called with each finding immediately. Every check has a time limit. After a cancellation, no
     container and no process of a check is left.
     """
     from rumi.cli.doctor.files import refused
@@ -43,7 +43,7 @@ async def examine(
 
 
 def _configuration(home: Home) -> tuple[Loaded | None, Check | None]:
-    """Return the configuration in force, or the finding about its error."""
+    """Return the configuration, or the finding about its error."""
     try:
         return load_settings(home.root, os.environ, {}), None
     except ConfigError as error:

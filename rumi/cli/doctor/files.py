@@ -12,17 +12,17 @@ from rumi.platform.home import Danger, Home
 from rumi.platform.home_permissions import FOREIGN, READABLE
 
 NAMED = 5
-"""Up to this number of files the finding names each file; the command always lists all of them."""
+"""Maximum number of files that a finding names; its command always lists all of them."""
 
 
 def refused(home: Home) -> list[Check]:
-    """Return the reason why every other command refuses the home, in their words; empty if they accept it."""
+    """Return why every other command refuses the home, in their words; an empty list if they accept it."""
     dangers = [danger for danger in home.dangers() if danger.kind != READABLE]
     return [_check(danger) for danger in dangers]
 
 
 def files(home: Home) -> list[Check]:
-    """Check that only its owner can use an accepted home."""
+    """Check that only the owner can use an accepted home."""
     if readable := [_check(danger) for danger in home.dangers()]:
         return [*readable, *(check for check in _permissions(home) if check.verdict != "ok")]
     return [_home(home), *_permissions(home)]
@@ -40,7 +40,7 @@ def _home(home: Home) -> Check:
 
 
 def _permissions(home: Home) -> list[Check]:
-    """Check that secret files do not depend on the permissions of their folder alone."""
+    """Check that secret files are protected by their own permissions, not only by those of their folder."""
     open_to_others, foreign = [], []
     for path in _own_files(home):
         try:
@@ -63,7 +63,7 @@ def _permissions(home: Home) -> list[Check]:
 
 
 def _own_files(home: Home) -> Iterator[Path]:
-    """Yield the files that Rumi keeps; what is in workspaces and in the root file system is the sandbox's."""
+    """Yield Rumi's own files; files in workspaces and in the root file system belong to the sandbox."""
     theirs = {home.workspaces.name, home.rootfs.name}
     yield from (path for path in sorted(home.root.iterdir()) if path.name not in theirs)
     yield home.workspaces
@@ -76,7 +76,7 @@ def _own_files(home: Home) -> Iterator[Path]:
 
 
 def _secret(home: Home, path: Path) -> bool:
-    """Return True for keys, users' texts, and files that act on behalf of everyone who reaches them."""
+    """Return True for keys, users' texts, and sockets: whoever can connect to one acts as the owner."""
     if path.parent == home.root:
         return path.name == ".env" or path.name == home.terminal_history.name or ".db" in path.name
     return path.name.endswith((".sock", ".jsonl"))

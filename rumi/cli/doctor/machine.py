@@ -1,4 +1,4 @@
-"""Checks of the machine: Python, the clock, the terminal's encoding, the disk. Blocking, briefly."""
+"""Checks of the machine: Python, the clock, the terminal's encoding, the disk. They block briefly."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ LOW_DISK_BYTES = 1_000_000_000
 LOW_INODES = 10_000
 SET_THE_CLOCK = "Set the clock: timedatectl set-ntp true. Certificates, sessions and due dates need it."
 CLOCK_S = 86_400.0
-"""Tolerance for files from a machine whose clock is slightly ahead."""
+"""Tolerance for files from a machine whose clock is ahead, in seconds."""
 
 
 def machine(home: Home) -> list[Check]:
@@ -23,7 +23,7 @@ def machine(home: Home) -> list[Check]:
 
 
 def disk(home: Home) -> list[Check]:
-    """Check that the home's disk has room for bytes and for files."""
+    """Check that the home's disk has free space and free inodes."""
     metrics = free_on(home.root)
     free, inodes = metrics.bytes, metrics.files
     size = f"{free / 1e9:.1f} GB" if free >= LOW_DISK_BYTES else f"{free / 1e6:.0f} MB"

@@ -1,4 +1,4 @@
-"""Checks that need servers: keys and the time. They run only if a person asks for them."""
+"""Checks that call servers: API keys and the clock. They run only with `--online`."""
 
 import time
 from email.utils import parsedate_to_datetime
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from rumi.models.token_budget import TokenBudget
 
 CLOCK_OFF_S = 60.0
-"""More than the time that an answer may travel, less than the tolerance of certificates."""
+"""Maximum clock difference, in seconds: above a response's transfer time, below certificates' tolerance."""
 
 
 async def online(examination: Examination, loaded: Loaded) -> None:
-    """Make one short model call, ask for the bot's name, and compare the clock with a server's."""
+    """Make one short model call, ask Telegram for the bot's name, and compare the clock with a server's."""
     await examination.look("model online", partial(_model, loaded))
     if any(loaded.bots().values()):
         await examination.look("telegram online", partial(_telegram, loaded))
@@ -48,7 +48,7 @@ async def _model(loaded: Loaded) -> list[Check]:
 
 
 def _plan(budget: "TokenBudget") -> list[Check]:
-    """Report the limit of the model's plan, if it is less than the model's context."""
+    """Report the token limit of the model's plan if it is below the model's context."""
     if not budget.small_plan:
         return []
     found = f"the plan allows {budget.a_minute} tokens a minute: long pages and results are cut to that"
@@ -56,7 +56,7 @@ def _plan(budget: "TokenBudget") -> list[Check]:
 
 
 async def clock(url: str) -> list[Check]:
-    """Compare this machine's clock with a server's. A server that sends no date gives no finding."""
+    """Compare this machine's clock with a server's. No finding if the server sends no date or no answer."""
     import httpx
 
     try:

@@ -1,4 +1,4 @@
-"""Checks of bubblewrap, of the user of commands, and of leftovers of both engines."""
+"""Checks of bubblewrap, of the sandbox user, of the chats' files, and of leftovers of both engines."""
 
 import os
 
@@ -19,7 +19,7 @@ from rumi.sandbox.identity import sandbox_user
 
 
 async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
-    """Check that a sandbox starts, and report limits that do not work here."""
+    """Check that a sandbox starts, and report limits that cannot be enforced here."""
     try:
         engine = await find_engine(home, loaded, "bubblewrap")
     except SandboxError as error:
@@ -36,10 +36,10 @@ async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
 
 
 def user(home: Home) -> list[Check]:
-    """Report the user of commands, and how many workspaces a former user still owns. Blocking.
+    """Report the sandbox user, and the number of workspaces that a former sandbox user still owns. Blocking.
 
     Raises:
-        SandboxError: There is no user for commands.
+        SandboxError: There is no user that commands can run as.
     """
     uid, _ = sandbox_user(home.installation(), home.root)
     if uid == os.getuid():
@@ -55,7 +55,7 @@ def user(home: Home) -> list[Check]:
 
 
 def files(home: Home, loaded: Loaded) -> list[Check]:
-    """Report how the chats' files are bounded; check their folder and that the disk has room. Blocking."""
+    """Report the limits of the chats' files; check their folder and the free disk space. Blocking."""
     user = sandbox_user(home.installation(), home.root)
     if found := faults_of_files(home, loaded, user):
         return [Check("files", "failure", fault.found, fault.fix) for fault in found]
@@ -71,7 +71,7 @@ def files(home: Home, loaded: Loaded) -> list[Check]:
 
 
 def programs(loaded: Loaded) -> list[Check]:
-    """Report which tools a sandbox made from this host has, and which it lacks. Blocking."""
+    """Report the programs that a sandbox built from this host has, and those that it lacks. Blocking."""
     selection = selection_of(loaded)
     missing = missing_programs(selection)
     install = "Install them, then: rumi sandbox build"
@@ -104,7 +104,7 @@ async def leftovers(home: Home) -> list[Check]:
 
 
 async def _containers(home: Home, installation: str) -> list[ContainerInfo]:
-    """Return its containers, if a daemon answers; another check reports a missing daemon."""
+    """Return the installation's containers; none if no Docker daemon answers, which another check reports."""
     from rumi.sandbox.docker.engine import DockerEngine
 
     try:

@@ -1,4 +1,4 @@
-"""Checks of the configuration and the keys that it needs. They ask no server."""
+"""Checks of the configuration and its keys. They call no server."""
 
 import shlex
 from collections import Counter
@@ -15,7 +15,7 @@ from rumi.platform.home import Home
 
 
 def settings(home: Home, loaded: Loaded) -> list[Check]:
-    """Check `config.toml`, the environment and `.env`. Another check covers the permissions of `.env`."""
+    """Check `config.toml`, the environment and `.env`. `files` checks the permissions of `.env`."""
     file = shlex.quote(str(home.root / ".env"))
     model, has_key = _model(loaded, file)
     return [
@@ -30,7 +30,7 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
 
 
 def prompts(home: Home) -> Check:
-    """Check the files that replace words of prompts."""
+    """Check the home's files that replace built-in prompts."""
     from rumi.app.settings import built_in_prompts, prompts_of
 
     try:
@@ -42,7 +42,7 @@ def prompts(home: Home) -> Check:
 
 
 def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
-    """Return the finding, and True if the model has the key that it needs."""
+    """Return the finding about the model, and True if the model's key is not missing."""
     from rumi.models.build import build_models
     from rumi.models.settings import missing_key, model_settings_of
     from rumi.platform.config.providers import key_owner
@@ -83,7 +83,7 @@ def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
 
 
 def _people(loaded: Loaded) -> Check:
-    """Check the people: an id that a section of theirs and a list of Telegram give different roles."""
+    """Check the people: ids with two different roles, and people without an id."""
     loaded_settings, telegram = loaded.settings, loaded.settings.telegram
     roles = Counter(role for _, role in listed(loaded_settings).values())
     for name, person in loaded_settings.people.items():
@@ -121,7 +121,7 @@ def _reader(loaded: Loaded, file: str) -> Check:
 
 
 def mcp(loaded: Loaded) -> list[Check]:
-    """Check that each server's command and variables are there; warn of those without a sandbox. Blocking."""
+    """Check that each MCP server's command and variables exist; warn of unsafe settings. Blocking."""
     return [_checked(server) for server in mcp_settings_of(loaded)]
 
 
