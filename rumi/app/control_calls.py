@@ -52,7 +52,7 @@ class ControlCalls:
         id, yes = request.get("id"), request.get("yes")
         if not isinstance(id, str) or not isinstance(yes, bool):
             raise UsageError("The request names no question.")
-        return await self.inbox.answer(self._chat(caller, request), id, yes)
+        return await self.inbox.chats.answer(self._chat(caller, request), id, yes)
 
     async def _undo(self, caller: Caller, request: Mapping[str, object]) -> object:
         return await self.inbox.undo(self._chat(caller, request), _language(request))

@@ -95,11 +95,11 @@ class Forgetting:
         chats = [stored_chat.chat for stored_chat in listed if self.ids.owner_of(stored_chat.chat) == owner]
         for chat in chats:
             if asked is None or chat != asked.chat:
-                await self.inbox.delete(chat, files=False)
+                await self.inbox.chats.delete(chat, files=False)
                 continue
             while await self.journal.ask(ForgetChat(chat, asked.id)):  # noqa: ASYNC110  # others go first
                 await trio.sleep(SLICE_PAUSE_S)
-            await self.inbox.forget_copies(chat)
+            await self.inbox.chats.forget_copies(chat)
         return len(chats)
 
 

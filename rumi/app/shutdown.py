@@ -117,7 +117,7 @@ async def wind_down(
         with _bounded_step("partitions", drain_s + REPORT_S):
             await drain()
     with _bounded_step("turns", PATIENCE_S + REPORT_S):
-        await inbox.wind_down(PATIENCE_S, REPORT_S)
+        await inbox.chats.wind_down(PATIENCE_S, REPORT_S)
     for channel in channels:
         with _bounded_step(channel.name, FLUSH_S):
             await channel.flush()

@@ -94,18 +94,18 @@ class Everything:
         paused: dict[str, int | None] = dict.fromkeys(self.pauses)
         with trio.move_on_after(STOP_ALL_S):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.inbox.stop_all, messages)
+                nursery.start_soon(self.inbox.chats.stop_all, messages)
                 nursery.start_soon(self.tasks.stop_all, tuple(tasks))
                 for name, pause in self.pauses.items():
                     paused[name] = await self._paused(name, pause)
                 fired = self._messages() - messages
                 messages |= fired
-                nursery.start_soon(self.inbox.stop_all, fired)
+                nursery.start_soon(self.inbox.chats.stop_all, fired)
             begun = self.tasks.open_tasks()
             tasks = begun | tasks
             await self.tasks.stop_all(tuple(begun))
         chats = {chat for chat, _ in messages}  # of which each has one turn
-        working = sorted({chat for chat, _ in messages & self.inbox.unanswered()})
+        working = sorted({chat for chat, _ in messages & self.inbox.chats.unanswered()})
         left = sorted(tasks.keys() & self.tasks.open_tasks().keys())
         sessions = [(task.bot, id) for id, task in sorted(tasks.items()) if task.bot and id not in left]
         return stop_texts.stopped_all(language, len(chats), len(tasks), paused, working, left, sessions)
@@ -118,8 +118,8 @@ class Everything:
         """
         return frozenset(
             (chat, number)
-            for chat, number in self.inbox.unanswered()
-            if number < self._asking.get(chat, inf) or number == self.inbox.at_work(chat)
+            for chat, number in self.inbox.chats.unanswered()
+            if number < self._asking.get(chat, inf) or number == self.inbox.chats.at_work(chat)
         )
 
     async def _paused(self, name: str, pause: Pause) -> int | None:

@@ -117,7 +117,7 @@ class ActorTree:
         sandbox = add_sandbox(inputs, store)
         for channel in channels:
             channel.add_sender(
-                self.root, store.journal, self._hub, lambda chat: inputs.ports.inbox().end(chat)
+                self.root, store.journal, self._hub, lambda chat: inputs.ports.inbox().chats.end(chat)
             )
         agent = add_agent(
             inputs, store, of_models, sandbox, audit=self.audit, hub=self._hub, counts=self._counts
@@ -172,7 +172,7 @@ class ActorTree:
             "turns": turns,
             "tasks": len(self.tasks.open_tasks()),
             "trouble": self._store.journal_state.trouble,
-            "waiting": max(0, len(self.inbox.unanswered()) - turns),
+            "waiting": max(0, len(self.inbox.chats.unanswered()) - turns),
             "limited": {channel.account: channel.limited for channel in self._channels if channel.account},
         }
 

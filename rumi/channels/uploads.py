@@ -67,9 +67,9 @@ class LocalUploads(Channel):
                 await spooled.flush()
                 # Taint first, so that no turn sees the file in untainted files. Taint again afterwards: a
                 # reset in between may have removed the taint, but not the file that came after it.
-                await inbox.taint_files(chat)
+                await inbox.chats.taint_files(chat)
                 put = await self._offload(partial(self._put, chat, name, spooled.file))
-                await inbox.taint_files(chat)
+                await inbox.chats.taint_files(chat)
         return self.attachment(put, spooled.size)
 
     @staticmethod

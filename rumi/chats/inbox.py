@@ -1,45 +1,30 @@
 """The inbox: delivers messages from front ends to chats. It stores each message, then wakes its chat."""
 
-import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import trio
 
-from actors import ActorError, ActorRef, ActorStopped, Supervisor
+from actors import ActorError, Supervisor
 from rumi.agent.prompts.message_entries import bounded
-from rumi.chats.chat import AnswerQuestion, ChatMessage, EndTurn, FilesCame
+from rumi.chats.chats import Chats
 from rumi.chats.commands import is_stop
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.events import Replied
 from rumi.chats.hub import reply_to
-from rumi.chats.jobs import EndedBy
-from rumi.chats.recovery import Failed
 from rumi.chats.services import ChatServices
-from rumi.errors import NotServed, NotTaken, RumiError
-from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds, unknown_chat
+from rumi.errors import NotTaken, RumiError
+from rumi.platform.chat_ids import DEFAULT_CHAT, unknown_chat
 from rumi.platform.grace import with_grace
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
 from rumi.platform.texts.language import Language
-from rumi.store.journal.forgetting import DeleteChat
-from rumi.store.journal.history import MarkFiles, NewSession
-from rumi.store.journal.inbox import Accept, JoinAlbums, Knows, NewestOpen, OpenMessages
+from rumi.store.journal.inbox import Accept, JoinAlbums, Knows
 from rumi.store.journal.outbox import Undelivered
 from rumi.store.journal.records import Attachment, Incoming, NotStored
-from rumi.store.ownership import partition_of
-
-logger = logging.getLogger(__name__)
 
 WRITE_S = 5.0
 """Maximum time that a cancelled front end waits for the journal to write its messages, in seconds."""
-
-END_TURN_S = 20.0
-"""Maximum time that a chat which no user can reach any more may take to stop its turns, in seconds."""
-
-NEXT_TURN_S = 0.5
-"""Interval in seconds at which turns that began meanwhile are stopped as well."""
 
 COMMAND_REPLY_S = 60.0
 """Maximum time that `Inbox.command` waits for the reply to a command, in seconds."""
@@ -47,36 +32,19 @@ COMMAND_REPLY_S = 60.0
 STORED_S = 0.05
 """Polling interval in seconds for the reply to such a command, if another worker serves the chat."""
 
-SLICE_PAUSE_S = 0.01
-"""Pause between two slices of a deletion in seconds, in which other requests come first."""
-
 STOP_S = 0.5
 """Maximum time that a `/stop` waits to be stored, in seconds; then it stops the turn anyway."""
 
 
 class Inbox:
-    """Accepts messages for all chats and wakes the chats that they are for."""
+    """Accepts messages for all chats and wakes the chats that they are for; `chats` has the chats."""
 
     def __init__(
-        self,
-        services: ChatServices,
-        dispatcher: Dispatcher,
-        free_space_advice: Callable[[str, Language], str],
+        self, services: ChatServices, chats: Chats, free_space_advice: Callable[[str, Language], str]
     ) -> None:
         self._services = services
-        self._dispatcher = dispatcher
-        self._chats = dispatcher.chats
+        self.chats = chats
         self._free_space_advice = free_space_advice
-
-    @property
-    def failed(self) -> Mapping[str, Failed]:
-        """The chats that were stopped at their restart limit, until their next message restarts them."""
-        return self._dispatcher.failed
-
-    @property
-    def ids(self) -> ChatIds:
-        """The chat ids of all channels."""
-        return self._services.context.ids
 
     async def accept(
         self,
@@ -225,70 +193,11 @@ class Inbox:
                 replied = Replied(message.reply, (message.id,), message.answer or "")
                 self._services.publisher.reply(message.chat, "", replied)
             else:
-                self._dispatcher.wake(message)
-
-    def wake(self, message: Incoming) -> None:
-        """Wake the chat of a message that is already stored. Never waits."""
-        self._dispatcher.wake(message)
-
-    async def look(self, chats: Collection[str] | None) -> None:
-        """Wake those of these `chats`, or of all, for which other workers have stored messages.
-
-        Chats that other workers serve are skipped.
-        """
-        pending, journal = self._services.pending, self._services.journal
-        newest = await journal.ask(NewestOpen(None if chats is None else tuple(chats)))
-        for chat, number in newest.items():
-            # A chat that is being handed over is not served any more, but its actor still obeys a `/stop`.
-            here = pending.takes(chat) or self._chats.lookup(chat) is not None
-            if here and number > (judged := pending.cursor(chat).judged):
-                for message in await journal.ask(OpenMessages(chat, judged)):
-                    self._dispatcher.wake(message)
-
-    async def take_over(self, numbers: frozenset[int]) -> None:
-        """Serve the chats of these partitions, and continue with the messages that earlier workers left."""
-        await self._dispatcher.take_over(numbers)
-
-    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Hand the chats of these partitions over to another worker; none of them runs when this returns.
-
-        Running turns may continue for `patience_s` seconds; then they are interrupted.
-        """
-        await self._dispatcher.hand_over(numbers, patience_s)
-
-    def busy(self) -> frozenset[int]:
-        """Return the partitions with a message that has no reply yet."""
-        return frozenset(partition_of(chat) for chat in self._services.pending.unreplied)
+                self.chats.wake(message)
 
     async def _stop_turns(self, chats: Collection[str]) -> None:
         for chat in chats:
-            await self._end_turn(chat, "stopped")
-
-    @property
-    def own_model(self) -> str:
-        """The name of the process's own model, which works on messages without a chosen model."""
-        return self._services.context.own_model
-
-    def model_named(self, name: str) -> str:
-        """Return the name of a model or alias as messages carry it: empty for the process's own model.
-
-        Raises:
-            RumiError: the model cannot be used.
-        """
-        context = self._services.context
-        name = context.aliases.get(name.strip(), name.strip())
-        if name == self.own_model:
-            return ""
-        context.model_for("", context.language, name)
-        return name
-
-    def takes(self, chat: str) -> bool:
-        """Return True if this process serves the chat and may begin new work in it."""
-        return self._services.pending.takes(chat)
-
-    def works(self, chat: str) -> bool:
-        """Return True if a message of the chat has no final reply yet."""
-        return chat in self._services.pending.unreplied
+            await self.chats.end_turn(chat, "stopped")
 
     async def command(self, chat: str, text: str, language: Language | None = None) -> str:
         """Send a chat command, as a front end would, and return its reply.
@@ -341,156 +250,11 @@ class Inbox:
         return await self._of_known(chat, "/undo", language)
 
     async def _of_known(self, chat: str, command: str, language: Language | None) -> str:
-        known = chat == DEFAULT_CHAT or self.lookup(chat) is not None
+        known = chat == DEFAULT_CHAT or self.chats.lookup(chat) is not None
         known = known or self._services.workspaces.has(chat)
         if not (known or await self._services.journal.ask(Knows(chat))):
             raise unknown_chat(chat)
         return await self.command(chat, command, language)
-
-    async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
-        """Answer the question of a chat's turn; return False if no question of that user is pending.
-
-        The answer is not stored, because a question does not survive its process.
-        """
-        actor = self._chats.lookup(chat)
-        if actor is None:
-            return False
-        try:
-            return await actor.ask(AnswerQuestion(id, yes, user))
-        except ActorError:
-            return False
-
-    async def taint_files(self, chat: str) -> None:
-        """Taint a chat's files, because something other than its own turns puts untrusted content there.
-
-        Call it before the file is there, and again afterwards: a reset may clear the taint in between.
-
-        Raises:
-            NotServed: another worker serves the chat.
-            RumiError: the taint cannot be stored.
-        """
-        if not self._services.pending.takes(chat):
-            raise NotServed("This worker does not serve the chat any more.", "Try again in a moment.")
-        try:
-            with trio.fail_after(WRITE_S):
-                # The journal first: if the chat restarts in between, it reads the taint from there.
-                await self._services.journal.ask(MarkFiles(chat, tainted=True))
-                await (await self._dispatcher.start(chat)).ask(FilesCame())
-        except (ActorError, trio.TooSlowError) as error:
-            raise RumiError("The chat cannot take a file now.", "Try again in a moment.") from error
-
-    async def open(self, chat: str) -> None:
-        """Start the chat's actor, which replies to messages that earlier processes left open.
-
-        Do nothing if another worker serves the chat.
-        """
-        if self._services.pending.takes(chat):
-            await self._dispatcher.start(chat)
-
-    def lookup(self, chat: str) -> ActorRef[ChatMessage] | None:
-        """Return the chat's actor if it is in memory, else None."""
-        return self._chats.lookup(chat)
-
-    async def end(self, chat: str) -> None:
-        """Stop the turns of a chat that no user can reach any more, and remove its actor from memory.
-
-        This takes `END_TURN_S` at most. Messages without a reply by then get one from the chat's next start.
-        """
-        pending = self._services.pending
-        with trio.move_on_after(END_TURN_S):
-            while chat in pending.unreplied:
-                await self._end_turn(chat, "stopped")
-                with trio.move_on_after(NEXT_TURN_S):  # a queued message may have become the next turn
-                    await pending.all_replied(chat)
-        await self._chats.stop(chat)
-        await self._dispatcher.reopen(chat)
-
-    async def delete(self, chat: str, *, files: bool = True) -> None:
-        """Stop the chat's turns and delete its messages, history, sandbox and, with `files`, its files.
-
-        Facts extracted from the chat remain.
-
-        Raises:
-            RumiError: some of the files could not be deleted.
-        """
-        await self.end(chat)
-        while await self._services.journal.ask(DeleteChat(chat)):  # noqa: ASYNC110  # it waits for nothing
-            await trio.sleep(SLICE_PAUSE_S)
-        if files:
-            await self._services.workspaces.remove(chat)
-        await self.forget_copies(chat)
-        # A message may have been accepted during the deletion.
-        await self._dispatcher.reopen(chat)
-
-    async def forget_copies(self, chat: str) -> None:
-        """Delete a chat's snapshots and recordings."""
-        await self._services.forget(chat)
-
-    async def withdraw(self, chat: str, numbers: Collection[int]) -> None:
-        """Stop the turns that these messages began or will begin, because their sender has disconnected.
-
-        The replies follow later. Turns of other senders are not touched.
-        """
-        # By message and not "the running turn": that may belong to another sender by the time it is ended.
-        mine = frozenset(numbers) & self._services.pending.unreplied.get(chat, set())
-        if mine:
-            try:
-                actor = await self._dispatcher.start(chat)  # the chat may be starting because of one of them
-                await actor.tell(EndTurn("stopped", mine))
-            except Exception as error:  # noqa: BLE001  # a chat that does not start works on nothing
-                logger.info("chat %s: nothing is stopped: %r", chat, error)
-
-    async def wind_down(self, patience_s: float, then_s: float) -> None:
-        """Let running turns finish before the process ends; after `patience_s` interrupt the rest.
-
-        The caller must have stopped accepting messages. Return when all messages have their reply, or after
-        `patience_s` plus `then_s` seconds.
-        """
-        with trio.move_on_after(patience_s):
-            await self._services.pending.all_replied()
-        with trio.move_on_after(then_s):
-            for chat in self._chats.keys():  # noqa: SIM118  # a supervisor, no mapping
-                await self._end_turn(chat, "interrupted")
-            await self._services.pending.all_replied()
-
-    def unanswered(self) -> frozenset[tuple[str, int]]:
-        """Return the chat and the number of each message without a final reply."""
-        unreplied = self._services.pending.unreplied
-        return frozenset((chat, number) for chat, numbers in unreplied.items() for number in numbers)
-
-    def at_work(self, chat: str) -> int:
-        """Return the number of the message that the chat's turn works on; 0 if no turn runs."""
-        started = self._services.hub.turn(chat).started
-        return 0 if started is None else started.what.message
-
-    async def stop_all(self, messages: Collection[tuple[str, int]]) -> None:
-        """Stop the running and queued turns of the chats of these messages.
-
-        Return when the messages have their replies.
-        """
-        pending, mine = self._services.pending, set(messages)
-        while mine:
-            for chat in {chat for chat, _ in mine}:
-                await self._end_turn(chat, "stopped")
-            with trio.move_on_after(NEXT_TURN_S):  # a queued message may have become the next turn
-                while mine := {(chat, n) for chat, n in mine if n in pending.unreplied.get(chat, ())}:
-                    await pending.changed.wait()
-
-    async def _end_turn(self, chat: str, by: EndedBy) -> None:
-        actor = self._chats.lookup(chat)
-        if actor is not None:
-            with suppress(ActorStopped):
-                await actor.tell(EndTurn(by))
-
-    async def begin_session(self, chat: str) -> None:
-        """Begin a new session; the old history stays stored but no longer appears in prompts.
-
-        The chat's actor is stopped first, together with its job, because it holds the old session in memory.
-        """
-        await self._chats.stop(chat)
-        await self._services.journal.ask(NewSession(chat))
-        await self._dispatcher.reopen(chat)
-        self._services.fact_extraction.session_ended()
 
 
 def add_chats(
@@ -508,4 +272,4 @@ def add_chats(
     workers of a database, None if it is the only one.
     """
     dispatcher = Dispatcher(root, services, whole_status, worker)
-    return Inbox(services, dispatcher, free_space_advice)
+    return Inbox(services, Chats(services, dispatcher), free_space_advice)

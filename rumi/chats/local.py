@@ -31,7 +31,7 @@ class LocalChat:
     """A chat of this process, for a front end. `language` is its user's; None: the configured one.
 
     `apart`: each message's turn has a history of its own, separate from the chat's session. `channel` is the
-    name of the front end's channel, `chosen` the model for its messages, as `Inbox.model_named` returns it.
+    name of the front end's channel, `chosen` the model for its messages, as `Chats.model_named` returns it.
     The skills of the folder `project` are available to its messages as well. `tainted`: a program writes the
     messages, not a person.
     """
@@ -50,7 +50,7 @@ class LocalChat:
     @property
     def model(self) -> str:
         """The name of the model that works on the messages sent here."""
-        return self.chosen or self.inbox.own_model
+        return self.chosen or self.inbox.chats.own_model
 
     async def use_model(self, name: str) -> None:
         """Use this model for messages sent from now on.
@@ -59,7 +59,7 @@ class LocalChat:
             RumiError: the model cannot be used.
         """
         await trio.lowlevel.checkpoint()
-        self.chosen = self.inbox.model_named(name)
+        self.chosen = self.inbox.chats.model_named(name)
 
     async def recent(self) -> list[PastTurn]:
         """Return the last exchanges of the current session, without the running turn; oldest first."""
@@ -95,7 +95,7 @@ class LocalChat:
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
         """Return replies not yet acknowledged, including those of earlier processes; oldest first."""
-        await self.inbox.open(self.chat)
+        await self.inbox.chats.open(self.chat)
         stored = await self.journal.ask(Undelivered(self.chat, tuple(to)))
         return [Replied(reply.delivery, reply.messages, reply.text, reply.reason) for reply in stored]
 

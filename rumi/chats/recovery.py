@@ -10,7 +10,8 @@ from actors import Actor, ActorRef, ActorStopped
 from rumi.agent.events import TurnFinished
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.message_entries import described, fetched, opening, result_entries
-from rumi.chats.commands import ChatCommand, UnknownCommand, asking, asks_first, parse_chat_command
+from rumi.chats.asking import asking
+from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_chat_command
 from rumi.chats.events import Replied, turn_of
 from rumi.chats.people.people import People
 from rumi.chats.publishing import PendingMessages, Publisher

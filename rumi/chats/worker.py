@@ -27,7 +27,8 @@ from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.write_file import WriteFile
 from rumi.agent.turn import TurnMessage, run_turn
-from rumi.chats.commands import FILES, FILES_YES, answer_in, asking, hear
+from rumi.chats.asking import asking, hear
+from rumi.chats.commands import FILES, FILES_YES, answer_in
 from rumi.chats.context import ChatView
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.jobs import Asked, Job

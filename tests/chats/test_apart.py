@@ -97,7 +97,7 @@ async def test_a_turn_apart_that_a_process_lost_is_reported_and_stays_apart(tmp_
         await trio.sleep(0.1)
     model = FunctionModel(echo)
     async with house(tmp_path, model) as home:
-        await home.inbox.open("cli")
+        await home.inbox.chats.open("cli")
         await ask(home, "three", apart=False)
     assert said(model.requests[0]) == ["one", "three"]
     assert stored(tmp_path)[:4] == [(1, "user"), (1, "assistant"), (2, "user"), (2, "assistant")]

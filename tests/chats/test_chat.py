@@ -373,10 +373,10 @@ async def test_a_chat_that_keeps_crashing_is_given_up_and_the_next_message_start
         told = [await home.ask("bang") for _ in range(4)]
         assert all(text.startswith("❌ Something failed and was restarted.") for text in told[:3])
         assert told[3].startswith("❌ This chat failed several times in a row and was stopped.")
-        assert home.inbox.failed["cli"].error == "Bang"
+        assert home.inbox.chats.failed["cli"].error == "Bang"
         assert node_of(home, "other").restarts == 0
         assert await home.ask("hello") == "fine"
-        assert not home.inbox.failed
+        assert not home.inbox.chats.failed
         assert node_of(home, "cli").restarts == 0, "it is another one"
 
 
@@ -418,7 +418,7 @@ async def test_an_idle_chat_leaves_memory_and_comes_back_with_its_history(
     async with house(tmp_path) as home:
         await home.ask("remember me")
         await trio.sleep(1000)
-        assert home.inbox.lookup("cli") is None
+        assert home.inbox.chats.lookup("cli") is None
         await home.ask("who am I?")
         request = home.services.context.model_for("cli", "en", "").requests[-1]  # type: ignore[attr-defined]
         assert "remember me" in [m.content for m in request.messages]

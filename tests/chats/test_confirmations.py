@@ -196,13 +196,13 @@ async def test_only_the_person_whose_turn_it_is_may_answer(tmp_path: Path, autoj
         question = await home.asked()
         await home.say("yes", user=8)
         assert "Already working" in (await home.replied())[1].text
-        assert not await home.house.inbox.answer("tg7", question.id, True, 8)
-        assert not await home.house.inbox.answer("tg7", question.id, True, None)
-        assert not await home.house.inbox.answer("tg8", question.id, True, 7)
-        assert not await home.house.inbox.answer("tg7", "another", True, 7)
+        assert not await home.house.inbox.chats.answer("tg7", question.id, True, 8)
+        assert not await home.house.inbox.chats.answer("tg7", question.id, True, None)
+        assert not await home.house.inbox.chats.answer("tg8", question.id, True, 7)
+        assert not await home.house.inbox.chats.answer("tg7", "another", True, 7)
         assert home.visit.went == []
-        assert await home.house.inbox.answer("tg7", question.id, True, 7)
-        assert not await home.house.inbox.answer("tg7", question.id, True, 7)
+        assert await home.house.inbox.chats.answer("tg7", question.id, True, 7)
+        assert not await home.house.inbox.chats.answer("tg7", question.id, True, 7)
         assert (await home.replied())[1].text == "did it"
         assert len(home.visit.went) == 1
 
@@ -213,11 +213,11 @@ async def test_a_yes_to_an_earlier_question_does_not_count_for_the_next(
     async with asking(tmp_path) as home:
         await home.say(f"{LEAK} ; leak two")
         first = await home.asked()
-        assert await home.house.inbox.answer("tg7", first.id, True, 7)
+        assert await home.house.inbox.chats.answer("tg7", first.id, True, 7)
         second = await home.asked()
         assert second.id != first.id
-        assert not await home.house.inbox.answer("tg7", first.id, True, 7)
-        assert await home.house.inbox.answer("tg7", second.id, False, 7)
+        assert not await home.house.inbox.chats.answer("tg7", first.id, True, 7)
+        assert await home.house.inbox.chats.answer("tg7", second.id, False, 7)
         await home.replied()
         assert home.visit.went == ["http://e.example/?d=SECRET"]
 
@@ -233,7 +233,7 @@ async def test_no_answer_is_no_and_later_answers_are_messages(
         assert trio.current_time() - began == pytest.approx(600, abs=5)
         assert (await home.replied())[1].text == "did it"
         assert home.visit.went == []
-        assert not await home.house.inbox.answer("tg7", question.id, True, 7)
+        assert not await home.house.inbox.chats.answer("tg7", question.id, True, 7)
 
 
 async def test_a_stop_ends_the_question_at_once(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -246,7 +246,7 @@ async def test_a_stop_ends_the_question_at_once(tmp_path: Path, autojump_clock: 
         assert finished is not None
         assert finished.reason == "stopped"
         assert trio.current_time() - began < 1
-        assert not await home.house.inbox.answer("tg7", question.id, True, 7)
+        assert not await home.house.inbox.chats.answer("tg7", question.id, True, 7)
         assert home.visit.went == []
 
 
@@ -412,7 +412,7 @@ async def test_a_reset_that_asks_when_the_program_ends_is_told_as_lost(
     async with asking(tmp_path) as home:
         await home.say("/reset files")
         await home.asked()
-        await home.house.inbox.wind_down(0, 5)
+        await home.house.inbox.chats.wind_down(0, 5)
         finished, replied = await home.replied()
         assert finished is not None
         assert finished.reason == "interrupted"

@@ -64,7 +64,7 @@ async def test_a_stop_costs_no_read_of_the_journal(
 
     monkeypatch.setattr(Store, "run", counted)
     async with house(tmp_path, slow) as home:
-        await home.inbox.open("cli")
+        await home.inbox.chats.open("cli")
         with home.services.hub.listening("cli") as events:
             first = await home.inbox.accept("cli", "work")
             await home.inbox.accept("cli", "hello?")
@@ -77,7 +77,7 @@ async def test_a_flood_that_fills_the_mailbox_is_judged_in_its_order(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, slow) as home:
-        await home.inbox.open("cli")
+        await home.inbox.chats.open("cli")
         flood = [Incoming(tg(n), "cli", f"message {n}") for n in range(1, 301)]
         await home.inbox.accept_all([*flood, Incoming(tg(301), "cli", "/stop")])
         await settled(home)
@@ -92,7 +92,7 @@ async def test_a_message_whose_wake_up_comes_behind_a_later_one_is_judged_before
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, slow) as home:
-        await home.inbox.open("cli")
+        await home.inbox.chats.open("cli")
         first, second, third = await store(home, "first", "second", "third")
         home.inbox._dispatcher.wake(third)
         home.inbox._dispatcher.wake(first)
@@ -122,7 +122,7 @@ async def test_a_message_that_is_stored_while_its_chat_starts_is_judged(
 ) -> None:
     async with house(tmp_path) as home, trio.open_nursery() as nursery:
         for chat in range(20):
-            nursery.start_soon(home.inbox.open, f"tg{chat}")
+            nursery.start_soon(home.inbox.chats.open, f"tg{chat}")
             for _ in range(chat):
                 await trio.lowlevel.checkpoint()
             nursery.start_soon(home.inbox.accept, f"tg{chat}", "hello")
@@ -145,14 +145,14 @@ async def test_behind_the_restart_limit_what_was_not_judged_is_answered(
 
     monkeypatch.setattr(module, "parse_chat_command", judge)
     async with house(tmp_path) as home:
-        await home.inbox.open("cli")
+        await home.inbox.chats.open("cli")
         await home.inbox.accept_all([Incoming(tg(n), "cli", "bang") for n in (1, 2, 3, 4)])
         await home.inbox.accept_all([Incoming(tg(5), "cli", "hello")])
         await settled(home)
         told = dict(await replies(home, "cli"))
         assert told[(4,)] == gave_up("en")
         assert told[(5,)] == "you said hello"
-        assert not home.inbox.failed
+        assert not home.inbox.chats.failed
 
 
 async def test_a_message_that_is_withdrawn_before_its_chat_is_up_is_stopped(
@@ -160,8 +160,8 @@ async def test_a_message_that_is_withdrawn_before_its_chat_is_up_is_stopped(
 ) -> None:
     async with house(tmp_path, slow) as home:
         number = await home.inbox.accept("cli", "work")
-        assert home.inbox.lookup("cli") is None
-        await home.inbox.withdraw("cli", [number])
+        assert home.inbox.chats.lookup("cli") is None
+        await home.inbox.chats.withdraw("cli", [number])
         await settled(home)
         assert await replies(home, "cli") == [((number,), "⏹ Stopped.")]
         assert trio.current_time() < 50
@@ -190,7 +190,7 @@ async def test_an_idle_chat_leaves_nothing_in_memory(autojump_clock: MockClock, 
         assert (await home.ask("bang")).startswith("❌")
         assert await home.ask("hello") == "you said hello"
         await trio.sleep(1000)
-        assert home.inbox.lookup("cli") is None
+        assert home.inbox.chats.lookup("cli") is None
         assert home.services.pending.cursors == {}
         assert home.services.pending.unreplied == {}
         assert await home.ask("again") == "you said again"
@@ -218,7 +218,7 @@ async def test_a_stop_does_not_wait_while_other_chats_start(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(home.ask, "hello", "later")
             await trio.sleep(50)
-            assert home.inbox.lookup("later") is None, "so many chats start at once, and no more"
+            assert home.inbox.chats.lookup("later") is None, "so many chats start at once, and no more"
 
 
 @pytest.mark.long
@@ -229,12 +229,12 @@ async def test_a_chat_that_is_ended_while_it_restarts_leaves_no_message_behind(
     step of the restart."""
     async with house(tmp_path) as home:
         for steps in range(60):
-            await home.inbox.open("cli")
+            await home.inbox.chats.open("cli")
             await store(home, "hello")
             crash(home.services.journal)
             for _ in range(steps):
                 await trio.lowlevel.checkpoint()
-            await home.inbox.end("cli")
+            await home.inbox.chats.end("cli")
             await trio.sleep(10)
             assert len(await replies(home, "cli")) == steps + 1
 
@@ -261,9 +261,9 @@ async def test_a_chat_that_is_ended_while_it_starts_leaves_nothing_in_memory(
     monkeypatch.setattr(ChatSession, "load", never)
     async with house(tmp_path) as home:
         with trio.move_on_after(1):
-            await home.inbox.open("cli")
+            await home.inbox.chats.open("cli")
         assert list(home.services.pending.cursors) == ["cli"]
-        await home.inbox.end("cli")
+        await home.inbox.chats.end("cli")
         assert home.services.pending.cursors == {}
 
 

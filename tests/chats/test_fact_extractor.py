@@ -225,7 +225,7 @@ async def test_a_session_that_expires_is_learned_from_when_nobody_says_anything_
         await home.ask("I live in Rosario")
         await trio.sleep(TTL_S - 10)
         assert mind.extractions == []
-        assert home.inbox.lookup("cli") is None  # idle for long
+        assert home.inbox.chats.lookup("cli") is None  # idle for long
         await trio.sleep(11)
         assert await home.facts() == [ROSARIO]
         await trio.sleep(10 * TTL_S)
@@ -248,7 +248,7 @@ async def test_a_session_that_is_replaced_is_learned_from(tmp_path: Path, autoju
     mind = Mind()
     async with living(tmp_path, mind) as home:
         await home.ask("I live in Rosario")
-        await home.inbox.begin_session("cli")
+        await home.inbox.chats.begin_session("cli")
         await trio.sleep(1)
         assert await home.facts() == [ROSARIO]
 
@@ -301,7 +301,7 @@ async def test_what_the_memory_has_already_is_not_drawn_twice_when_the_end_came_
         await home.services.context.memory(
             StoreExtracted("local", "cli", 1, excerpt.upto, (NewFact(*ROSARIO),))
         )
-        await home.inbox.begin_session("cli")
+        await home.inbox.chats.begin_session("cli")
     async with settled(tmp_path, mind) as home:
         assert await home.facts() == [ROSARIO]
     assert mind.extractions == []

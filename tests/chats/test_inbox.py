@@ -134,7 +134,7 @@ async def test_an_answer_known_at_once_is_stored_with_its_message_and_starts_no_
                 [Incoming(tg(7), "tg1", "[sticker]", answer="no stickers")]
             ) == [True]
             assert await reply_to(events, 1) == "no stickers"
-        assert home.inbox.lookup("tg1") is None
+        assert home.inbox.chats.lookup("tg1") is None
         assert await replies(home, "tg1") == ["no stickers"]
         assert await home.inbox.accept_all([Incoming(tg(7), "tg1", "[sticker]", answer="no stickers")]) == [
             False
@@ -300,7 +300,7 @@ async def test_winding_down_lets_turns_finish_and_interrupts_the_rest_with_a_rep
         await home.inbox.accept_all([Incoming(tg(1), "tg1", "5"), Incoming(tg(2), "tg2", "500")])
         await trio.sleep(1)
         before = trio.current_time()
-        await home.inbox.wind_down(20, 10)
+        await home.inbox.chats.wind_down(20, 10)
         assert 19 < trio.current_time() - before < 21
         assert await replies(home, "tg1") == ["done"]
         assert await replies(home, "tg2") == [
@@ -308,7 +308,7 @@ async def test_winding_down_lets_turns_finish_and_interrupts_the_rest_with_a_rep
         ]
         assert stored(tmp_path, "reason") == ["complete", "interrupted"]
         before = trio.current_time()
-        await home.inbox.wind_down(20, 10)
+        await home.inbox.chats.wind_down(20, 10)
         assert trio.current_time() == before
 
 
@@ -318,11 +318,11 @@ async def test_a_chat_that_nobody_can_be_reached_in_ends_with_its_turn(
     async with house(tmp_path, slow) as home:
         await home.inbox.accept_all([Incoming(tg(1), "tg1", "work"), Incoming(tg(2), "tg2", "work")])
         await trio.sleep(1)
-        await home.inbox.end("tg1")
-        assert home.inbox.lookup("tg1") is None
+        await home.inbox.chats.end("tg1")
+        assert home.inbox.chats.lookup("tg1") is None
         assert await replies(home, "tg1") == ["⏹ Stopped."]
-        assert home.inbox.lookup("tg2") is not None
-        await home.inbox.end("nobody")
+        assert home.inbox.chats.lookup("tg2") is not None
+        await home.inbox.chats.end("nobody")
         await settled(home)
 
 
@@ -375,7 +375,7 @@ async def test_leaving_does_not_wait_forever_for_a_journal_that_does_not_answer(
         # It was written all the same: then the chat works on it when it comes, and who listens hears of it.
         disk.works.set()
         with home.services.hub.listening("tg1") as events:
-            await home.inbox.open("tg1")
+            await home.inbox.chats.open("tg1")
             assert await reply_to(events, 1) == "you said hello"
 
 
@@ -384,7 +384,7 @@ async def test_a_chat_that_ends_answers_what_still_comes(autojump_clock: MockClo
         home.sandboxes.quiet_s = 1
         await home.inbox.accept_all([Incoming(tg(1), "tg1", "work")])
         await trio.sleep(1)
-        nursery.start_soon(home.inbox.end, "tg1")
+        nursery.start_soon(home.inbox.chats.end, "tg1")
         await trio.sleep(0.9)
         await home.inbox.accept_all([Incoming(tg(2), "tg1", "hello?")])
         await settled(home)
@@ -399,7 +399,7 @@ async def test_what_a_chat_that_ends_leaves_unanswered_is_answered_by_its_next_s
         home.sandboxes.quiet_s = 1000
         await home.inbox.accept_all([Incoming(tg(1), "tg1", "work")])
         await trio.sleep(1)
-        await home.inbox.end("tg1")
+        await home.inbox.chats.end("tg1")
         home.sandboxes.quiet_s = 0
         await settled(home)
         assert await replies(home, "tg1") == [crashed("en")]
@@ -418,12 +418,12 @@ async def test_messages_are_withdrawn_with_the_turn_that_they_began_and_with_no_
             await trio.sleep(1)
             other = await home.inbox.accept("cli", "somebody else's")
             assert await reply_to(events, other) == busy("en")
-            await home.inbox.withdraw("cli", [other])
+            await home.inbox.chats.withdraw("cli", [other])
             await trio.sleep(1)
             assert first in home.services.pending.unreplied["cli"]
-            await home.inbox.withdraw("cli", [first])
+            await home.inbox.chats.withdraw("cli", [first])
             assert await reply_to(events, first) == "⏹ Stopped."
-            await home.inbox.withdraw("nobody", [first])
+            await home.inbox.chats.withdraw("nobody", [first])
 
 
 async def test_a_reply_that_was_written_when_the_disk_failed_is_told_also_where_no_chat_starts(

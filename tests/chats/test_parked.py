@@ -166,7 +166,7 @@ async def test_the_turn_of_a_yes_asks_for_everything_else(tmp_path: Path, autoju
         await home.house.inbox.accept("cli", "/yes 1")
         asked = await home.asked()
         assert gone(home.visit) == ["one"], "the first one needs no other yes"
-        assert await home.house.inbox.answer("cli", asked.id, False)
+        assert await home.house.inbox.chats.answer("cli", asked.id, False)
         assert (await home.replied()).text == "did it"
         assert gone(home.visit) == ["one"]
 
@@ -320,7 +320,7 @@ async def test_what_a_yes_allows_taints_a_new_session(tmp_path: Path, autojump_c
         assert gone(home.visit) == ["one"]
         await home.house.inbox.accept("cli", "leak two")
         asked = await home.asked()
-        assert await home.house.inbox.answer("cli", asked.id, False)
+        assert await home.house.inbox.chats.answer("cli", asked.id, False)
         await home.replied()
         assert gone(home.visit) == ["one"]
 

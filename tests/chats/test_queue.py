@@ -396,7 +396,7 @@ async def test_a_killed_process_leaves_nothing_that_waited_without_its_one_repor
         await trio.sleep(1)
     assert rows(tmp_path, "reply") == [None] * 3
     async with waiting(tmp_path) as home:
-        await home.house.inbox.open("cli")
+        await home.house.inbox.chats.open("cli")
         await home.settled()
         assert home.heard["cli"].replies == [
             ((n,), restarted("en", t)) for n, t in zip(numbers, "abc", strict=True)
@@ -423,7 +423,7 @@ async def test_winding_down_runs_what_waits_for_a_while_and_reports_the_rest(
     async with waiting(tmp_path) as home:
         numbers = await home.say("a", "b", "500", "c")
         await trio.sleep(1)
-        await home.house.inbox.wind_down(40, 10)
+        await home.house.inbox.chats.wind_down(40, 10)
         await home.settled()
         heard = home.heard["cli"]
         assert heard.texts == ["you said a", "you said b", restarted("en", "500"), restarted("en", "c")]
@@ -435,10 +435,10 @@ async def test_in_a_chat_that_ends_nothing_that_waits_runs(autojump_clock: MockC
     async with waiting(tmp_path) as home:
         await home.say("500", "b", "c")
         await trio.sleep(1)
-        await home.house.inbox.end("cli")
+        await home.house.inbox.chats.end("cli")
         await home.settled()
         assert home.heard["cli"].texts == [stopped("en")] * 3
-        assert home.house.inbox.lookup("cli") is None
+        assert home.house.inbox.chats.lookup("cli") is None
 
 
 async def test_a_message_that_is_withdrawn_while_it_waits_stops_no_turn_of_others(
@@ -446,7 +446,7 @@ async def test_a_message_that_is_withdrawn_while_it_waits_stops_no_turn_of_other
 ) -> None:
     async with waiting(tmp_path) as home:
         numbers = await home.say("a", "b", "c")
-        await home.house.inbox.withdraw("cli", [numbers[1]])
+        await home.house.inbox.chats.withdraw("cli", [numbers[1]])
         await home.settled()
         assert home.heard["cli"].texts == ["you said a", stopped("en"), "you said c"]
 

@@ -118,7 +118,7 @@ async def _asks(home: House, text: str) -> bool:
             what = (await events.receive()).what
             if isinstance(what, ConfirmationAsked):
                 asked = True
-                assert await home.inbox.answer("cli", what.id, False)
+                assert await home.inbox.chats.answer("cli", what.id, False)
             if isinstance(what, Replied) and number in what.messages:
                 return asked
 

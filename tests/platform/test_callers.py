@@ -304,8 +304,7 @@ async def _serve(handler: object, listener: trio.SocketListener) -> None:
 
 SNIPPET = """
 from pathlib import Path
-from rumi.platform.caller import TERMINAL
-from rumi.channels.control.server import ControlCall
+from rumi.platform.caller import TERMINAL, ControlCall
 from rumi.channels.attach.connection import connect
 from rumi.tasks.tasks import StoredTasks
 from collections.abc import Mapping

@@ -270,7 +270,8 @@ class Ledger:
         there = any(self._same(sim_chat, shown, part) for shown in seen)
         how = "out of its order" if there else "nowhere"
         self._world.complain(
-            f"{sim_chat.chat}: part {n + 1} of the reply {row.delivery} is {how}: {part[0][:80]!r}"
+            f"{sim_chat.chat}: part {n + 1} of the reply {row.delivery} is {how} in the chat: "
+            f"{part[0][:80]!r}"
         )
 
     def _check_besides(

@@ -238,7 +238,7 @@ class Process:
         permits = self.root.add(models.spec())
         self._permits = permits
         hub = WatchedHub(setting.witness)
-        self.telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
+        self.telegram.add_sender(self.root, journal, hub, lambda chat: self.inbox.chats.end(chat))
         self.pending = PendingMessages()
         context = ChatContext(
             model_for=self._model_for,
@@ -351,19 +351,19 @@ class Process:
         """A task has ended, and its result is stored."""
         self.life.moment("task result")
         if not self.life.dead:
-            self.inbox.wake(message)
+            self.inbox.chats.wake(message)
 
     def _remind(self, message: Incoming) -> None:
         """A reminder has come, and is stored."""
         self.life.moment("reminds")
         if not self.life.dead:
-            self.inbox.wake(message)
+            self.inbox.chats.wake(message)
 
     def has(self, chat: str) -> bool:
         """Whether a chat, or a task, is there."""
         if chat.startswith(TASK):
             return self.tasks is not None and chat.removeprefix(TASK) in set(self.tasks._children.keys())
-        return self.inbox.lookup(chat) is not None
+        return self.inbox.chats.lookup(chat) is not None
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -31,6 +31,7 @@ from rumi.channels.telegram.sending.toasts import Toasts
 from rumi.chats import recovery
 from rumi.chats.budgets.meter import Budgets
 from rumi.chats.chat import Chat
+from rumi.chats.chats import Chats
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.events import Replied
 from rumi.chats.fact_extractor import FactExtractor
@@ -527,16 +528,16 @@ def forgets_tasks_when_it_stops_everything(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_what_waits_when_it_stops_everything(patch: pytest.MonkeyPatch) -> None:
     """Of each chat it knows one message."""
-    unanswered = Inbox.unanswered
-    patch.setattr(Inbox, "unanswered", lambda self: frozenset(dict(unanswered(self)).items()))
+    unanswered = Chats.unanswered
+    patch.setattr(Chats, "unanswered", lambda self: frozenset(dict(unanswered(self)).items()))
 
 
 def forgets_a_turn_that_began_behind_the_order(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Inbox, "at_work", lambda self, chat: 0)
+    patch.setattr(Chats, "at_work", lambda self, chat: 0)
 
 
 def waits_for_what_waits_for_it(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(stop_all.Everything, "_messages", lambda self: self.inbox.unanswered())
+    patch.setattr(stop_all.Everything, "_messages", lambda self: self.inbox.chats.unanswered())
 
 
 pytestmark = pytest.mark.long
@@ -752,7 +753,7 @@ def wakes_no_chat_for_a_reminder(patch: pytest.MonkeyPatch) -> None:
 
     async def silently(self: Schedules, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
         with patch.context() as quiet:
-            quiet.setattr(Inbox, "wake", lambda self, message: None)
+            quiet.setattr(Chats, "wake", lambda self, message: None)
             return await do(self, firings)
 
     patch.setattr(Schedules, "do", silently)

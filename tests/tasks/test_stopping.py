@@ -108,7 +108,7 @@ async def test_all_schedules_are_paused_until_each_is_resumed(
             schedule = ScheduleRecord("local", "cli", kind, "tea", zone="UTC")
             await home.schedules.add(schedule, Every("* * * * *"))
         await trio.sleep(61)
-        assert home.inbox.works("cli")
+        assert home.inbox.chats.works("cli")
         assert await home.ask("/stop all", "other") == (
             "⏹ Stopped 1 turn and 0 tasks. No process is left.\n"
             "Paused 2 schedules; /schedules lists and resumes them."
@@ -118,7 +118,7 @@ async def test_all_schedules_are_paused_until_each_is_resumed(
         assert {listed_schedule.state for listed_schedule in await home.schedules.listed(None)} == {"paused"}
         await home.ask("/schedules resume 1")
         await trio.sleep(61)
-        assert home.inbox.works("cli")
+        assert home.inbox.chats.works("cli")
         await home.ask("/stop all", "other")
 
 
@@ -155,7 +155,7 @@ async def test_a_fire_that_is_stored_just_before_the_pause_is_stopped_too(
         async with trio.open_nursery() as nursery:
             said = await home.ask("/stop all", "other")
         assert said.startswith("⏹ Stopped 1 turn and 0 tasks.")
-        assert not home.inbox.works("cli")
+        assert not home.inbox.chats.works("cli")
 
 
 async def test_a_task_that_a_turn_begins_while_it_is_stopped_is_stopped_too(
@@ -244,7 +244,7 @@ async def test_what_cannot_be_paused_is_named_and_keeps_no_turn_going(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(home.everything.stop, "es")
             await trio.sleep(1)
-            assert not home.inbox.works("busy")
+            assert not home.inbox.chats.works("busy")
             nursery.cancel_scope.cancel()
         said = await home.everything.stop("es")
         assert said.splitlines()[1] == (
@@ -285,4 +285,4 @@ async def test_only_an_admin_may_stop_everything(
                 assert new
                 number = max(home.services.pending.unreplied["tg7"])
                 assert (await reply_to(events, number)).startswith(expected)
-            assert home.inbox.works("busy") is not admin
+            assert home.inbox.chats.works("busy") is not admin

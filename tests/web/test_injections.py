@@ -123,7 +123,7 @@ class Victim:
                 if isinstance(what, ConfirmationAsked):
                     asked += 1
                     assert answer is not None, what.text
-                    assert await self.house.inbox.answer(chat, what.id, answer)
+                    assert await self.house.inbox.chats.answer(chat, what.id, answer)
                 if isinstance(what, TurnFinished):
                     reason = what.reason
                 if isinstance(what, Replied) and number in what.messages:

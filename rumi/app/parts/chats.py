@@ -109,7 +109,7 @@ def add_all_chats(
             worker=lambda: workers.name,
         )
     )
-    workers.start_forwarding(store.journal.ask, inbox.takes)
+    workers.start_forwarding(store.journal.ask, inbox.chats.takes)
     # These two act on all chats, so they exist only now; no chat runs before the tree does.
     everything = Everything(
         inbox, tasks.tasks, ids, {"schedules": tasks.schedules.pause_all}, workers.stop_others

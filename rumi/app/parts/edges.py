@@ -102,7 +102,8 @@ def _status(inputs: TreeInputs, agent: AgentPart, chats: ChatsPart, counts: Coun
         },
         files=(home.state_db, home.memory_db, home.recall_db),
         failed=lambda: {
-            chat: (failure.time, redactor.text(failure.error)) for chat, failure in chats.inbox.failed.items()
+            chat: (failure.time, redactor.text(failure.error))
+            for chat, failure in chats.inbox.chats.failed.items()
         },
         counts=counts.dump,
         pending=lambda: sum(map(len, agent.pending.unreplied.values())),
@@ -126,7 +127,7 @@ def _calls(
         "memory": memory_call(
             store.memory, agent.fact_extraction.extract_for_owner, ids, chats.forgetting.forget
         ),
-        "chats": chat_call(store.journal.ask, chats.inbox.delete, ids),
+        "chats": chat_call(store.journal.ask, chats.inbox.chats.delete, ids),
         "tasks": task_call(tasks.tasks, ids),
         "usage": usage_call(store.budgets, ids, chats.budgets.written),
         "schedules": schedule_call(tasks.schedules, ids),
@@ -183,14 +184,14 @@ def _add_partitions(
         agent.fact_extraction,
         tasks.tasks,
         attach_server,
-        chats.inbox,
+        chats.inbox.chats,
         tasks.schedules,
     )
 
     async def look(changed: Collection[str] | None) -> None:
         for channel in channels if changed else ():
             channel.look(tuple(changed or ()))
-        await chats.inbox.look(changed)
+        await chats.inbox.chats.look(changed)
         await tasks.tasks.look()
 
     def slow_down(account: str) -> None:
@@ -200,7 +201,7 @@ def _add_partitions(
 
     def busy() -> frozenset[int]:
         working = (task.partition_key for task in tasks.tasks.open_tasks().values())
-        return chats.inbox.busy() | {partition_of(key) for key in working}
+        return chats.inbox.chats.busy() | {partition_of(key) for key in working}
 
     dependents = Dependents(parts, look, busy, slow_down)
     inputs.workers.add_partitions(inputs.root, store.journal.ask, dependents)

@@ -56,7 +56,7 @@ def add_tasks(
     words = agent.prompts.words
 
     def wake(message: Incoming) -> None:
-        ports.inbox().wake(message)
+        ports.inbox().chats.wake(message)
 
     kinds: dict[str, TaskKind] = {
         "web": WebKind(

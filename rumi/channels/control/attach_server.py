@@ -183,7 +183,7 @@ class AttachServer:
         self.wind_down()
         with suppress(ActorError):
             if self._pending.unreplied:
-                await self._inbox.wind_down(0, INTERRUPT_S)
+                await self._inbox.chats.wind_down(0, INTERRUPT_S)
                 with trio.move_on_after(LAST_WORDS_S):
                     await self.wait_until_idle()
             for chat in self._left_chats:  # stored: the next process extracts facts from these sessions
@@ -426,9 +426,9 @@ class AttachServer:
                 f"The worker {unreachable_worker} serves this chat, and cannot be reached from here."
             )
         if request.get("new"):
-            if self._inbox.works(chat):
+            if self._inbox.chats.works(chat):
                 raise RumiError(reply_texts.busy(language))
-            await self._inbox.begin_session(chat)
+            await self._inbox.chats.begin_session(chat)
         # Subscribed before the queries below, so that no event between them and `serve` is lost.
         events = self._hub.subscribe(chat, entering=True)
         local_chat = LocalChat(
@@ -466,7 +466,7 @@ class AttachServer:
             RumiError: the model cannot be used, and the request's `must` demands it.
         """
         try:
-            return self._inbox.model_named(str(request.get("model") or self._inbox.own_model))
+            return self._inbox.chats.model_named(str(request.get("model") or self._inbox.chats.own_model))
         except RumiError:
             if request.get("must"):
                 raise
@@ -477,9 +477,9 @@ class AttachServer:
         chat = client.chat.chat
         with suppress(ActorError):
             if not client.person:
-                await self._inbox.withdraw(chat, client.unanswered)
+                await self._inbox.chats.withdraw(chat, client.unanswered)
             if not client.single_turn and all(other.chat.chat != chat for other in self._clients):
-                if self._inbox.works(chat):
+                if self._inbox.chats.works(chat):
                     self._left_chats.add(chat)
                 elif await self._fact_extraction.request_extraction(chat):
                     self._fact_extraction.session_ended()
@@ -539,7 +539,9 @@ class AttachServer:
         try:
             # While winding down: a message to a running turn starts no new turn, and a program that still
             # waits for something may continue.
-            at_work = self._inbox.works(client.chat.chat) or (not client.person and self._is_busy(client))
+            at_work = self._inbox.chats.works(client.chat.chat) or (
+                not client.person and self._is_busy(client)
+            )
             if not self._accepting and not at_work:
                 return {**_error_answer(_ShuttingDown()), "later": self._later()}
             number = await client.chat.send(text, attachments)

@@ -68,7 +68,7 @@ class PageChannel(PageState, Channel):
         of other actors, so the page can never end the process.
         """
         self.inbox, self.journal, self._hub = inbox, journal, hub
-        self.board = Board(status, lambda chat: inbox.ids.owner_of(chat) == LOCAL)
+        self.board = Board(status, lambda chat: inbox.chats.ids.owner_of(chat) == LOCAL)
         # Subscribed once here, and not by the server, so that events between two incarnations are not lost.
         self.events = hub.subscribe()
         own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))

@@ -91,7 +91,7 @@ class PageState:
         Raises:
             UsageError: The chat id is not valid, or the chat has another owner.
         """
-        self.inbox.ids.check_chosen(chat)  # passes only chats of the owner `LOCAL`
+        self.inbox.chats.ids.check_chosen(chat)  # passes only chats of the owner `LOCAL`
         # Popped and inserted again, which keeps the order of last use.
         talk = self.talks.pop(chat, None)
         if talk is None:
@@ -131,7 +131,7 @@ class PageState:
     @property
     def _others(self) -> tuple[str, ...]:
         """Return the id prefixes of chats that have other owners."""
-        return tuple(prefix.text for prefix in self.inbox.ids.prefixes)
+        return tuple(prefix.text for prefix in self.inbox.chats.ids.prefixes)
 
     async def new_window(self, session: str, talk: Talk) -> BrowserView | None:
         """Return a view of a talk for a browser with a session; None if there are too many views.

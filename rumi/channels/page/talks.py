@@ -81,7 +81,7 @@ class Talk:
         """
         if self._reached is not None:
             return await self._reached.answer(question, yes)
-        return await self.chat.inbox.answer(self.chat.chat, question, yes)
+        return await self.chat.inbox.chats.answer(self.chat.chat, question, yes)
 
     def forget(self) -> None:
         """Stop following the chat."""

@@ -213,8 +213,8 @@ class Telegram(Channel):
         """Add the poller, or with a webhook URL the webhook actor."""
         assert self._sender is not None
         strangers = Strangers(self._sender)
-        presses = Presses(inbox, self._sender, strangers)
-        self._moves.works = inbox.works
+        presses = Presses(inbox.chats, self._sender, strangers)
+        self._moves.works = inbox.chats.works
         intake = Intake(
             inbox,
             strangers,

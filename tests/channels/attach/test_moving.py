@@ -120,9 +120,9 @@ async def test_files_and_commands_of_a_chat_that_is_handed_over_are_refused(tmp_
     async with running_daemon(tmp_path) as daemon:
         daemon.home.services.pending.serve_as("me")
         with pytest.raises(NotServed):
-            await daemon.home.inbox.taint_files("cli")
-        await daemon.home.inbox.open("cli")
-        assert daemon.home.inbox.lookup("cli") is None, "no chat of another worker may begin here"
+            await daemon.home.inbox.chats.taint_files("cli")
+        await daemon.home.inbox.chats.open("cli")
+        assert daemon.home.inbox.chats.lookup("cli") is None, "no chat of another worker may begin here"
 
 
 def open_request(**more: object) -> dict[str, object]:

@@ -170,8 +170,8 @@ class Served:
 
     def crash(self, chat: str) -> None:
         """Make a chat's actor crash: by a message that is none."""
-        self.run(self.app.inbox.open, chat)
-        actor = self.app.inbox.lookup(chat)
+        self.run(self.app.inbox.chats.open, chat)
+        actor = self.app.inbox.chats.lookup(chat)
         assert actor is not None
         self.do(actor.tell_nowait, Incoming(before=None))  # type: ignore[arg-type]
 

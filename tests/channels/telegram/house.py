@@ -147,7 +147,7 @@ async def telegram_house(
     root = Supervisor("rumi", strategy="rest_for_one")
     offload, hub, sending = InlineOffload(), Hub(), Sending()
     journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, time.time)))
-    telegram.add_sender(root, journal, hub, lambda chat: inbox.end(chat))
+    telegram.add_sender(root, journal, hub, lambda chat: inbox.chats.end(chat))
     tools: tuple[Tool, ...] = (Reading(), sending)
     model = FunctionModel(answer)
     audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, backup_count=5, redact=Redactor([]))

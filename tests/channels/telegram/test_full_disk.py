@@ -95,7 +95,7 @@ async def test_a_turn_that_ends_while_the_disk_is_full_is_answered_when_there_is
 ) -> None:
     async with telegram_house(small_disk, api, answer=Working()) as house:
         api.say(api.people[ANA], "work 30")
-        await house.until(lambda: house.inbox.works(f"tg{ANA}"))
+        await house.until(lambda: house.inbox.chats.works(f"tg{ANA}"))
         await trio.sleep(5)
         filler = fill(small_disk)
         await trio.sleep(3600)

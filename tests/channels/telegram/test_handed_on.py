@@ -99,7 +99,7 @@ class Ana:
                     asked += 1
                     self.asked.append(what.text)
                     assert answer is not None, what.text
-                    assert await house.inbox.answer(f"tg{ANA}", what.id, answer, ANA)
+                    assert await house.inbox.chats.answer(f"tg{ANA}", what.id, answer, ANA)
                 if isinstance(what, TurnFinished):
                     reason = what.reason
                 if isinstance(what, Replied):

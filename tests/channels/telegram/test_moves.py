@@ -60,7 +60,7 @@ async def test_a_stop_in_the_new_group_stops_the_turn_of_the_old_one(
 ) -> None:
     async with telegram_house(tmp_path, api, answer=slow) as house:
         api.say(api.people[ANA], f"{TO} wait 500", group)
-        await house.until(lambda: house.inbox.works("tg-5"))
+        await house.until(lambda: house.inbox.chats.works("tg-5"))
         await trio.sleep(5)
         new = api.migrate(group, NEW)
         api.say(api.people[ANA], f"/stop{TO}", new)
@@ -186,7 +186,7 @@ async def test_a_chat_that_began_under_the_new_number_finishes_there_and_then_be
         await house.until(lambda: group.texts)
         new = api.migrate(group, NEW, notified=False)
         api.say(api.people[ANA], f"{TO} wait 100", new)
-        await house.until(lambda: house.inbox.works("tg-1005"))
+        await house.until(lambda: house.inbox.chats.works("tg-1005"))
         api.deliver(api.write(new, api.people[ANA], content={"migrate_from_chat_id": OLD}))
         await trio.sleep(5)
         api.say(api.people[ANA], f"/stop{TO}", new)
@@ -202,7 +202,7 @@ async def test_a_group_whose_move_was_missed_is_found_by_writing_to_it(
 ) -> None:
     async with telegram_house(tmp_path, api, answer=slow) as house:
         api.say(api.people[ANA], f"{TO} wait 10", group)
-        await house.until(lambda: house.inbox.works("tg-5"))
+        await house.until(lambda: house.inbox.chats.works("tg-5"))
         new = api.migrate(group, NEW, notified=False)
         await house.until(lambda: new.texts == ["wait 10"])
         api.say(api.people[ANA], f"{TO} two", new)
@@ -233,12 +233,12 @@ async def test_who_may_not_talk_gains_nothing_by_a_move(
 ) -> None:
     async with telegram_house(tmp_path, api, answer=slow) as house:
         api.say(api.people[ANA], f"{TO} wait 50", group)
-        await house.until(lambda: house.inbox.works("tg-5"))
+        await house.until(lambda: house.inbox.chats.works("tg-5"))
         new = api.migrate(group, NEW)
         api.say(api.people[EVE], f"/stop{TO}", new)
         await house.until(lambda: new.texts)
         assert new.texts[0].startswith("I don't know you yet.")
-        assert house.inbox.works("tg-5")
+        assert house.inbox.chats.works("tg-5")
         await house.until(lambda: len(new.texts) == 2, within_s=100)
         assert new.texts[1] == "wait 50"
 

@@ -50,7 +50,7 @@ async def test_a_signal_takes_back_what_waits_and_stops_no_turn_of_others(
         session, output, _ = seat(home, alone=True)
         code = await once(session, "mine", signals((2, signal.SIGINT)), words=WORDS)
         assert (code, output.text, session.sent) == (130, "", 1)
-        await home.inbox.withdraw("cli", [2])  # as its window does when it has gone
+        await home.inbox.chats.withdraw("cli", [2])  # as its window does when it has gone
         replies = {reply.messages: reply.text async for reply in replied(home, 2)}
         assert replies == {(1,): "you said theirs", (2,): "⏹ Stopped."}
 

@@ -247,13 +247,13 @@ class Worker:
         async def look(chats: Collection[str] | None) -> None:
             if chats:
                 process.telegram.look(tuple(chats))
-            await process.inbox.look(chats)
+            await process.inbox.chats.look(chats)
             if process.tasks is not None:
                 await process.tasks.look()
 
         def busy() -> frozenset[int]:
             tasks = () if process.tasks is None else process.tasks.open_tasks().values()
-            return process.inbox.busy() | {partition_of(task.partition_key) for task in tasks}
+            return process.inbox.chats.busy() | {partition_of(task.partition_key) for task in tasks}
 
         self._partitions = process.root.add(
             ChildSpec(

@@ -106,7 +106,7 @@ class Answering:
             while True:
                 what = (await events.receive()).what
                 if isinstance(what, ConfirmationAsked):
-                    await home.inbox.answer("cli", what.id, False)
+                    await home.inbox.chats.answer("cli", what.id, False)
 
     async def act(self, home: House) -> None:
         """Do what a person does now and then."""

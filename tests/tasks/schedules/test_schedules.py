@@ -357,7 +357,7 @@ async def test_a_deleted_chat_takes_its_schedules_along(
     async with house(tmp_path, echo, now=Wall(), schedule_limits=LIMITS) as home:
         await home.schedules.add(of(), Every("* * * * *"))
         await trio.sleep(130)
-        await home.inbox.delete("cli")
+        await home.inbox.chats.delete("cli")
     assert rows(tmp_path, "SELECT (SELECT count(*) FROM schedules), (SELECT count(*) FROM fires)") == [(0, 0)]
 
 

@@ -1,0 +1,68 @@
+"""Parked calls of a chat: its replies ask for approval, and `/yes 1` and `/no 1` answer."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from secrets import token_hex
+
+from rumi.agent.permissions.parking import ParkedCalls, answers_in, in_words
+from rumi.platform.texts import parked as parked_texts
+from rumi.platform.texts.language import Language
+from rumi.store.journal.outbox import Settle
+from rumi.store.journal.records import Button
+
+
+def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:
+    """Return the reply with a question about all parked calls that no message has asked about yet.
+
+    The caller stores the reply, and then records that these calls were asked about.
+    """
+    to_ask = parked.to_ask()
+    if not to_ask:
+        return settle
+    numbers = tuple(number for number, _ in to_ask)
+    return replace(
+        settle,
+        text="\n\n".join(filter(None, (settle.text, parked_texts.chat_needs_yes(language, to_ask)))),
+        asked=numbers,
+        buttons=tuple(
+            Button(token_hex(8), label, words)
+            for label, words in parked_texts.parked_buttons(to_ask, "/yes", "/no")
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HeardAnswers:
+    """The outcome of a `/yes` or `/no`: the `reply` for its sender, and the `words` for the model.
+
+    If `words` is empty, no call was allowed, and no turn begins.
+    """
+
+    reply: str
+    words: str = ""
+
+
+async def hear(parked: ParkedCalls, answer: str, seen: Collection[int], language: Language) -> HeardAnswers:
+    """Apply an answer such as `yes 1 no 2` to the parked calls; return the outcome.
+
+    Only calls that were `seen` when the answer came can be answered: the user has not read later ones.
+    """
+    known = {
+        parked_call.number: parked_call
+        for parked_call in parked.all
+        if parked_call.number in seen and parked_call.call
+    }
+    answers = answers_in(answer)
+    if not answers:
+        waiting = [parked_call.number for parked_call in known.values() if parked_call.state == "waits"]
+        return HeardAnswers(parked_texts.answer_usage(language, waiting))
+    heard = await parked.hear([answer], known)
+    late = sorted(answers.keys() - {parked_call.number for parked_call in heard})
+    refused = [parked_call.number for parked_call in heard if parked_call.state == "refused"]
+    not_open = parked_texts.calls_not_open(
+        language,
+        [number for number in late if number not in known],
+        [number for number in late if number in known],
+    )
+    reply = "\n".join(filter(None, (parked_texts.calls_refused(language, refused), not_open)))
+    return HeardAnswers(reply, in_words(heard) if len(refused) < len(heard) else "")
