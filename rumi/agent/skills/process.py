@@ -27,6 +27,9 @@ from rumi.sandbox.confined.parent import Frames, NoFrame
 MEMORY_BYTES: Final = 4_000_000_000
 NICE: Final = 5
 
+EARLIER_CONTEXT: Final = "rumi.skills.context"
+"""The module of `Context` before `rumi.agent.skills.context`."""
+
 
 class Unfit(Exception):
     """A `skill.py` cannot be run; the text is the reason."""
@@ -70,6 +73,9 @@ def load(folder: Path, name: str) -> Any:
         Unfit: The code has no such class, or the class has no `async def run`.
     """
     sys.path.insert(0, str(folder))
+    # Skills that were written for an earlier version import the context by its earlier name.
+    sys.modules.setdefault(EARLIER_CONTEXT.rpartition(".")[0], sys.modules["rumi.agent.skills"])
+    sys.modules.setdefault(EARLIER_CONTEXT, sys.modules[Context.__module__])
     spec = importlib.util.spec_from_file_location("skill", folder / CODE)
     assert spec is not None
     assert spec.loader is not None

@@ -127,6 +127,15 @@ async def test_what_it_asks_for_at_once_is_answered_one_by_one(tmp_path: Path) -
     assert await run(tmp_path, skill) == "True"
 
 
+async def test_code_of_an_earlier_version_finds_the_context_by_its_earlier_name(tmp_path: Path) -> None:
+    skill = made(
+        tmp_path,
+        "return f'{isinstance(context, Context)} {CannotDo.__name__}'",
+        head="from rumi.skills.context import CannotDo, Context",
+    )
+    assert (await run(tmp_path, skill)).text == "True CannotDo"
+
+
 async def test_files_beside_it_can_be_imported_and_prints_do_no_harm(tmp_path: Path) -> None:
     skill = made(
         tmp_path,
