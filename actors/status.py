@@ -57,7 +57,7 @@ class TreeEvent:
 
     "started" is the start of the first incarnation, "restarted" of a later one. "crashed" is the end of an
     incarnation by an error, failed starts included. "stopped" is the final stop, with its `reason`.
-    "limit_reached" means that a further restart was refused; its `error` is a `RestartLimitExceeded`.
+    "limit_reached" means that another restart was refused; its `error` is a `RestartLimitExceeded`.
     """
 
     kind: EventKind

@@ -26,12 +26,12 @@ class ToolResult:
     """The result of a tool call.
 
     `ok` is False for a failure (refused, timed out, unreachable, raised). A command that ended with a
-    non-zero exit code is a result, not a failure. The model reads `content`. `same_as` is the text for the
-    comparison of two results (without durations, which always differ). `tainted`: the result contains content
-    from files or the web. `links` are the URLs in the result, in the form of the WHATWG parser. `diff` is the
+    non-zero exit code is not a failure. The model reads `content`. `same_as` is the text by which two results
+    are compared (without durations, which always differ). `tainted`: the result contains content from files
+    or the web. `links` are the URLs in the result, as normalized by the WHATWG parser. `diff` is the
     unified diff of the changed file, limited in length; users see it, the model does not. `pictures` are for
     the model, scaled and stored by `rumi.web.readers.files`; events contain them without their bytes. `shows`
-    are workspace files to show to users: pictures as such, other files by name. `trace` is the command that
+    are workspace files to show to users: pictures as images, other files by name. `trace` is the command that
     the call ran in the sandbox, None if none started. `refused`: the call was withheld or refused and had no
     effect.
     """

@@ -82,7 +82,7 @@ class Forgetting:
         return counts
 
     async def _leave_no_trace(self) -> bool:
-        """Remove what was deleted from the database's log too. False: something reads it for long."""
+        """Remove what was deleted from the database's log too. False: something keeps reading it."""
         with contextlib.suppress(ActorError, RumiError):
             for _ in range(TRACE_TRIES):
                 if await self.journal.ask(LeaveNoTrace()):

@@ -291,7 +291,7 @@ _FIELDS: Final = {
 
 
 class NotUnderstood(ValueError):
-    """Data of another process is not an event of this version."""
+    """Data from another process is not an event of this version."""
 
 
 def to_json(event: ChatEvent) -> dict[str, Any]:

@@ -182,7 +182,7 @@ def _is_answer(message: Incoming) -> bool:
 
 
 def _asked(message: Incoming) -> bool:
-    """Return True if the message is a command that asks a question first; it is published like a turn."""
+    """Return True for a command that asks the user first; its reply is published like that of a turn."""
     mine = _plainly_sent(message)
     return mine and asks_first(message.text)
 

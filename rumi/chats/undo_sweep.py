@@ -31,7 +31,7 @@ class StoredTurns(Protocol):
 
 
 class UndoSweep(Actor[Never]):
-    """Deletes staged files of interrupted restores at the start, and expired files every hour.
+    """Deletes staged files of interrupted restores at startup, and expired files every hour.
 
     The actor starts before the chats, so that it removes staged files before a chat builds new ones. Every
     `SWEEP_S` it deletes the snapshots and recordings of deleted chats, and those older than `retention_s`; 0

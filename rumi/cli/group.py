@@ -198,7 +198,7 @@ def run() -> None:
 
 
 def _show(text: str) -> None:
-    """Print an error, with secrets and similar-looking words redacted: its text may be untrusted."""
+    """Print an error, with secrets and anything that looks like one redacted: its text may be untrusted."""
     from rumi.platform.redact import Redactor
 
     # Half a surrogate pair, from an argument that is not UTF-8, must not raise another error here.

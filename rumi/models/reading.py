@@ -155,7 +155,7 @@ class ServerModel:
 
 
 class AnswerReading:
-    """Reader of one answer inside the cancel scope `silence`: each line of the stream moves its deadline.
+    """Reads one answer; each line of the stream extends the deadline of the cancel scope `silence`.
 
     `limits_s` are the two timeouts: before the model's first output, and after it.
     """

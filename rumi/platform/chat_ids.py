@@ -124,10 +124,10 @@ class ChatIds:
         return self.owner(str(user)) if prefix is None else f"{prefix.of_bot(chat)}{user}"
 
     def owner(self, name: object) -> str:
-        """Return the owner that a person has named: by its id, by one of its chats, or by a number alone.
+        """Return the owner that a person named by the owner's id, one of its chats, or a bare number.
 
         Raises:
-            UsageError: The name cannot be that of an owner.
+            UsageError: The name cannot denote an owner.
         """
         if not isinstance(name, str) or CHAT_ID.fullmatch(name) is None:
             example = f"{next((one.text for one in self.prefixes), '')}11111111"

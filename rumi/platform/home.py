@@ -84,7 +84,7 @@ class Home:
 
     @property
     def workspaces(self) -> Path:
-        """The parent of the chats' workspaces; a sandbox mounts that of its chat at /workspace."""
+        """The folder with the chats' workspaces; a sandbox mounts its chat's workspace at /workspace."""
         return self.files or workspaces_in(self.root)
 
     @property

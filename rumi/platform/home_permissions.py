@@ -60,9 +60,9 @@ def has_only_own_files(root: str) -> bool:
 
 
 def _group_of_one(user: int, group: int) -> bool:
-    """Return True if the group has no other member than the user.
+    """Return True if the user is the only member of the group.
 
-    With such groups the usual umask is 002, so `mkdir` makes a folder that the group can write.
+    With such groups the umask is usually 002, so `mkdir` creates group-writable folders.
     """
     # Imported here, because this case is rare: see the module's docstring.
     import grp

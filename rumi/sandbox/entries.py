@@ -23,7 +23,7 @@ SETTLED_NS: Final = 50_000_000
 milliseconds, so a younger file could change again without a change of its times."""
 
 Kind: TypeAlias = Literal["folder", "file", "link", "name", "pipe"]
-"""The kind of an entry. A `name` is a further hard link to a file that is listed before it."""
+"""The kind of an entry. A `name` is another hard link to a file that is listed before it."""
 
 Key: TypeAlias = tuple[int, ...]
 

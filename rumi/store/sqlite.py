@@ -254,7 +254,7 @@ def copy_to(db: sqlite3.Connection, target: Path, *, deadline: float | None = No
         with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as copy:
             db.execute("BEGIN")
             try:
-                # A read transaction: without it, each write of another process would restart the copy.
+                # A read transaction: without it, each write by another process would restart the copy.
                 db.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 db.backup(copy, pages=PAGES_A_STEP, progress=in_time)
             finally:

@@ -16,7 +16,7 @@ WEB_PORTS: Final = (80, 443)
 class Verdict:
     """The guard's decision about a URL.
 
-    `reason` is empty if the URL is allowed. `host` is in the form of the WHATWG parser, with brackets around
+    `reason` is empty if the URL is allowed. `host` is normalized by the WHATWG parser, with brackets around
     IPv6 addresses, and empty if the URL is invalid. `addresses` are empty if the name was not resolved.
     """
 

@@ -29,11 +29,11 @@ class FetchRefused(FetchError):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The content of a URL, in a form for models.
+    """The content of a URL, converted for models.
 
     `url` is the final URL after `redirects` redirects. `media_type` has no parameters; `media_type` and
     `status` come from the server. `text` is Markdown if the page was HTML. It is empty for `HEAD` and for
-    unreadable content, which `described` describes. `links` are the URLs in the text, in the form of the
+    unreadable content, which `described` describes. `links` are the URLs in the text, as normalized by the
     WHATWG parser. `cut` describes the omitted part, and is empty if the page is complete. `cached`: the page
     came from the cache.
     """
@@ -108,11 +108,11 @@ WebMessage: TypeAlias = Fetch | SearchWeb
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """The text of a page, in a form for models.
+    """The text of a page, converted for models.
 
     `text` is Markdown if the page was HTML, otherwise plain. It is empty for unreadable content, which
     `described` then describes in one line. `links` are the URLs in `text` without repetitions, in the order
-    of the text and in the form of the WHATWG parser. `cut` describes the omitted part, and is empty if the
+    of the text and as normalized by the WHATWG parser. `cut` describes the omitted part, and is empty if the
     text is complete.
     """
 

@@ -75,7 +75,7 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
     """Add the fetcher to the actor tree; return the interface to it."""
 
     def make() -> "Fetcher":
-        # Imported at the start of the actor, not of the program, because most commands do not need the web.
+        # Imported when the actor starts, not the program, because most commands do not need the web.
         from rumi.web.fetch.download import FetchLimits
         from rumi.web.fetch.fetcher import Fetcher
         from rumi.web.guard import AddressGuard

@@ -74,7 +74,7 @@ def join_target(base: Target, location: str) -> Target:
 
 
 def host_of(text: str) -> str:
-    """Return the host of a URL in the form of the WHATWG parser; empty if the text has no host.
+    """Return the host of a URL as normalized by the WHATWG parser; empty if the text has no host.
 
     IPv6 addresses are in brackets.
     """
@@ -87,7 +87,7 @@ def host_of(text: str) -> str:
 
 
 def normal(text: str) -> str | None:
-    """Return a web URL in the form of the WHATWG parser; None for other texts and for refused URLs."""
+    """Return a web URL as normalized by the WHATWG parser; None for other texts and for refused URLs."""
     try:
         return parse_target(text).href
     except FetchRefused:

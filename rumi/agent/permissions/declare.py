@@ -161,7 +161,7 @@ def _says_nothing(name: str, value: object, claims: Claims) -> bool:
 
 
 def _canonical(value: object) -> str:
-    """Return a canonical form of a value: without regard to outer spaces, list order and `1.0` for `1`."""
+    """Return a canonical form of a value; it ignores surrounding spaces, list order, and `1.0` versus `1`."""
     return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, default=str)
 
 

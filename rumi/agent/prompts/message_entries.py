@@ -73,7 +73,7 @@ def answering(turn: str, said: Incoming, answers: str) -> tuple[HistoryEntry, ..
 
 
 def attachment_message(attachment: Attachment, text: str) -> TurnMessage:
-    """Return the history message for the text of an attachment, which is the user's own text or untrusted."""
+    """Return the history message for an attachment's text: as untrusted if tainted, or as the user's."""
     if attachment.tainted:
         return untrusted_message(attachment, text)
     return TurnMessage(Message("user", text), links=urls_in_words(text))

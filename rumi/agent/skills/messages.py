@@ -98,7 +98,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class FurtherFile:
-    """A further file of a skill: its path relative to the skill's folder, and its size."""
+    """An additional file of a skill: its path relative to the skill's folder, and its size."""
 
     path: str
     bytes: int
@@ -106,7 +106,7 @@ class FurtherFile:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A skill opened for use. `files` are its further files; `more_files` is the number of unlisted ones.
+    """A skill opened for use. `files` are its additional files; `more_files` is the number of unlisted ones.
 
     `sandbox_folder` is its folder in the sandbox; if that is empty, `why_not` is the reason.
     """
@@ -121,7 +121,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class SkillFile:
-    """The text of a skill's further file. `cut_bytes` is the number of bytes left out at its end."""
+    """The text of an additional file of a skill. `cut_bytes` is the number of bytes left out at its end."""
 
     skill: Skill
     path: str
@@ -189,7 +189,7 @@ class ReadInstructions(Request["Opened | SkillError"]):
 
 @dataclass(frozen=True, slots=True)
 class FileOf(Request["SkillFile | SkillError"]):
-    """Request for the text of a further file of an enabled skill."""
+    """Request for the text of one of the additional files of an enabled skill."""
 
     name: str
     path: str

@@ -1,4 +1,4 @@
-"""Opening of a skill for use: its current instructions and further files."""
+"""Opening of a skill for use: its current instructions and additional files."""
 
 from dataclasses import replace
 from typing import Final
@@ -9,11 +9,11 @@ from rumi.agent.skills.messages import Opened, Skill, SkillError, SkillFile
 from rumi.agent.skills.trust import digest_of
 
 MOST_FILE_BYTES: Final = 100_000
-"""Maximum number of bytes of a skill's further file that a model gets."""
+"""Maximum number of bytes of a skill's additional file that a model gets."""
 
 
 def open_skill(skill: Skill) -> Opened:
-    """Return a skill's current instructions and further files. Blocks briefly.
+    """Return a skill's current instructions and additional files. Blocks briefly.
 
     Raises:
         SkillError: The skill can no longer be read.

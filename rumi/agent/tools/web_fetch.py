@@ -51,7 +51,7 @@ class WebFetch(Tool):
 
         A known URL without its fragment is still known.
         """
-        from rumi.web.url import parse_target  # the parser is loaded at its first use, not at the start
+        from rumi.web.url import parse_target  # the parser is loaded on its first use, not at startup
 
         url = arguments.get("url")
         if not isinstance(url, str) or _method(arguments) is None:

@@ -61,7 +61,7 @@ class TreeInputs:
     """What all parts are built from.
 
     `ids` are the chat ids of all channels, also of channels that do not run; `notes` are sentences for users.
-    `full`: the disk is full at the start. `service`: the process runs until a signal ends it.
+    `full`: the disk is full at startup. `service`: the process runs until a signal ends it.
     """
 
     root: Supervisor

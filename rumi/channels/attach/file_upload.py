@@ -29,7 +29,7 @@ PIECE_BYTES: Final = 1 << 20
 async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachment) -> Attachment:
     """Upload a file to the process at the control socket `path`; return its attachment in the workspace.
 
-    The attachment's `reference` is the file's path on this machine, that of the result its path in the chat's
+    The attachment's `reference` is the file's path on this machine; the result's is its path in the chat's
     workspace. If cancelled, nothing of the file remains there.
 
     Raises:

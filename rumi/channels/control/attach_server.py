@@ -166,7 +166,7 @@ class AttachServer:
         self._accepting = True
 
     def wind_down(self) -> None:
-        """Reject further clients and start no more turns, because the process is about to end."""
+        """Reject new clients and start no more turns, because the process is about to end."""
         self._accepting, self._ending = False, True
 
     def busy_clients(self) -> int:

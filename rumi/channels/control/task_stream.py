@@ -44,7 +44,7 @@ class TaskStream:
         # Unbounded, so that a slow reader never delays the task.
         messages, received = trio.open_memory_channel[Mapping[str, object]](math.inf)
         async with trio.open_nursery() as nursery:
-            # Only a receive notices that the reader has disconnected; a task may be silent for long.
+            # Only a receive notices that the reader has disconnected; a task may be silent for a long time.
             nursery.start_soon(when_closed, wire, nursery.cancel_scope.cancel)
             nursery.start_soon(self._work, caller, request, messages)
             with suppress(WireClosed):

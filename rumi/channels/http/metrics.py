@@ -1,4 +1,4 @@
-"""The status dump as OpenMetrics 1.0 text. It contains no chat, no person and no content of messages."""
+"""The status dump as OpenMetrics 1.0 text. It identifies no chat or person and has no message content."""
 
 import os
 import resource
@@ -113,7 +113,7 @@ def _lines(dump: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _samples(actors: Mapping[str, Any], path: Sequence[str]) -> Iterator[tuple[Labels, float]]:
-    """Yield the number at a path, and those of further bots, whose actors have the bot's name appended."""
+    """Yield the number at a path, and those of additional bots, whose actors have the bot's name appended."""
     for id in actors:
         name, _, bot = id.partition("-")
         value = _at(actors, (id, *path[1:])) if name == path[0] else None

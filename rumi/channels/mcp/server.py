@@ -1,4 +1,4 @@
-"""Rumi's tools for the official MCP package, and the server on standard input and output."""
+"""The MCP server that offers Rumi's tools on standard input and output, built on the official package."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps

@@ -60,7 +60,7 @@ class Files:
         self._offload = Threads(4)
 
     async def list(self, talk: Talk, folder: str) -> Response:
-        """Answer with a folder of the chat's workspace, without the folder of scaled pictures."""
+        """List a folder in the chat's workspace, leaving out the folder of scaled pictures."""
         where = self._page.workspaces / talk.chat.chat
         found, left_out = await self._offload(partial(listing, where, folder[:MOST_NAME]))
         shown = [asdict(file) for file in found if folder or file.name != PICTURES_FOLDER]

@@ -248,7 +248,7 @@ class Telegram(Channel):
         return self._serves(f"{POLLER} {self._bot_name}" if self._bot_name else POLLER)
 
     def _named(self, actor: str) -> str:
-        """Return the id of one of this bot's actors; actors of further bots have the bot's name appended."""
+        """Return the id of one of this bot's actors; additional bots have their name appended to it."""
         return f"{actor}-{self._bot_name}" if self._bot_name else actor
 
     @override

@@ -120,7 +120,7 @@ class JsonView:
         await self.notice(f"{self._words.earlier} {reply.text}")
 
     async def elsewhere(self, text: str) -> None:
-        """Show a message of another sender as a notice."""
+        """Show a message from another sender as a notice."""
         await self.notice(f"{self._words.elsewhere} {text}")
 
     async def stopping(self, presses: int) -> None:

@@ -168,7 +168,7 @@ class LiveView:
         await self._end()
 
     async def elsewhere(self, text: str) -> None:
-        """Print a message of another sender."""
+        """Print a message from another sender."""
         said = Text.assemble((clean(text), "bold"), f"  {self._words.elsewhere}", style="dim")
         self._print(hanging(Text("› ", "dim"), said), gap=True)
         await self._draw()

@@ -91,11 +91,11 @@ class PlainView:
         await writer.write(clean(f"{self._words.earlier} {reply.text}").rstrip("\n") + "\n")
 
     async def elsewhere(self, text: str) -> None:
-        """Print a message of another sender."""
+        """Print a message from another sender."""
         await self.notice(f"{self._words.elsewhere} {PROMPT}{text}")
 
     async def stopping(self, presses: int) -> None:
-        """Confirm the first Ctrl-C; at the next one, say what a further one does."""
+        """Confirm the first Ctrl-C; at the next one, say what another one does."""
         await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
 
     async def notice(self, text: str) -> None:

@@ -60,7 +60,7 @@ class ConversationView(Protocol):
         ...
 
     async def elsewhere(self, text: str) -> None:
-        """Show a message of another sender that started a turn."""
+        """Show a message from another sender that started a turn."""
         ...
 
     async def stopping(self, presses: int) -> None:

@@ -242,12 +242,12 @@ class _Recorded:
 
     @property
     def name(self) -> str:
-        """The model's own name."""
+        """The name of the recorded model."""
         return self._model.name
 
     @property
     def context_tokens(self) -> int:
-        """The model's own budget."""
+        """The context budget of the recorded model."""
         return context_of(self._model, self._most)
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:

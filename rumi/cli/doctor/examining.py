@@ -26,10 +26,10 @@ async def examine(
 ) -> list[Check]:
     """Run every check; return the findings. With `ask_servers`, also call the model and Telegram.
 
-    If the home's permissions are unsafe, so that every other command refuses it, none of its files is read.
+    If the home's permissions are unsafe, so that no other command accepts the home, no file in it is read.
 
-    `report` is called with each finding immediately. Every check has a time limit. After a cancellation, no
-    container and no process of a check is left.
+    `report` is called with each finding as soon as it is made. Every check has a time limit. After a
+    cancellation, no container and no process of a check is left.
     """
     from rumi.cli.doctor.files import refused
 

@@ -34,7 +34,7 @@ def edit_text(path: Path, change: Callable[[str], str]) -> bool:
         ConfigError: The file cannot be read or written.
     """
     try:
-        # Reading under the lock: otherwise a change of another process in between would be lost.
+        # Reading under the lock: otherwise a change by another process in between would be lost.
         with folder_lock(path.parent):
             text = read_text(path)
             changed = change(text)

@@ -121,7 +121,7 @@ class ConfigLayers:
             self._values[key] = (_converted(key, value, origin), origin)
 
     def origin(self, dotted: str) -> str:
-        """Return the origin of a key's value, or that of its more general key if it has no own value."""
+        """Return the origin of a key's value, or of its more general key's if it has no value of its own."""
         key = _split(dotted)
         found = self._values.get(key) or self._values.get(GENERAL.get(key, ()))
         return found[1] if found else "default"

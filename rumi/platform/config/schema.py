@@ -413,9 +413,9 @@ class ResearchSection(Section):
 
 
 class SchedulesSection(Section):
-    """`[schedules]`: the maximum number for an owner, and the hours of a day in which no schedule fires.
+    """`[schedules]`: the maximum number per owner, and the hours of the day in which no schedule fires.
 
-    A fire in the `quiet` hours, such as `23:00-08:00` in the owner's local time, is postponed to their end.
+    A schedule due in the `quiet` hours, such as `23:00-08:00` in the owner's local time, fires at their end.
     """
 
     max_per_owner: Annotated[int, Field(ge=1, le=10_000)] = 100

@@ -164,7 +164,7 @@ class LineFile:
     """Appends lines to `path` (mode 0600), and rotates it to `path.1` … before it exceeds `max_mb`.
 
     `backup_count` is the number of rotated files to retain. A line that is larger than `max_mb` gets a file
-    of its own. The file is opened at the first line, without following a link.
+    of its own. The file is opened on the first append; a symbolic link at `path` is not followed.
     """
 
     def __init__(self, path: Path, *, max_mb: float, backup_count: int) -> None:

@@ -20,7 +20,7 @@ LOST = ("The sandbox has ended.", "Send the request again: it gets a new sandbox
 
 
 class Spare:
-    """Our ends of the pipes to one sandbox. Call `begin` and then `finish` once, and `close` in any case."""
+    """Our ends of the pipes to one sandbox. Call `begin` and then `finish` once each, and always `close`."""
 
     def __init__(self, ask: Callable[[list[int]], None]) -> None:
         """Create the pipes and pass the other ends to `ask`: words, stdin, stdout, stderr, reply.

@@ -51,7 +51,7 @@ class ChildFailed(RumiError):
 
 
 class NoFrame(Exception):
-    """The other end has closed the pipe, so there is no further frame."""
+    """The other end has closed the pipe, so no more frames will come."""
 
 
 class FrameTooLong(NoFrame):
@@ -253,7 +253,7 @@ async def kill_family(pid: int, exited: Callable[[], Awaitable[object]]) -> None
     The process must lead its group and must not have been reaped. `exited` waits for its end.
     """
     with suppress(ProcessLookupError):  # not reaped yet, so the pid is still its own
-        os.killpg(pid, signal.SIGSTOP)  # so that it starts no further process
+        os.killpg(pid, signal.SIGSTOP)  # so that it starts no more processes
         try:
             while kill_descendants(pid):  # noqa: ASYNC110  # no event for the end of descendants
                 await trio.sleep(PAUSE_S)

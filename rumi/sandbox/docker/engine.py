@@ -196,7 +196,7 @@ class DockerEngine:
             await self.remove(chat_id)
             require(lease)
             raise SandboxError("The container's first process did not connect in time.", HUNG)
-        # Remembered, so that further containers do not wait for a connection in vain.
+        # Remembered, so that later containers do not wait for a connection in vain.
         self._by_exec = "a container's first process did not connect"
         log.warning("Docker's exec starts the commands, because %s.", self._by_exec)
         await self.remove(chat_id)

@@ -51,10 +51,10 @@ class CarriedFiles:
         return fence
 
     async def fetch(self, key: str, partition_key: str) -> None:
-        """Replace the folder by the stored files. On cancellation it has the old files or the stored ones.
+        """Replace the folder with the stored files. If cancelled, it has the old files or the stored ones.
 
         Raises:
-            RumiError: The folder has the old files, and no command should run in it.
+            RumiError: The folder still has the old files, so no command should run in it.
         """
         try:
             await self._carrier.fetch(key, self._fence(partition_key))

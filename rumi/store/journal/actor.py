@@ -421,7 +421,7 @@ class Journal(Actor[JournalMessage]):
                 await trio.sleep(SLICE_PAUSE_S)
 
     async def _expire(self) -> None:
-        """Delete entries past their retention, a slice at a time, at the start and every hour."""
+        """Delete entries past their retention, a slice at a time, at startup and every hour."""
         while True:
             before = self._now() - self._retention_s
             cursor: ExpiryCursor | None = ExpiryCursor()

@@ -493,13 +493,13 @@ class ScheduleRecord:
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """One fire of a schedule, done in one transaction.
+    """One firing of a schedule, done in one transaction.
 
-    `instant` is the stored next fire time of the `schedule`; `of` is the time that the fire is for, if it is
-    a later one; `then` is the following fire time, 0 for none. The fire stores a `message`, a `task`, both,
-    or neither if the time was missed; `missed` fire times are added to the count, the first of them at
+    `instant` is the stored next fire time of the `schedule`; `of` is the time that the firing is for, if it
+    is a later one; `then` is the following fire time, 0 for none. The firing stores a `message`, a `task`,
+    both, or neither if the time was missed; `missed` fire times are added to the count, the first of them at
     `missed_at`. `failed`: the work could not begin. `number` is the number of the message that asked for a
-    fire now; then the schedule keeps its next fire time.
+    firing now; then the schedule keeps its next fire time.
     """
 
     schedule: int

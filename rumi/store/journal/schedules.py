@@ -1,4 +1,4 @@
-"""Requests that store and fire schedules. A fire and the next instant are one transaction."""
+"""Requests that store and fire schedules. A firing and the next instant are one transaction."""
 
 import math
 from dataclasses import dataclass, replace
@@ -158,9 +158,9 @@ def pause_schedules(request: PauseSchedules, transaction: Transaction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MoveSchedules(OwnedWrite[None]):
-    """Set the next fires of schedules.
+    """Set the next firings of schedules.
 
-    Each move has the number of a schedule, its former instant, the new instant, and the time of the fire.
+    Each move has the number of a schedule, its former instant, the new instant, and the time of the firing.
     """
 
     moves: tuple[tuple[int, float, float, float], ...]
@@ -168,7 +168,7 @@ class MoveSchedules(OwnedWrite[None]):
 
 @steps.of(MoveSchedules)
 def move_schedules(request: MoveSchedules, transaction: Transaction) -> None:
-    """Set the next fires of schedules whose instant is still the former one."""
+    """Set the next firings of schedules whose instant is still the former one."""
     now = transaction.now()
     transaction.db.executemany(
         "UPDATE schedules SET instant = ?, next_at = ?, touched = ? WHERE id = ? AND instant = ?",
@@ -246,7 +246,7 @@ def count_schedules(request: CountSchedules, transaction: Transaction) -> Schedu
 class Fire(OwnedWrite[tuple[Fired, ...]]):
     """Fire schedules: advance each one and store its message or task, in one transaction.
 
-    A fire does nothing if its instant is not the schedule's next one, because it was done before.
+    A firing does nothing if its instant is not the schedule's next one, because it was done before.
     """
 
     firings: tuple[Firing, ...]
@@ -259,9 +259,9 @@ def fire(request: Fire, transaction: Transaction) -> tuple[Fired, ...]:
 
 
 def _fire(firing: Firing, transaction: Transaction) -> Fired:
-    """Fire one schedule: a compare-and-set of its next instant, then the message or task of the fire."""
+    """Fire one schedule: a compare-and-set of its next instant, then the message or task of the firing."""
     now = transaction.now()
-    # A fire that a command asked for leaves the next instant alone.
+    # A firing that a command asked for leaves the next instant alone.
     if not firing.number:
         advanced = transaction.db.execute(
             "UPDATE schedules SET instant = ?1, next_at = ?1,"
@@ -279,7 +279,7 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
             _delete_done(transaction)
     if firing.message is None and firing.task is None:
         return Fired()
-    # A fire that is skipped for this reason is reported to people as a missed one.
+    # A firing that is skipped for this reason is reported to people as a missed one.
     if _goes_on(firing, transaction):
         transaction.db.execute(
             "UPDATE schedules SET missed_at = CASE WHEN missed != 0 THEN missed_at ELSE ?1 END,"

@@ -1,7 +1,7 @@
-"""Scopes of requests: the partitions that a request touches, and whether it is reserved for their owner.
+"""Scopes of requests: the partitions that a request touches, and whether this worker must own them.
 
-If several workers share a database, each transaction locks the rows of these partitions. So the requests of
-one chat run one after the other, as they do in a SQLite file.
+If several workers share a database, each transaction locks the rows of these partitions. Thus the requests
+of one chat run one after another, as they do with a SQLite file.
 """
 
 from collections.abc import Iterable, Sequence

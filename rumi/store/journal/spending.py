@@ -69,7 +69,7 @@ class BudgetState:
     def key(self) -> str:
         """Return the key of this budget in this period, for the record of notifications.
 
-        A further grant changes the key, so that people are notified again about the larger budget.
+        Another grant changes the key, so that people are notified again about the larger budget.
         """
         limit = self.bound.limit
         return ":".join(

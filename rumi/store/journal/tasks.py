@@ -272,7 +272,7 @@ def say_to_task(request: SayToTask, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReopenTask(JournalRequest[TaskRecord | None]):
-    """Resume a bot's session that ended before its goal, with these options and model; return it.
+    """Resume a bot's session that ended short of its goal, with these options and model; return the task.
 
     Return None, and change nothing, if the task is not such a session, or if another session of the bot runs.
     """

@@ -65,7 +65,7 @@ class SessionStart:
 
     @classmethod
     def of(cls, request: Mapping[str, object]) -> "SessionStart":
-        """Return the start options in a request of another process."""
+        """Return the start options in a request from another process."""
         iterations = request.get("iterations")
         return cls(
             goal=str(request.get("goal") or ""),
@@ -365,7 +365,7 @@ class Bots:
         return running
 
     def of_schedule(self, schedule: ScheduleRecord) -> TaskRecord:
-        """Return the session that a fire of a schedule starts.
+        """Return the session that starts when a schedule fires.
 
         Raises:
             RumiError: The session cannot start now.

@@ -55,7 +55,7 @@ class Approved:
     """An approved plan.
 
     `until` is the end of its validity, in seconds since 1970. `calls` and `nano_usd` are the session's usage
-    at the approval. `opened` counts the fetches from each host that the plan has allowed.
+    at the approval. `opened` counts, by host, the fetches allowed under the plan.
     """
 
     plan: Plan
@@ -102,7 +102,7 @@ class Approved:
 
 def plan_in(arguments: Mapping[str, object]) -> Plan | str:
     """Return the plan in the arguments of a tool call, or an error message."""
-    from rumi.web.url import parse_target  # the parser is loaded at its first use, not at the start
+    from rumi.web.url import parse_target  # the parser is loaded on its first use, not at startup
 
     steps, fetches = arguments.get("steps"), arguments.get("fetches") or []
     if (

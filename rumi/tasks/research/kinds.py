@@ -181,7 +181,7 @@ async def _checked(answer: str, context: TaskContext, sources: Sources, reposito
 
 
 def _helpers(context: TaskContext, ask: Ask) -> tuple[Tool, ...]:
-    """Return the tool that starts further researchers; no tools for a research that another task started."""
+    """Return the tool that starts more researchers; no tools for a research that another task started."""
     # One level only: researchers that start researchers would multiply without limit.
     if context.task.parent:
         return ()

@@ -21,7 +21,7 @@ GRACE_S: Final = (120.0, 7200.0)
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A fire postponed to the end of the quiet hours, in seconds since 1970."""
+    """A firing postponed to the end of the quiet hours, in seconds since 1970."""
 
     until: float
 

@@ -221,7 +221,7 @@ class Schedules(StoredSchedules):
 
     @override
     def changed(self) -> None:
-        """Wake the clock after a change or a fire of a schedule, to read the next fire time."""
+        """Wake the clock after a change or a firing of a schedule, to read the next fire time."""
         # Waiters hold the old event, so it is replaced after the set.
         self.to_look.set()
         self.to_look = trio.Event()

@@ -28,7 +28,7 @@ MOST_CHARS: Final = 4000
 """Maximum length of a schedule's text, in characters."""
 
 FAR_S: Final = 5 * 366 * 86_400.0
-"""Maximum time from now to the first fire of a schedule, in seconds."""
+"""Maximum time from now to the first firing of a schedule, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)

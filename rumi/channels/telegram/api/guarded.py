@@ -97,7 +97,7 @@ class Guarded(BaseRequest):
 
 
 class GuardedHTTP(Guarded, HTTPXRequest):
-    """HTTP requests behind the guard. `httpx_kwargs` are further settings of the client."""
+    """HTTP requests behind the guard. `httpx_kwargs` are additional settings of the client."""
 
     __slots__ = ()
 

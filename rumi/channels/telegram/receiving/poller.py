@@ -49,7 +49,7 @@ UNSTORED_S: Final = 1.0
 
 
 class Poller(Receiver[PollerMessage]):
-    """Polls until `StopPolling` ends that for good, also across restarts."""
+    """Polls until `StopPolling` ends polling for good; a restarted actor does not resume it."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Poller(Receiver[PollerMessage]):
         self.start_soon(self._give_way)  # only now: it may cancel a poll, but not the introduction
         while me is not None and not self._memory.ended:
             updates: Sequence[RawUpdate] = ()
-            # `StopPolling` cancels only the poll, so received updates are stored in any case.
+            # `StopPolling` cancels only the poll, so received updates are always stored.
             with trio.CancelScope() as self._asking:
                 updates = await self._patiently(self._updates) if self._polls() else await self._rest()
             if updates:

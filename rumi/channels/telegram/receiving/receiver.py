@@ -59,7 +59,7 @@ class ReceiverMemory:
 
 
 class Receiver(Actor[M]):
-    """Gets updates from Telegram until `StopPolling` ends that for good."""
+    """Gets updates from Telegram until `StopPolling` ends polling for good."""
 
     takes: ClassVar[str] = "polling"
     """Activity while nothing happens, for `rumi status`."""

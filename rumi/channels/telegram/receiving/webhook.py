@@ -222,7 +222,7 @@ class Webhook(Receiver[WebhookMessage]):
                 await self._parts.wait()
 
     async def _set_unless_set(self) -> None:
-        """Register the webhook at the start, and again if somebody changed it."""
+        """Register the webhook at startup, and again if somebody changed it."""
         with trio.fail_after(self._grace_s):
             if self._set:
                 info: Any = await self._bot.get_webhook_info()

@@ -43,8 +43,9 @@ class CallTimeouts:
 class Statistics:
     """Counters of the sender since the process started.
 
-    `sent` counts messages and files, `edited` edits, `drafts` drafts, `retried` failed attempts to send a
-    final reply, `limited` the times that Telegram asked the bot to wait, `undeliverable` abandoned replies.
+    `sent` counts the messages and files sent, `edited` the edits made, `drafts` the drafts sent, `retried`
+    the failed attempts to send a final reply, `limited` the times that Telegram asked the bot to wait, and
+    `undeliverable` the abandoned replies.
     `waits` counts the final replies that waited for a rate limit, and `waited_s` is their total wait.
     """
 

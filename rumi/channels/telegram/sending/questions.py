@@ -121,7 +121,7 @@ class Questions:
     def moved(self) -> None:
         """Handle a new number of the group: typed answers now count for every question that was sent before.
 
-        Messages in the new group are numbered from 1, so they come after the question in any case.
+        Messages in the new group are numbered from 1, so they always come after the question.
         """
         for question in self._questions.values():
             if question.open and question.sent:

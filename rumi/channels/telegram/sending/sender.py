@@ -244,7 +244,7 @@ class Sender(Actor[SenderMessage]):
 
     @answers(TakeChats)
     async def take_chats(self, message: TakeChats) -> None:
-        """Open an outbox for each chat of these partitions with an undelivered reply."""
+        """Open an outbox for each chat in these partitions that has an undelivered reply."""
         # Before the query: its await would otherwise let events of these chats pass without an outbox.
         self._left -= message.partitions
         await self._look(message.partitions)

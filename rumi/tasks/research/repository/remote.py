@@ -295,7 +295,7 @@ async def _read_pack(
 
 
 def _impatient(answer: Streamed) -> Callable[[], Awaitable[bytes]]:
-    """Return a reader of the answer that raises `CloneError` after `_SILENCE_S` without data."""
+    """Return a function that reads the answer; it raises `CloneError` after `_SILENCE_S` without data."""
 
     async def more() -> bytes:
         with trio.move_on_after(_SILENCE_S):

@@ -37,7 +37,7 @@ _LEAST_CHARS: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A file in a form for models: a description `about` it, and its pictures or its text.
+    """A file, converted for models: `about` describes it; its content is in `pictures` or `text`.
 
     `cut` describes the omitted part of the text.
     """
