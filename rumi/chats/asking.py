@@ -1,4 +1,4 @@
-"""Parked calls of a chat: its replies ask for approval, and `/yes 1` and `/no 1` answer."""
+"""Approval of a chat's parked tool calls: a reply asks the user, who answers `/yes 1` or `/no 1`."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -12,9 +12,9 @@ from rumi.store.journal.records import Button
 
 
 def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:
-    """Return the reply with a question about all parked calls that no message has asked about yet.
+    """Add to a reply the question whether to allow the parked calls that no message has asked about yet.
 
-    The caller stores the reply, and then records that these calls were asked about.
+    The caller stores the reply, and then records that the user was asked about these calls.
     """
     to_ask = parked.to_ask()
     if not to_ask:
@@ -33,7 +33,7 @@ def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:
 
 @dataclass(frozen=True, slots=True)
 class HeardAnswers:
-    """The outcome of a `/yes` or `/no`: the `reply` for its sender, and the `words` for the model.
+    """The result of a `/yes` or `/no` command: `reply` goes to its sender, `words` to the model.
 
     If `words` is empty, no call was allowed, and no turn begins.
     """
@@ -43,9 +43,9 @@ class HeardAnswers:
 
 
 async def hear(parked: ParkedCalls, answer: str, seen: Collection[int], language: Language) -> HeardAnswers:
-    """Apply an answer such as `yes 1 no 2` to the parked calls; return the outcome.
+    """Apply an answer such as `yes 1 no 2` to the parked tool calls; return the result.
 
-    Only calls that were `seen` when the answer came can be answered: the user has not read later ones.
+    The answer applies only to the calls in `seen`, because the user had not been asked about later calls.
     """
     known = {
         parked_call.number: parked_call

@@ -1,8 +1,8 @@
 """The chat actor.
 
 The journal stores a chat's messages. The mailbox carries copies of them as wake-ups, so that most messages
-need no read: the chat judges messages in order, advances a cursor, and reads the journal only if the cursor
-shows that it missed some.
+need no journal read: the chat judges messages in order, advances a cursor, and reads the journal only if the
+cursor shows that it missed some.
 
 A chat consists of two tasks. The mailbox loop (`receive`) judges messages and awaits nothing slow, so a
 `/stop` never waits for a reply. The worker task runs one job at a time. The mailbox loop passes jobs to it
@@ -55,9 +55,9 @@ from rumi.store.journal.records import Button, Incoming
 
 @dataclass(frozen=True, slots=True)
 class AnswerQuestion(Request[bool]):
-    """A user's yes or no to the question `id` that is not a message, for example a pressed button.
+    """A user's yes or no to the question `id`, given without a message, for example by a pressed button.
 
-    The reply is True if the answer counts.
+    The reply is True if the answer was accepted.
     """
 
     id: str
@@ -67,9 +67,9 @@ class AnswerQuestion(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class EndTurn:
-    """End the running turn, if any: as stopped by its user, or as interrupted by the end of the process.
+    """A request to end the running turn, if any, as stopped by its user or as interrupted by a shutdown.
 
-    With `of`, end only a turn that one of these messages began, or begins when the chat judges it.
+    With `of`, end only a turn of one of these messages, even if that turn has not begun yet.
     """
 
     by: EndedBy
@@ -80,7 +80,7 @@ class EndTurn:
 class FilesCame(Request[None]):
     """Untrusted content was put into the chat's files by something other than a turn of this chat.
 
-    The journal has already recorded it.
+    The journal has already recorded the taint of the files.
     """
 
 
@@ -94,7 +94,7 @@ class HandOver(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A reset that ends work and deletes files, offered to `user`, who may confirm it `until` that time."""
+    """A reset that would end a job and delete files; `user` may confirm it up to the time `until`."""
 
     user: int | None
     until: float
@@ -140,10 +140,11 @@ class Chat(Actor[ChatMessage]):
     # Life
 
     async def started(self) -> None:
-        """Read the history and the open messages, reply to those of an earlier start, and start the worker.
+        """Read the history and the open messages, reply to messages left by an earlier start, start the
+        worker.
 
-        The chat stops at once if another worker serves it by now, because this worker's lease has ended or
-        the chat was handed over.
+        Stop at once if another worker now serves the chat, because this worker's lease has ended or the chat
+        was handed over.
         """
         if not self._services.pending.takes(self._chat):
             self._leaving = True
@@ -174,9 +175,9 @@ class Chat(Actor[ChatMessage]):
         self._catch_up(record.open)
 
     async def stopped(self, reason: str) -> None:
-        """Remove the sandbox and store the files, whatever the reason.
+        """Remove the sandbox and store the files, for every reason to stop.
 
-        The cursor is dropped only if every message has its reply: the next incarnation needs it otherwise.
+        The cursor is dropped only if every message has its reply; otherwise the next incarnation needs it.
         """
         self._services.pending.leave(self._chat)
         await self._services.sandboxes.stop(self._chat)
@@ -221,7 +222,7 @@ class Chat(Actor[ChatMessage]):
 
     @answers(AnswerQuestion)
     async def answer(self, message: AnswerQuestion) -> bool:
-        """Answer the question of the running turn; return True if the answer counts."""
+        """Answer the question of the running turn; return True if the answer was accepted."""
         return self._job is not None and self._job.answer(message.yes, message.user, message.id)
 
     @answers(FilesCame)
@@ -243,7 +244,7 @@ class Chat(Actor[ChatMessage]):
         return self._job is None and not self._replies.statistics().current_buffer_used
 
     def _hear(self, message: Incoming) -> None:
-        """Judge the message of a wake-up, unless the chat has read it already.
+        """Judge the message that woke the chat, unless the chat has already read it from the journal.
 
         If earlier messages are missing, read them from the journal first: messages are judged in order.
         """
@@ -298,8 +299,8 @@ class Chat(Actor[ChatMessage]):
     def _end(self, by: EndedBy, of: frozenset[int] | None) -> None:
         """End the running turn; with `of`, only if one of these messages began it.
 
-        Messages of `of` that the chat has not judged yet are recorded, and their turns end when they begin.
-        Queued turns end likewise, as soon as they begin.
+        Messages in `of` that the chat has not judged yet are recorded, so that their turns end as soon as
+        they begin. Queued turns also end as soon as they begin.
         """
         self._queue.end(by, of)
         if of is None or (self._job is not None and self._job.message.id in of):
@@ -369,7 +370,7 @@ class Chat(Actor[ChatMessage]):
         """Answer the turn's question with this message; return True if it is the awaited yes or no.
 
         The message then shares the turn's final reply. A yes or no that was written before a person could
-        read the question answers something else.
+        read the question is not an answer to it.
         """
         job, yes = self._job, question_texts.yes_or_no(message.text)
         if not message.by_hand:
@@ -444,7 +445,8 @@ class Chat(Actor[ChatMessage]):
         return job
 
     def _hear_reset(self, message: Incoming, what: str) -> None:
-        """Reset the chat. If that deletes files and ends a job, ask first: the job continues until a yes."""
+        """Reset the chat. If the reset would delete files and end a job, ask first; the job runs until a
+        yes."""
         if what == FILES_NO:
             self._reply(message, reply_texts.nothing_deleted(self._language(message), answered=True))
         elif what == FILES and self._job is not None and self._job.kind != "reset":
@@ -453,7 +455,7 @@ class Chat(Actor[ChatMessage]):
             self._reset(self._new_job("reset", message, what))
 
     async def _offer_reset(self, message: Incoming) -> None:
-        """Ask whether to end the job and delete the files; a typed yes or no of the same person answers."""
+        """Ask whether to end the job and delete the files; a typed yes or no from the same person answers."""
         use, language = await self._services.workspaces.measure(self._chat), self._language(message)
         # Measuring awaits, so the job may have ended meanwhile: then the worker asks about the files. Only
         # the messages before this one are dropped: those after it came meanwhile.
@@ -484,7 +486,7 @@ class Chat(Actor[ChatMessage]):
         return True
 
     def _reset(self, reset: Job, before: int | None = None) -> None:
-        """Reset at once, or stop the running turn and reset right after it. Equal resets become one.
+        """Reset at once, or stop the running turn and reset right after it. Equal resets are merged into one.
 
         Queued messages are dropped and share the reply of the reset; with `before`, only those that came
         before that message.
@@ -524,9 +526,9 @@ class Chat(Actor[ChatMessage]):
         dropped: Sequence[int] = (),
         buttons: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """Queue the reply to the message and to those that it `dropped`; never wait.
+        """Queue the reply to a message and to the queued messages that it `dropped`; never wait.
 
-        Replies keep their order: later ones wait while an earlier text is looked up.
+        Replies keep their order: later replies wait until the text of an earlier reply is ready.
         """
         self._replies.send_nowait(((*dropped, message.id), text, buttons))
 
@@ -562,9 +564,10 @@ class Chat(Actor[ChatMessage]):
         return following
 
     def _sum_up(self, job: Job) -> None:
-        """After a turn, summarize in the background what no longer fits into the prompt.
+        """After a turn, summarize in the background the part of the history that no longer fits into the
+        prompt.
 
-        A job that begins a session cancels a summary of the old one.
+        A job that begins a new session cancels the summary of the old session.
         """
         if job.begins_session:
             self._summing.stop()

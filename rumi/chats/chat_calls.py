@@ -1,8 +1,8 @@
-"""Control calls of the chats: requests and answers as JSON objects.
+"""Control-socket calls about chats; requests and answers are JSON objects.
 
-`list`; `show` (a `chat`, its entries `before` a number); `search` (`words`, in a `chat` or in all, `before` a
-number); `delete` (a `chat`). A caller sees and deletes the chats of its scope; the owner of the home sees and
-deletes all chats.
+`list` lists the chats. `show` returns the entries of a `chat` that come `before` an entry number. `search`
+finds entries with `words` in one `chat` or in all chats, also `before` an entry number. `delete` deletes a
+`chat`. A caller sees and deletes the chats of its scope; the owner of the home sees and deletes all chats.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,7 +25,8 @@ MOST_CHATS: Final = 10_000
 
 
 def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: ChatIds) -> ControlCall:
-    """Return the function that answers these control calls. `delete` deletes a chat, except its facts."""
+    """Return the function that answers these control calls. `delete` must delete a chat, but not its
+    facts."""
 
     def sees(caller: Caller, chat: str) -> bool:
         return caller.scope in (None, ids.owner_of(chat))

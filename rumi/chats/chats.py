@@ -1,4 +1,4 @@
-"""All chats of this process as one object: it wakes, ends, deletes and hands them over."""
+"""One object for all chats of this process; its methods wake, end, delete and hand over chats."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -23,13 +23,13 @@ from rumi.store.ownership import partition_of
 logger = logging.getLogger(__name__)
 
 WRITE_S = 5.0
-"""Maximum time that a file waits for the taint of its chat to be stored, in seconds."""
+"""Maximum wait, in seconds, for the taint of a chat's files to be stored before a file is written."""
 
 END_TURN_S = 20.0
-"""Maximum time that a chat which no user can reach any more may take to stop its turns, in seconds."""
+"""Maximum time to stop the turns of a chat that no user can reach any more, in seconds."""
 
 NEXT_TURN_S = 0.5
-"""Interval in seconds at which turns that began meanwhile are stopped as well."""
+"""Interval, in seconds, at which turns are stopped again, because a queued message may have begun a turn."""
 
 SLICE_PAUSE_S = 0.01
 """Pause between two slices of a deletion in seconds, in which other requests come first."""
@@ -58,7 +58,7 @@ class Chats:
         self._dispatcher.wake(message)
 
     async def look(self, chats: Collection[str] | None) -> None:
-        """Wake those of these `chats`, or of all, for which other workers have stored messages.
+        """Wake each of these `chats`, or of all chats, for which other workers have stored messages.
 
         Chats that other workers serve are skipped.
         """
@@ -72,7 +72,7 @@ class Chats:
                     self._dispatcher.wake(message)
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Serve the chats of these partitions, and continue with the messages that earlier workers left."""
+        """Begin to serve the chats of these partitions, and resume the messages that earlier workers left."""
         await self._dispatcher.take_over(numbers)
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
@@ -88,11 +88,12 @@ class Chats:
 
     @property
     def own_model(self) -> str:
-        """The name of the process's own model, which works on messages without a chosen model."""
+        """The name of the default model of this process, which is used for messages without a chosen
+        model."""
         return self._services.context.own_model
 
     def model_named(self, name: str) -> str:
-        """Return the name of a model or alias as messages carry it: empty for the process's own model.
+        """Resolve a model name or an alias to the name stored in messages: empty for the default model.
 
         Raises:
             RumiError: the model cannot be used.
@@ -126,9 +127,10 @@ class Chats:
             return False
 
     async def taint_files(self, chat: str) -> None:
-        """Taint a chat's files, because something other than its own turns puts untrusted content there.
+        """Taint a chat's files, because something other than the chat's turns adds untrusted content.
 
-        Call it before the file is there, and again afterwards: a reset may clear the taint in between.
+        Call it before the file is written and again afterwards, because a reset may clear the taint in
+        between.
 
         Raises:
             NotServed: another worker serves the chat.
@@ -159,7 +161,7 @@ class Chats:
     async def end(self, chat: str) -> None:
         """Stop the turns of a chat that no user can reach any more, and remove its actor from memory.
 
-        This takes `END_TURN_S` at most. Messages without a reply by then get one from the chat's next start.
+        This takes `END_TURN_S` at most. Messages without a reply by then get one when the chat next starts.
         """
         pending = self._services.pending
         with trio.move_on_after(END_TURN_S):
@@ -194,7 +196,7 @@ class Chats:
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:
         """Stop the turns that these messages began or will begin, because their sender has disconnected.
 
-        The replies follow later. Turns of other senders are not touched.
+        The replies follow later. Turns of other senders continue.
         """
         # By message and not "the running turn": that may belong to another sender by the time it is ended.
         mine = frozenset(numbers) & self._services.pending.unreplied.get(chat, set())

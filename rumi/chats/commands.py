@@ -1,4 +1,4 @@
-"""Chat commands: `/stop`, `/reset files`, `/stop@botname`."""
+"""Parsing of chat commands such as `/stop`, `/reset files` and `/stop@botname`."""
 
 import re
 from collections.abc import Mapping
@@ -73,7 +73,7 @@ HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
 FILES = "files"
 """The argument of a `/reset` that also deletes the files."""
 FILES_YES = f"{FILES} yes"
-"""The same argument with a confirmation: no question follows."""
+"""The argument of a `/reset` that also deletes the files, without asking for confirmation."""
 FILES_NO = f"{FILES} no"
 RESET_FILES = f"/reset {FILES_YES}"
 
@@ -105,14 +105,14 @@ class ChatCommand:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCommand:
-    """A text in the form of a command, but with an unknown name. `meant` is a similar command, or empty."""
+    """A text that looks like a command but has an unknown name. `meant` is a similar command, or empty."""
 
     name: str
     meant: str = ""
 
 
 def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
-    """Return the command in a text, or None if the text is a message for the model.
+    """Parse the command in a text; return None if the text is a message for the model.
 
     A path such as `/etc/hosts` is not a command: a command is one word.
     """

@@ -49,11 +49,11 @@ from rumi.web.readers.files.viewer import Seen
 logger = logging.getLogger(__name__)
 
 FACTS_S = SKILLS_S = 5.0
-"""Maximum time that a turn waits for the memory, and for the skills, in seconds; then it omits them."""
+"""Maximum wait of a turn for the memory, and for the skills, in seconds; then the turn runs without them."""
 
 FACTS_TOKENS = 2000
 FACTS_SHARE = 1 / 8
-"""Maximum size of the facts: a number of tokens, and for small models a share of the context."""
+"""Maximum size of the facts in a prompt: a number of tokens and, for small models, a share of the context."""
 
 SKILLS_SHARE = 1 / 6
 """Maximum share of a model's context for skills: small models get shorter descriptions."""
@@ -61,10 +61,10 @@ SKILLS_SHARE = 1 / 6
 
 @dataclass(frozen=True, slots=True)
 class ChatLimits:
-    """Limits of every chat; times are in seconds. `history_messages` is no limit if None.
+    """Limits of every chat; times are in seconds. If `history_messages` is None, it sets no limit.
 
-    `turn_of` has the limits of turns by the name of the channel that their message came through; `turn` has
-    the limits of all other turns.
+    `turn_of` maps names of channels to the limits of turns whose message came through that channel; `turn`
+    has the limits of all other turns.
     """
 
     turn: TurnLimits
@@ -75,7 +75,8 @@ class ChatLimits:
     max_facts: int = 50
     max_skills: int = 20
     handed_chars: int = 50_000
-    """Maximum number of stored characters of the content by others that a message passes on."""
+    """Maximum number of characters stored of content from others in a message: forwards, quotes, piped
+    data."""
     turn_of: Mapping[str, TurnLimits] = field(default_factory=dict)
     max_queued: int = 0
     """Maximum number of messages queued while a turn runs; with 0 the chat replies that it is busy."""
@@ -83,7 +84,7 @@ class ChatLimits:
 
 @dataclass(frozen=True, slots=True)
 class ChatView:
-    """The state of a chat for its tools, which are made for one turn and read the state when called.
+    """The state of a chat for its tools. Tools are created for one turn and read the state when called.
 
     `tainted`: the session has read untrusted content. `files_tainted`: the chat's files may contain untrusted
     content. `language` is the language of the turn's message.
@@ -94,15 +95,15 @@ class ChatView:
     language: Callable[[], Language]
     files_tainted: Callable[[], bool] = lambda: False
     model: Callable[[], str] = lambda: ""
-    """Returns the name of the model chosen for the turn; empty for the process's own."""
+    """Returns the name of the model chosen for the turn; empty for the default model."""
     project: Callable[[], str] = lambda: ""
-    """Returns the folder whose skills are available to the turn as well; empty for none."""
+    """Returns the project folder whose skills are also available to the turn; empty for none."""
     messages: Callable[[], Sequence[Message]] = lambda: ()
-    """Returns the session's messages so far, without user messages that others wrote."""
+    """Returns the session's messages so far, without tainted user messages, which others wrote."""
     mark_files_tainted: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
-    """Call before untrusted content is written to the chat's files: they are tainted when it returns."""
+    """Taints the chat's files. Await it before untrusted content is written to them."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
-    """Call around anything but commands that may change the chat's files; it may taint them."""
+    """Await it before and after a change of the chat's files by anything but a command; it may taint them."""
     user: Callable[[], int | None] = lambda: None
     """Returns the id of the sender in the chat's source."""
     sender_model: Callable[[], Model] | None = None
@@ -128,8 +129,8 @@ class ChatContext:
     """Everything that the turns of all chats need: models, limits, tools, memory, skills and prompts."""
 
     model_for: Callable[[str, Language, str], Model]
-    """Returns the model of that name for a chat; the process's own for an empty name. Raises a `RumiError` if
-    the model cannot be used."""
+    """Returns a chat's model by chat id, language and model name; an empty name means the default model.
+    Raises a `RumiError` if the model cannot be used."""
     limits: ChatLimits
     language: Language
     """The configured language, for messages without one."""
@@ -138,24 +139,24 @@ class ChatContext:
     bring: Callable[[str, Attachment], Awaitable[str]]
     """Fetches an attachment and returns the text about it for the model. Raises a `RumiError` if it fails."""
     seen_of: Callable[[str, str, int], Awaitable[Seen]] | None = None
-    """Returns the text and pictures that a model gets of an attached file: by the chat, the text of `bring`
-    and a maximum number of characters. If None, the model gets only the text of `bring`."""
+    """Returns the text and pictures that a model gets of an attached file. Arguments: the chat, the text from
+    `bring`, and the maximum number of characters. If None, the model gets only the text from `bring`."""
     view: Callable[[str, str], Awaitable[Seen | None]] | None = None
-    """Reads a file of a chat's workspace, by its path there, as text and pictures for the model."""
+    """Reads a file by its path in a chat's workspace; returns text and pictures for the model."""
     load: Callable[[str, Sequence[Message], bool], Awaitable[Sequence[Message]]] | None = None
     """Returns a chat's messages with the bytes of their pictures, if the model takes pictures."""
     show: Callable[[str, Sequence[str]], Awaitable[None]] | None = None
     """Shows files of a chat's workspace to its users, if its channel has a way to do that."""
     sighted: tuple[str, ...] = ()
-    """Names of configured models that take pictures."""
+    """Names of configured models that accept pictures."""
     tools_for: Callable[[ChatView], tuple[Tool, ...]] = field(default=lambda view: ())
-    """Returns the tools of a chat besides those of its sandbox."""
+    """Returns the tools of a chat, except the tools of its sandbox."""
     tools_ready: Callable[[], Awaitable[None]] = field(default=trio.lowlevel.checkpoint)
     """Waits, for a limited time, for tools that are starting."""
     memory: AskMemory | None = None
     """The memory actor; None if turns get no facts."""
     choose: Callable[[str, Sequence[Fact], float], Sequence[Fact]] | None = None
-    """Returns the facts that matter for a text, the best first; called only if not all facts fit."""
+    """Returns the facts that are relevant to a text, the best first; called only if not all facts fit."""
     skills: AskSkills | None = None
     """The skills actor; None if turns get no skills."""
     channel_of: Callable[[str], str] = lambda chat: ""
@@ -164,15 +165,17 @@ class ChatContext:
     """The beginning of every prompt of every chat, constant while the process runs."""
     prompts: Prompts = field(default_factory=lambda: Prompts(built_in()))
     thinks: bool = False
-    """True if the process's own model thinks; otherwise no facts are extracted from sessions."""
+    """True unless the default model is the offline stand-in, for which no facts are extracted from
+    sessions."""
     own_model: str = ""
-    """The name of the process's own model."""
+    """The name of the default model of this process."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Aliases of models; messages carry the real names."""
     people: People = field(default_factory=People)
     """The senders and their rights."""
     sender_model: Callable[[Incoming, Language], Model] | None = None
-    """Returns the model for a message, charged to its sender; None uses the chat's model."""
+    """Returns the model for a message; its calls are charged to the sender. If None, the chat's model is
+    used."""
 
     def model_of(self, message: Incoming, language: Language) -> Model:
         """Return the model that works on a message, one that its sender's role allows.
@@ -186,13 +189,13 @@ class ChatContext:
         return self.model_for(message.chat, language, chosen)
 
     def sums_up(self, model: str) -> bool:
-        """Return True if this model, or the process's own for an empty name, can write summaries."""
+        """Return True if this model can write summaries; an empty name means the default model."""
         return model != OFFLINE if model else self.thinks
 
     async def what_is_known(
         self, message: Incoming, model: Model, language: Language, noted: PromptNotes
     ) -> PromptNote:
-        """Return the prompt note for a turn: everything that the `noted` history does not contain yet.
+        """Return the prompt note for a turn, with everything that the notes in `noted` do not contain yet.
 
         Never raise an expected error: if the memory or the skills do not answer, the note omits them, and a
         later note contains them.

@@ -19,10 +19,10 @@ from rumi.store.ownership import partition_of
 logger = logging.getLogger(__name__)
 
 IDLE_CHAT_S = 300.0
-"""Time in seconds after which a chat without work and sandbox leaves memory; its next message restarts it."""
+"""Seconds until an idle chat without a sandbox is removed from memory; its next message restarts it."""
 
 SHUTDOWN_S = 15.0
-"""Maximum time in seconds that an ending chat waits for the removal of its sandbox.
+"""Maximum wait of a stopping chat for the removal of its sandbox, in seconds.
 
 After that the removal continues in the background.
 """
@@ -31,7 +31,7 @@ INTERRUPT_S = 15.0
 """Maximum time that a turn interrupted by a handover may take to end, in seconds."""
 
 HANDED_S = 0.05
-"""Polling interval in seconds for the end of the turn of a chat that is being handed over."""
+"""Interval, in seconds, of checks whether a chat that is being handed over has ended its turn."""
 
 START_PAUSES_S = (0.1, 0.5, 2.0)
 """Pauses between attempts to start a chat, in seconds: a crashed journal may be restarting."""
@@ -42,7 +42,7 @@ class Dispatcher:
 
     `failed` are the chats that were stopped at their restart limit, until their next message restarts them.
     `whole_status` returns the status of the process, which chats show to admins. `worker` returns the name of
-    this process among the workers of a database, None if it is the only one.
+    this process among the workers that share a database, None if there are no others.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Dispatcher:
     # Handover between workers
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Serve the chats of these partitions, and continue with their open messages.
+        """Begin to serve the chats of these partitions, and resume their open messages.
 
         Chats that remain from an unfinished handover are restarted.
         """

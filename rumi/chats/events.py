@@ -30,11 +30,11 @@ PIECE_CHARACTERS: Final = 4096
 """Size of the pieces in which the text of a turn is stored: a delta is appended only to the last piece."""
 
 MOST_STEPS: Final = 50
-"""Maximum number of steps stored of a running tool call; older ones are dropped."""
+"""Maximum number of steps stored for a running tool call; older steps are dropped."""
 
 
 def turn_of(message: int) -> str:
-    """Return the id of a message's turn, derived from the message number, which is used once."""
+    """Derive the id of a message's turn from the message number, which is never reused."""
     return f"t{message}"
 
 
@@ -55,9 +55,9 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A message was queued behind the running turn, at this `place`, until its own turn or its reply.
+    """A message was queued behind the running turn, at position `place`, until its turn or its reply.
 
-    The `text` is for its sender. `origin` is the message's id in its source.
+    The `text` is for the message's sender. `origin` is the message's id in its source.
     """
 
     message: int
@@ -87,7 +87,7 @@ class Replied:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The process that served this chat has ended; with `back`, another one serves the chat now.
+    """The process that served this chat has ended. If `back` is true, another process serves the chat now.
 
     Turns of the old process have ended, and the new process replies to them. The `note` is a text for users.
     """
@@ -122,7 +122,7 @@ class At(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """The state of a turn: the fold of its events. An empty `turn` means that none runs.
+    """The state of a turn, computed from its events. An empty `turn` means that no turn runs.
 
     `thinking` is the running model call, or its restarted attempt; `said` is the text that the model has
     emitted since `said_at`, in pieces. `calls` are the running tool calls by id; `steps` has the last steps
@@ -143,7 +143,8 @@ class TurnState:
     queued: tuple[At[Queued], ...] = ()
 
     def apply(self, event: ChatEvent) -> "TurnState":
-        """Return the state after the event; of another turn only a beginning or an end counts."""
+        """Return the state after the event. Events of another turn are ignored, except its beginning or
+        end."""
         time = event.time
         match event.what:
             case Queued() as queued:
@@ -202,7 +203,7 @@ class TurnState:
         return tuple(event for event in self.queued if event.what.message not in messages)
 
     def catch_up(self, chat: str) -> Iterator[ChatEvent]:
-        """Yield the events that a late subscriber needs: their fold is this state."""
+        """Yield the events that a late subscriber needs to reconstruct this state."""
         words = (At(TextDelta(piece), self.said_at) for piece in self.said)
         steps = chain.from_iterable(self.steps.values())
         work = (self.started, self.thinking, *words, *self.calls.values(), *steps)
@@ -224,7 +225,8 @@ class TurnState:
 
     @property
     def words(self) -> str:
-        """Return the text emitted so far: of the answer, or before the running tool calls."""
+        """Return the text that the model has emitted so far, in its answer or before the running tool
+        calls."""
         return "".join(self.said)
 
     @property
@@ -246,7 +248,7 @@ def _without(id: str, calls: Mapping[str, T]) -> dict[str, T]:
 # The encoding. Attached clients get all of it; `chat --json`, live events and the audit log some fields.
 
 VERSION: Final = 7
-"""Version of the encoding.
+"""Version of the JSON encoding of events.
 
 Increase it when a kind is added or removed, or a field is removed or changes its meaning; not for new fields.
 """

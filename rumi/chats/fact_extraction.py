@@ -1,4 +1,5 @@
-"""Requests for fact extraction: when a session ends, when a person asks for it or leaves a chat."""
+"""Requests extraction of facts when a session ends, when a person asks for it, and when a person leaves a
+chat."""
 
 import logging
 from contextlib import suppress
@@ -38,7 +39,8 @@ class FactExtraction:
                 self.extractor.tell_nowait(SessionEnded())
 
     async def request_extraction(self, chat: str | None = None) -> bool:
-        """Request facts from the current session of the chat, or of all chats, although it continues.
+        """Request extraction from the current session of the chat, or of all chats, while the session
+        continues.
 
         Return True if there is anything to extract. Work that is left when the process ends is done after
         the next start.

@@ -59,7 +59,7 @@ class Extract(Protocol):
         known: Sequence[Fact],
         today: date,
     ) -> Extracted:
-        """Return the facts in these messages that are not `known` yet, and a line on their subject.
+        """Return the facts in these messages that are not in `known`, and a line on the messages' subject.
 
         There are no facts if the model's answer is unusable. `today` is the date of the messages.
 
@@ -97,9 +97,10 @@ class _ExtractionAttempt:
 
 
 class FactExtractor(Actor[ExtractorMessage]):
-    """Extracts facts from sessions when they are due. A failure is no crash: another attempt follows later.
+    """Extracts facts from sessions when they are due. A failure does not crash the actor; it tries again
+    later.
 
-    Without `extract`, or with a model that does not think, all sessions are skipped.
+    Without `extract`, or with the offline stand-in as the default model, all sessions are skipped.
     """
 
     concurrency = 1000
@@ -172,7 +173,8 @@ class FactExtractor(Actor[ExtractorMessage]):
         return new
 
     def _begin(self, chat: str, session: int) -> _ExtractionAttempt:
-        """Start the extraction of a session in its own task, unless one runs; return its attempt."""
+        """Start the extraction of a session in a separate task, unless one runs already; return the
+        attempt."""
         attempt = self._attempts.get((chat, session))
         if attempt is None:
             attempt = self._attempts[chat, session] = _ExtractionAttempt()

@@ -56,8 +56,8 @@ async def reply_to(events: HubSubscription, number: int) -> Replied:
 class Hub:
     """Passes each event to the subscribers of its chat and to the subscribers of all chats.
 
-    `turns` has the state of each chat's turn until its reply, with the queued messages; chats without either
-    are not in it. `questions` maps each pending question to the number of the message that shows it to a
+    `turns` maps each chat with a turn or queued messages to the state of the turn, which is removed after the
+    turn's reply. `questions` maps each pending question to the number of the message that shows it to a
     person: 0 if the front end has no message numbers, None while no person can read the question yet.
     `unasked` are the pending questions that no person can answer.
     """
@@ -97,7 +97,8 @@ class Hub:
             self.questions[question] = message
 
     def has_nobody(self, question: str) -> None:
-        """Record that no person can answer the question of that id: a no to it comes from no person."""
+        """Record that no person can answer the question of that id, so a no to it is not a person's
+        decision."""
         if question in self.questions:
             self.unasked.add(question)
 
@@ -107,13 +108,14 @@ class Hub:
         return shown is not None and (origin is None or origin > shown)
 
     def publish_to_running(self, what: Callable[[Language], Waiting], time: float) -> None:
-        """Publish what every running turn waits for, in the language of the turn."""
+        """Publish to each running turn a `Waiting` event in the turn's language; `what` creates the event."""
         for chat, state in list(self.turns.items()):  # a copy: `publish` changes `turns`
             if state.started is not None:
                 self.publish(ChatEvent(chat, state.turn, time, what(state.started.what.language)))
 
     def nothing_runs(self, chat: str) -> None:
-        """Forget the state of the chat's turn, because a start or handover may leave its end unpublished."""
+        """Forget the state of the chat's turn: after a start or a handover, its end may never be
+        published."""
         self.turns.pop(chat, None)
 
     def subscribe(self, chat: str | None = None, *, entering: bool = False) -> HubSubscription:

@@ -30,14 +30,14 @@ COMMAND_REPLY_S = 60.0
 """Maximum time that `Inbox.command` waits for the reply to a command, in seconds."""
 
 STORED_S = 0.05
-"""Polling interval in seconds for the reply to such a command, if another worker serves the chat."""
+"""Polling interval of `Inbox.command` for the reply, in seconds, if another worker serves the chat."""
 
 STOP_S = 0.5
 """Maximum time that a `/stop` waits to be stored, in seconds; then it stops the turn anyway."""
 
 
 class Inbox:
-    """Accepts messages for all chats and wakes the chats that they are for; `chats` has the chats."""
+    """Accepts messages for all chats of `chats`: stores each message and wakes its chat."""
 
     def __init__(
         self, services: ChatServices, chats: Chats, free_space_advice: Callable[[str, Language], str]
@@ -63,9 +63,9 @@ class Inbox:
         """Store a message for its chat and return its number. A stored message gets exactly one final reply.
 
         The reply is in `language`, by default the configured one. `unattended`: no front end shows the reply;
-        only a caller that has subscribed gets it. `apart`: the turn has a history of its own. `channel` is
-        the name of the channel that the message came through, `model` the model that works on it, as returned
-        by `model_named`. Skills of the folder `project` are available to its turn. `tainted`: a program wrote
+        only a caller that has subscribed gets it. `apart`: the turn has a separate history. `channel` is the
+        name of the channel that the message came through, `model` the model that works on it, as returned by
+        `model_named`. Skills of the folder `project` are available to the turn. `tainted`: a program wrote
         the message, not a person.
 
         On cancellation the message is either stored or not; a stored message is answered anyway.
@@ -110,7 +110,7 @@ class Inbox:
         return [stored is not None for stored in await self._store(messages, self._services.context.language)]
 
     async def join_albums(self, quiet_s: float) -> float | None:
-        """Join each album of which no part has come for `quiet_s` seconds to one message; wake its chat.
+        """Merge each album that has received no part for `quiet_s` seconds into one message; wake its chat.
 
         Return the time in seconds until the next album may be complete, None if no parts are left. On
         cancellation, messages that are already stored are answered anyway.
@@ -203,7 +203,7 @@ class Inbox:
         """Send a chat command, as a front end would, and return its reply.
 
         Raises:
-            RumiError: no reply within `COMMAND_REPLY_S`; the chat continues.
+            RumiError: no reply within `COMMAND_REPLY_S`; the chat keeps running.
         """
         # Subscribe before the message is accepted: its reply may be published before `accept` returns.
         with self._services.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
@@ -269,7 +269,7 @@ def add_chats(
 
     `free_space_advice` returns what a user can do about a disk problem, in their language. `whole_status`
     returns the status of the whole process, for admins. `worker` returns the name of this process among the
-    workers of a database, None if it is the only one.
+    workers that share a database, None if there are no others.
     """
     dispatcher = Dispatcher(root, services, whole_status, worker)
     return Inbox(services, Chats(services, dispatcher), free_space_advice)

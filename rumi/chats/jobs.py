@@ -22,7 +22,7 @@ EndedBy: TypeAlias = Literal["stopped", "interrupted"]
 
 
 class Asked:
-    """A pending question for a yes or a no, answered once by the person whose turn it is."""
+    """A pending yes-or-no question; only the person who started the turn can answer it, and only once."""
 
     def __init__(self, id: str) -> None:
         self.id = id
@@ -37,7 +37,7 @@ class Asked:
     async def wait(self, seconds: float) -> Verdict:
         """Wait for the answer and return it, or "expired" after `seconds`.
 
-        On cancellation no answer counts.
+        After a cancellation no answer is accepted.
         """
         with trio.move_on_after(seconds):
             await self._answered.wait()
@@ -56,11 +56,12 @@ class Job:
     `sealed`.
 
     `message` is what the job works on; the message of a retry has its own number and the earlier message's
-    text. `joined` are further messages that share the final reply: stops, answers to questions, and the
-    `dropped` number of messages that were queued behind the job. `stage` names what the job does besides its
-    turn. `note` is appended to the final reply; `shows` are files that tools want to show to people.
-    `allowed` is the text for the model about the answers to parked calls: the turn may make the calls that a
-    person has approved. `seen` are the parked calls that the user had been asked about when an answer came.
+    text. `joined` are additional messages that share the final reply: stops, answers to questions, and
+    messages that were dropped from the queue behind the job; `dropped` is the number of dropped messages.
+    `stage` names the step of the job outside of its turn. `note` is appended to the final reply; `shows` are
+    files that tools want to show to people. `allowed` is the text for the model about the answers to parked
+    calls: the turn may make the calls that a person has approved. `seen` are the parked calls that the user
+    had been asked about when an answer came.
     """
 
     kind: JobKind
@@ -113,9 +114,10 @@ class Job:
         return "\n\n".join(filter(None, (text, dropped, self.note)))
 
     def answer(self, yes: bool, user: int | None, id: str | None = None) -> bool:
-        """Answer the pending question (with `id`, only that one); return True if the answer counts.
+        """Answer the pending question, with `id` only the question of that id; return True if accepted.
 
-        Only the person whose turn it is may answer, each question once, and not after the turn was cancelled.
+        Only the person who started the turn may answer, once per question, and not after the turn was
+        cancelled.
         """
         if self.asked is None or self.scope.cancel_called:
             return False
@@ -127,9 +129,10 @@ class Job:
 
 
 class JobQueue:
-    """Jobs that wait in order while the worker has a job; `most` limits the number of waiting messages.
+    """A queue of jobs that wait while the worker runs another job; `most` limits the number of waiting
+    messages.
 
-    Results of tasks come before messages, in any number; no command drops or ends a result.
+    Results of tasks come before messages, and their number is not limited; no command drops or ends a result.
     """
 
     def __init__(self, most: int) -> None:
@@ -155,13 +158,14 @@ class JobQueue:
         return job.kind == "turn" and not answers and len(self) < self.most
 
     def add(self, job: Job) -> Queued:
-        """Queue the job and return the event that tells its sender its position."""
+        """Queue the job and return the event that tells the sender the position in the queue."""
         self._jobs.append(job)
         position, said = len(self), job.message
         return Queued(said.id, reply_texts.queued(job.language, position, self.most), position, said.origin)
 
     def next(self, now: float) -> Job | None:
-        """Remove and return the first job, None if the queue is empty. The age of the job begins at `now`."""
+        """Remove and return the first job, None if the queue is empty. `now` becomes the start time of the
+        job."""
         waiting = self._results or self._jobs
         job = waiting.pop(0) if waiting else None
         if job is not None:
@@ -180,7 +184,7 @@ class JobQueue:
     def end(self, by: EndedBy, of: Collection[int] | None) -> None:
         """Cancel all queued jobs, or those `of` these messages.
 
-        Each still begins and ends at once, so that its history entry has the reason.
+        Each job still begins and ends at once, so that its history entry states the reason.
         """
         for job in self._jobs:
             if of is None or job.message.id in of:

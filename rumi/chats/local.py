@@ -1,4 +1,4 @@
-"""A chat of this process for a front end, and the past turns that front ends show."""
+"""Access of front ends to a chat of this process, and the past turns that they show."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,12 +28,11 @@ RECENT_ENTRIES: Final = 100
 
 @dataclass(eq=False, slots=True)
 class LocalChat:
-    """A chat of this process, for a front end. `language` is its user's; None: the configured one.
+    """A front end's access to a chat of this process. `language` is the user's; None: the configured one.
 
-    `apart`: each message's turn has a history of its own, separate from the chat's session. `channel` is the
-    name of the front end's channel, `chosen` the model for its messages, as `Chats.model_named` returns it.
-    The skills of the folder `project` are available to its messages as well. `tainted`: a program writes the
-    messages, not a person.
+    `apart`: each message's turn has a history that is separate from the chat's session. `channel` is the name
+    of the front end's channel, `chosen` the model for its messages, as `Chats.model_named` returns it. Turns
+    can also use the skills of the folder `project`. `tainted`: a program writes the messages, not a person.
     """
 
     chat: str
@@ -105,7 +104,7 @@ class LocalChat:
 
 
 def past_turns_of(rows: Iterable[StoredEntry]) -> list[PastTurn]:
-    """Return the question and answer of each turn, without content by others that the user passed on."""
+    """Return the question and answer of each turn, without content from others that the user forwarded."""
     found: dict[str, PastTurn] = {}
     for row in rows:
         turn, message = row.entry.turn, row.entry.message

@@ -1,4 +1,4 @@
-"""The interface of a chat for front ends, in this process or over the control socket."""
+"""The interface through which front ends use a chat, in this process or over the control socket."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class ChatSubscription(Protocol):
 
 
 class ChatPort(Protocol):
-    """A chat for a front end, in this process or over the control socket."""
+    """A chat as front ends use it, in this process or over the control socket."""
 
     @property
     def chat(self) -> str:
@@ -55,7 +55,8 @@ class ChatPort(Protocol):
         ...
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Store a message (or a command), wake the chat, and return its number. It gets exactly one reply."""
+        """Store a message or command, wake the chat, and return the message number. Each gets exactly one
+        reply."""
         ...
 
     def subscribe(self) -> ChatSubscription:
@@ -67,7 +68,7 @@ class ChatPort(Protocol):
         ...
 
     def unasked(self, question: str) -> None:
-        """Report that no person can answer the question of that id; the caller answers no afterwards."""
+        """Report that no person can answer the question of that id; the caller must then answer no."""
         ...
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:

@@ -1,4 +1,4 @@
-"""Publication of chat events to subscribers and the audit log, and the messages without a reply yet."""
+"""Publishes chat events to subscribers and the audit log, and tracks messages without a final reply."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -40,10 +40,11 @@ RECORDED = {
 class Cursor:
     """A chat's position in its messages. It survives restarts of the chat's actor.
 
-    The chat has judged all messages up to `judged`; recovery replies to those of them that are open and that
-    no incarnation works on. An earlier process judged the messages up to `earlier`. The chat may not know of
-    messages up to `missed`; if `missed` is greater than `judged`, it reads the journal. `adopted`: the
-    messages that an earlier worker judged were determined from the journal, if workers share a database.
+    The chat has judged all messages up to `judged`; recovery replies to judged messages that are open and
+    that no incarnation works on. An earlier process judged the messages up to `earlier`. The chat may not
+    know of messages up to `missed`; if `missed` is greater than `judged`, the chat reads the journal.
+    `adopted` is true after the messages judged by an earlier worker were determined from the journal; it
+    matters only if workers share a database.
     """
 
     judged: int
@@ -78,7 +79,7 @@ class PendingMessages:
                 cursor.earlier = last
 
     def serve_as(self, worker: str) -> None:
-        """Serve as this worker among others; forget the state of an earlier worker of another name."""
+        """Serve under the name of this worker; forget the state of an earlier worker with another name."""
         if worker != self.worker:
             self.worker = worker
             for numbers in (self.served, self.closing, self.unreplied, self.cursors):
@@ -98,7 +99,7 @@ class PendingMessages:
         return self.cursors.setdefault(chat, Cursor(boot, earlier=boot))
 
     def adopt(self, chat: str, open_messages: Sequence[Incoming]) -> None:
-        """Determine which of a chat's open messages an earlier worker judged, and set the cursor behind them.
+        """Determine which of a chat's open messages an earlier worker judged, and set the cursor after them.
 
         These are the messages that became a turn, and the answers that directly follow. The chat judges the
         rest as new messages.
@@ -227,7 +228,7 @@ def recorded(event: ChatEvent) -> dict[str, Any] | None:
 
 
 def _command(call: ToolCall) -> str:
-    """Return the command of a bash call as the model wrote it, the path of a file tool, else the arguments.
+    """Return a bash call's command as the model wrote it, a file tool's path, or another tool's arguments.
 
     So the audit log never contains the content of files, whichever tool wrote them.
     """

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 CHATS_AT_ONCE = 16
 """Maximum number of chats that are started at the same time.
 
-With more, every step of a starting chat would wait for a step of all the others.
+With a higher limit, each step of a starting chat would wait for steps of all the other starting chats.
 """
 
 
@@ -62,11 +62,12 @@ class CrashReplies:
     people: People = field(default_factory=People)
 
     async def recover(self, chat: str, record: ChatRecord, parked: ParkedCalls) -> tuple[HistoryEntry, ...]:
-        """Reply to the open messages that were judged; return the history entries that replace the answers.
+        """Reply to the open messages that were judged; return history entries in place of the missing
+        answers.
 
         The first reply to a turn or a result asks about the `parked` calls that no message has asked about.
-        Call it without an await after the record was read: then no reply to its open messages has been
-        published yet.
+        The caller must not await between reading the chat's record and this call: then no reply to the open
+        messages has been published yet.
         """
         judged = self.pending.cursor(chat).judged
         left = [message for message in record.open if message.id <= judged]
@@ -223,7 +224,8 @@ class LookAt:
 class Recovery(Actor[Open | LookAt]):
     """Starts chats with open messages. This actor starts before any message is accepted.
 
-    `worker` returns the name of this process among the workers of a database, None if it is the only one.
+    `worker` returns the name of this process among the workers that share a database, None if there are no
+    others.
     """
 
     concurrency = 4096  # an urgent request must run while others wait for `CHATS_AT_ONCE`
@@ -251,7 +253,7 @@ class Recovery(Actor[Open | LookAt]):
         self.start_soon(self._open_all)
 
     async def receive(self, message: Open | LookAt) -> None:
-        """Start the chat or the chats of the request; each reads its open messages before it is up."""
+        """Start the chat or the chats of the request; each reads its open messages while it starts."""
         if isinstance(message, LookAt):
             await self._open_all(message.partitions)
         elif message.urgent:
@@ -260,7 +262,8 @@ class Recovery(Actor[Open | LookAt]):
             await self._open_in_turn(message.chat)
 
     async def _open_in_turn(self, chat: str) -> None:
-        """Start the chat as one of `CHATS_AT_ONCE`. Do nothing if the chat is already waiting to start."""
+        """Start the chat when fewer than `CHATS_AT_ONCE` others are starting; do nothing if it waits
+        already."""
         # One waiting start is enough, however many requests for the chat come meanwhile.
         if chat not in self._waiting:
             self._waiting.add(chat)

@@ -1,6 +1,6 @@
 """The services that chats share, among them sandboxes, files and command handlers.
 
-A chat and its worker use nothing else outside of their own actor.
+A chat and its worker use nothing outside of the chat's actor except these services.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -82,7 +82,8 @@ class Carrying(Protocol):
 
 
 class NotCarried:
-    """Files that stay where they are: one process serves all chats, or all workers share the folder."""
+    """A `Carrying` that moves no files, because one process serves all chats or all workers share the
+    folder."""
 
     async def fetch(self, key: str, partition_key: str) -> None:
         """Do nothing."""
@@ -99,7 +100,7 @@ class NotCarried:
 class ChatWorkspaces:
     """The chats' files: one subfolder of `folder` for each chat, created with the chat's first command.
 
-    `carry` moves the files between workers that serve a chat one after the other.
+    `carry` moves a chat's files from one worker to the next.
     """
 
     folder: Path
@@ -202,7 +203,7 @@ class CommandHandler(Protocol):
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
         """Run a command for the message's sender and return the reply. Raise no expected error.
 
-        Idempotent: a second call for the same message has no further effect.
+        Idempotent: a second call for the same message has no additional effect.
         """
         ...
 
@@ -253,11 +254,11 @@ class ChatServices:
     handlers: Mapping[str, CommandHandler] = field(default_factory=dict)
     """The command handlers by name: see `rumi.chats.commands.HANDLER_NAMES`."""
     running_tasks: Callable[[str], tuple[int, ...]] = lambda chat: ()
-    """Returns the numbers of a chat's tasks that continue without its turn."""
+    """Returns the numbers of a chat's running tasks, which continue without a turn."""
     notices: Callable[[str, Language], Sequence[tuple[str, str]]] = lambda chat, language: ()
     """Returns the notices about nearly used up budgets for a chat's next reply, as pairs of key and text."""
     noticed: Callable[[Sequence[str]], None] = lambda keys: None
-    """Gets the keys of the notices that a stored reply contains."""
+    """Called with the keys of the budget notices in a reply that has been stored."""
     undo: Undo | None = None
     """Undoes turns; None disables undo."""
     recorder: Recorder | None = None

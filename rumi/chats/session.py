@@ -1,4 +1,4 @@
-"""A chat's session: its history and taint, kept in step with the journal.
+"""A chat's session: its history and taint, kept in sync with the journal.
 
 The beginning of the history is summarized or cut rarely, and in large steps. Between two steps prompts only
 grow, so that each prompt begins with the complete previous one: model servers charge less for a prefix that
@@ -27,17 +27,17 @@ from rumi.store.journal.transaction import JournalMessage
 MAX_LINKS = 500
 
 SUMMED_AT: Final = 0.6
-"""Share of the prompt's token budget in use at which the beginning of the history is summarized."""
+"""The beginning of the history is summarized when this share of the prompt's token budget is used."""
 
 CUT_AT: Final = 0.85
-"""Share of that budget in use at which a turn begins with a cut, because there is no summary yet."""
+"""A turn first cuts the history if this share of the prompt's budget is used and there is no summary yet."""
 
 LEAST: Final = 0.55
-"""Share of the budget left by instructions and tools that the history may always use without a summary."""
+"""The history is never summarized below this share of the budget that instructions and tools leave."""
 
 RETAINED_BY_SUMMARY: Final = 0.35
 RETAINED_BY_CUT: Final = 0.5
-"""Shares of the history's limit that remain after a summary or a cut: the next one is many turns away."""
+"""Shares of the history's limit that a summary or a cut retains: then the next one is many turns away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _exceeds(cost: tuple[int, int], most: tuple[float, float], share: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The suspended session of a chat, while a turn runs with a history of its own."""
+    """The suspended session of a chat, while a turn runs with a separate history."""
 
     session: int
     due: float
@@ -118,12 +118,12 @@ Stored: TypeAlias = Append | Shorten | KeepParked
 class ChatSession:
     """The current session of a chat: its number, the time at which it is `due` to end, and its history.
 
-    `tainted`: the session has seen untrusted content, even if its history is cut by now. `files_tainted`:
-    the chat's files may contain untrusted content, from any session. `summary` replaces everything before
-    the `entries`, which are as prompts show them. `budget` is the history budget of the last turn. `turn` is
-    the id of the running turn, empty between turns. `parked` are the calls that wait for a yes, of all
-    sessions. `max_tokens` limits how much of an earlier process's session is read; `start_soon` starts tasks
-    of the chat's actor.
+    `tainted`: the session has seen untrusted content, even if that content has been cut from the history.
+    `files_tainted`: the chat's files may contain untrusted content, from any session. `entries` is the
+    history as prompts show it; `summary` replaces everything before these entries. `budget` is the history
+    budget of the last turn. `turn` is the id of the running turn, empty between turns. `parked` are the tool
+    calls of all sessions that wait for approval. `max_tokens` limits how much of an earlier process's session
+    is read; `start_soon` starts tasks of the chat's actor.
     """
 
     def __init__(
@@ -206,7 +206,8 @@ class ChatSession:
             self.summary, self.budget, self.tainted = held.summary, held.budget, held.tainted
 
     def stand_in(self, session: int, summary: Summary) -> None:
-        """Replace the entries up to the end of the summary's turn by a `summary` that is already stored."""
+        """Replace the entries that a stored `summary` covers, up to the end of the summary's turn, with
+        it."""
         # The summary may be ready while a separate turn runs: then it belongs to the suspended session.
         if self._held is not None and session == self._held.session:
             entries = _behind(self._held.entries, summary)
@@ -284,7 +285,7 @@ def _behind(entries: tuple[HistoryEntry, ...], summary: Summary) -> tuple[Histor
 
 
 def over(earlier: Summary | None, entries: Sequence[HistoryEntry]) -> Summary:
-    """Return a summary, still without text, of whole exchanges and of what an `earlier` summary covers."""
+    """Return a summary, still without text, that covers whole exchanges and those of an `earlier` summary."""
     tainted = any(entry.tainted for entry in entries) or (earlier is not None and earlier.tainted)
     return Summary(entries[-1].turn, "", tainted, merged(*([earlier] if earlier else []), *entries))
 
@@ -300,7 +301,8 @@ _ENDED = re.compile(
 
 
 def ending(turn: str, reason: Reason, said: str = "", tainted: bool = False) -> HistoryEntry:
-    """Return the history entry for an answer that never came: the partial text, `said`, and a mark."""
+    """Return the history entry of an unfinished answer: the partial text `said` and a mark with the
+    reason."""
     mark = f"[{reason}: this attempt ended without an answer]"
     return HistoryEntry(turn, Message("assistant", f"{said}\n\n{mark}" if said else mark), tainted)
 

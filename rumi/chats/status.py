@@ -21,7 +21,7 @@ def gist(arguments: Mapping[str, object]) -> str:
 
 
 def phase_of(job: Job, state: TurnState) -> str:
-    """Return what a job does, in a few words: its own stage, or the phase of its turn's `state`."""
+    """Return what a job does, in a few words: the job's stage, or the phase in the turn's `state`."""
     match state.phase:
         case _ if job.stage:
             return job.stage

@@ -7,9 +7,9 @@ from rumi.models.model import text_tokens
 
 SUMMARY_WORDS: Final = 350
 SUMMARY_TOKENS: Final = 1000
-"""Maximum length of a summary, which includes the previous one.
+"""Maximum length of a summary, in words and in tokens; each summary includes the previous one.
 
-The limit of tokens is for languages that do not separate words by blanks.
+The token limit is for languages that do not separate words by blanks.
 """
 
 INSTRUCTIONS: Final = """\

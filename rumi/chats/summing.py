@@ -1,8 +1,8 @@
 """Conversation memory: a summary by the model replaces the part of the history that no longer fits.
 
 The summary is written in the background after a turn, and replaces whole exchanges from the beginning of the
-session. Summaries are rare and cover much: see `rumi.chats.session`. If none can be written, the history is
-cut.
+session. Summaries are rare and each covers many exchanges: see `rumi.chats.session`. If none can be written,
+the history is cut.
 """
 
 import logging
@@ -29,11 +29,11 @@ logger = logging.getLogger(__name__)
 SUMMARY_S = 300.0
 """Maximum time for one summary, in seconds.
 
-A small server takes minutes to read that much, and no user waits for the summary.
+A small model server takes minutes to read such a long prompt, and no user waits for the summary.
 """
 
 AGAIN_AT = 1.1
-"""Growth factor of the history after a failed attempt, at which the next attempt begins."""
+"""After a failed attempt, the next one begins when the history has grown by this factor."""
 
 TRANSCRIPT_SHARE = 0.75
 """Maximum share of the prompt's token budget for the conversation to summarize."""

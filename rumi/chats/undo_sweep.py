@@ -1,4 +1,4 @@
-"""Cleanup of the files of undo: what a crash left, and snapshots and recordings past their retention."""
+"""Cleanup of undo files: leftovers of a crash, and snapshots and recordings past their retention."""
 
 from functools import partial
 from typing import Final, Never, Protocol
@@ -34,8 +34,9 @@ class UndoSweep(Actor[Never]):
     """Deletes staged files of interrupted restores at startup, and expired files every hour.
 
     The actor starts before the chats, so that it removes staged files before a chat builds new ones. Every
-    `SWEEP_S` it deletes the snapshots and recordings of deleted chats, and those older than `retention_s`; 0
-    retains them. If this process is not `alone`, staged files stay: other workers may be using them.
+    `SWEEP_S` seconds it deletes the snapshots and recordings of deleted chats, and those older than
+    `retention_s`; 0 retains them. If this process is not `alone`, staged files stay: other workers may be
+    using them.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Undo of a chat's last turn: restores the files, facts, schedules and questions from before the turn.
 
-One transaction of the journal decides an undo. The restored files are built in a staging folder before it.
-After it, the files are committed and the facts restored; if that is interrupted, the chat's next start
-completes it.
+One transaction of the journal decides an undo. Before this transaction, the restored files are built in a
+staging folder. After the transaction, the files are committed and the facts restored; if this step is
+interrupted, the chat's next start completes the undo.
 """
 
 import json
@@ -88,7 +88,7 @@ class Undoing:
         return await self._journal.ask(TakeBack(self._chat, replace(undone, files=files), clean))
 
     async def complete(self, undone: Undone) -> Undone:
-        """Complete an undo that the journal has stored, also one of an earlier process; return the result."""
+        """Complete an undo stored in the journal, even one from an earlier process; return the result."""
         # Every step may run twice: until `EndUndo` is stored, the chat's next start begins here again.
         undo = self._services.undo
         if undo is not None:

@@ -224,7 +224,7 @@ class Worker:
         )
 
     async def _store_note(self, job: Job, model: Model) -> bool:
-        """Append a prompt note with what the model does not know yet.
+        """Append a prompt note with everything that earlier notes do not contain.
 
         Return True if the history contains a full note now.
         """
@@ -270,7 +270,8 @@ class Worker:
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
         """Wait for the user's yes or no, at most `confirm_timeout_s`.
 
-        The question can be answered once, and only while this waits. Cancelled, it is withdrawn.
+        The question can be answered once, and only during this wait. On cancellation, the question is
+        withdrawn.
         """
         job.asked = waiting = Asked(asked.id)
         self._services.hub.questions[asked.id] = None
@@ -475,7 +476,7 @@ class Worker:
         return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
 
     async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:
-        """Ask, as a turn does, whether to delete the files; return None for a yes, else the reset's end."""
+        """Ask the user whether to delete the files; return None for a yes, otherwise the end of the reset."""
         text = reply_texts.may_delete_files(job.language, use.files, operation_texts.short_size(use.bytes))
         asked = ConfirmationAsked(token_hex(8), text)
         verdict: Verdict = "no"

@@ -1,4 +1,4 @@
-"""Amounts: money and tokens, as people write and read them."""
+"""Parses and formats amounts of money or tokens, such as `2 USD` or `50,000 tokens`."""
 
 import re
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ class Amount:
 
 
 def parse_amount(text: str) -> Amount:
-    """Return the amount that a text such as `2 USD`, `0.50 usd`, `$2` or `500000 tokens` names.
+    """Parse an amount such as `2 USD`, `0.50 usd`, `$2` or `500000 tokens`.
 
     Raises:
-        UsageError: the text names no amount.
+        UsageError: the text is not a valid amount.
     """
     text = text.strip()
     if (tokens := _TOKENS.fullmatch(text)) is not None:

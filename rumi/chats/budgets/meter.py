@@ -1,8 +1,9 @@
 """The meter of all model calls: reserves their cost before each attempt and settles it afterwards.
 
-If no budget applies, no call waits: usage is gathered in memory and written once a second. If a budget
-applies, the reservation is on the disk before the call, stored in the transaction that checked the budget. An
-interrupted call is settled at its reserved amount, soon or at the next start.
+Without a budget, calls do not wait: their usage is collected in memory and written once a second. With a
+budget, a call begins only after its reservation is on the disk; the transaction that checks the budget stores
+the reservation. An interrupted call is settled at its reserved amount, shortly afterwards or at the next
+start.
 """
 
 import logging
@@ -47,13 +48,13 @@ WRITE_S: Final = 5.0
 """Maximum time that a cancelled writer waits for the journal, in seconds."""
 
 STOP_S: Final = 2.0
-"""Maximum time that the end of the process waits for the last write, in seconds."""
+"""Maximum time that shutdown waits for the last write of usage, in seconds."""
 
 MOST_TOOL_CHARS: Final = 64
 """Maximum stored length of a tool's name; models may invent longer names."""
 
 MOST_NOTICES: Final = 1000
-"""Maximum number of notices that wait for a turn of their chats."""
+"""Maximum number of queued budget notices, which wait for the next reply of their chat."""
 
 _KEY: Final = 8
 """Number of leading fields of a usage row that form its key; the others are counts."""
@@ -72,8 +73,8 @@ class Rules:
 class Budgets:
     """The meter of a process's model calls.
 
-    `ask` sends requests to the journal; `zone` is the time zone of days, by default the local one. The meter
-    survives restarts of its `Ledger`, the actor that writes gathered usage.
+    `ask` sends requests to the journal; `zone` is the time zone in which days begin, by default the local
+    one. The meter survives restarts of its `Ledger`, the actor that writes gathered usage.
     """
 
     def __init__(
@@ -97,10 +98,10 @@ class Budgets:
     async def reserve(
         self, account: Account, model: str, prompt_tokens: int, language: Language
     ) -> Hold | ModelError:
-        """Reserve the cost of one attempt at a call, and return the hold.
+        """Reserve the cost of one attempt at a model call and return the reservation.
 
-        Return an error if a budget does not allow the call, or if its cost is unknown. On cancellation a
-        reservation that was stored is released again.
+        Return an error if a budget does not allow the call, or if its cost is unknown. On cancellation, a
+        stored reservation is released.
         """
         price = price_of(model, self.rules.prices)
         bounds = self._bounds(account) if model != OFFLINE else ()
@@ -181,7 +182,7 @@ class Budgets:
         twice. Settlements that are still queued then wait for the next call.
 
         Raises:
-            ActorError: the journal has stopped. Usage that it did not store is gathered again.
+            ActorError: the journal has stopped. Usage that was not stored is included in the next write.
         """
         # Both before the first await: calls that end during the write gather for the next one.
         self.work = trio.Event()
@@ -203,7 +204,7 @@ class Budgets:
     # Notices
 
     def queue_notices(self, account: Account, states: tuple[BudgetState, ...]) -> None:
-        """Queue notices about nearly used up budgets for the next reply of the account's chat."""
+        """Queue notices that a budget is nearly used up, for the next reply in the account's chat."""
         for state in states:
             if account.chat and len(self._notices) < MOST_NOTICES:
                 self._notices.setdefault(state.key, (account.chat, state))
@@ -270,7 +271,8 @@ def state_json(state: BudgetState, budgets: Budgets) -> dict[str, object]:
 
 
 class _CallAttempt:
-    """The hold of one attempt at a model call; it is reserved only if `bounds` apply to the call."""
+    """Accounting of one attempt at a model call; a cost is reserved only if limits (`bounds`) apply to the
+    call."""
 
     __slots__ = ("_bounds", "_budgets", "_over", "account", "day", "key", "model", "price", "whole")
 
@@ -301,12 +303,12 @@ class _CallAttempt:
         return self.whole.completion_tokens if self._bounds else None
 
     async def settle(self, counted: Counted | None) -> Usage:
-        """Count the usage of the call and return it with its price; None counts an estimate.
+        """Record the call's usage and return it with its price; for None, record an estimate.
 
-        On cancellation the usage is still counted, a little later.
+        On cancellation, the usage is still recorded, a little later.
 
         Raises:
-            ActorError: the journal has stopped; the usage is counted later.
+            ActorError: the journal has stopped; the usage is recorded later.
         """
         if self._over:
             return Usage()
@@ -325,7 +327,7 @@ class _CallAttempt:
         return usage
 
     def abandon(self) -> None:
-        """Count the reserved amount; of a call without a budget, count its prompt. Never wait."""
+        """Record the reserved amount as used; without a budget, record only the prompt. Never wait."""
         if self._over:
             return
         self._over = True
@@ -410,7 +412,7 @@ class Ledger(Actor[WriteNow]):
 
     @answers(WriteNow)
     async def write_now(self, message: WriteNow) -> None:
-        """Write gathered usage and refresh the figures of the status."""
+        """Write gathered usage and refresh the usage figures that the status shows."""
         async with self._writing:
             await self._budgets.write()
             await self._budgets.look()
@@ -440,14 +442,14 @@ class Ledger(Actor[WriteNow]):
 class SharedLedger:
     """The ledger of a worker that shares its database: a `rumi.store.cluster.partitions.Part`.
 
-    It writes everything before partitions are handed over, because the next worker counts reservations that
-    remain there as used.
+    It writes all usage and settlements before a handover of partitions, because the next worker counts any
+    reservation that remains as used.
     """
 
     ledger: ActorRef[WriteNow]
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Do nothing: a new worker has no unfinished work here."""
+        """Do nothing: a ledger has no work to resume in partitions that it takes over."""
         await trio.lowlevel.checkpoint()
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:

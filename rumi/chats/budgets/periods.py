@@ -1,4 +1,4 @@
-"""Days and months in local time: the days of a period, and the beginning of the next one."""
+"""Budget periods in local time: their days, and the beginning of the next period."""
 
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Final
@@ -10,7 +10,7 @@ LAST_DAY: Final = "9999-12-31"
 
 
 def day_of(now: float, zone: tzinfo | None = None) -> date:
-    """Return the date in `zone`, by default in the time zone of this process."""
+    """Return the date at the time `now` in `zone`, by default in the local time zone."""
     return _local(now, zone).date()
 
 
@@ -27,7 +27,8 @@ def days_of(period: Period, now: float, zone: tzinfo | None = None) -> tuple[str
 def renewal(period: Period, now: float, zone: tzinfo | None = None) -> datetime | None:
     """Return the beginning of the next period: local midnight, even if the clock changes on that day.
 
-    If the clock skips midnight, return the first moment after it. The period "ever" has no next one: None.
+    If the clock skips midnight, return the first moment after it. Return None for the period "ever", which
+    never ends.
     """
     if period == "ever":
         return None

@@ -1,4 +1,4 @@
-"""Prices of the tokens of models."""
+"""Token prices of models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from rumi.models.model import Usage
 from rumi.platform.config.providers import OFFLINE, PROVIDERS, is_local
 
 PRICES_OF: Final = "2026-11-23"
-"""The day on which the prices below were looked up."""
+"""The date on which the built-in prices were looked up."""
 
 _NANO_PER_THOUSAND: Final = 1_000_000
 """One USD per million tokens, converted to billionths of a USD per thousand tokens."""
@@ -16,7 +16,7 @@ _NANO_PER_THOUSAND: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Prices of a thousand tokens in billionths of a USD: of prompts, their cached part, and replies.
+    """Prices of prompts, cached prompts and replies, in billionths of a USD per thousand tokens.
 
     `written` is the price of prompt tokens that are written into the cache; None means the price of `input`.
     """
@@ -59,7 +59,7 @@ OWN_PRICES: Final[Mapping[str, Price]] = {
         if model.price is not None
     },
 }
-"""The prices from the table of providers; the configuration section `[prices]` has those of other models."""
+"""Built-in prices from the table of providers; the configuration section `[prices]` sets other prices."""
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:

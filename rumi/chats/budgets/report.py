@@ -1,4 +1,4 @@
-"""The report on usage, one document for people and programs."""
+"""The usage report, one document that both people and programs read."""
 
 from typing import Final, get_args
 
@@ -15,7 +15,7 @@ WAYS: Final = tuple(option for option in get_args(By) if option != "all")
 async def report(
     budgets: Budgets, by: str, *, owner: str = "", chat: str = "", first: str = "", last: str = ""
 ) -> dict[str, object]:
-    """Return the usage from one day to another (by default this month), grouped `by` one field, and in total.
+    """Return the usage between two dates (by default this month), in total and grouped `by` one field.
 
     With an `owner` or a `chat`, only their usage is included.
 

@@ -1,4 +1,5 @@
-"""Commands about people: `/whoami`, and `/share` and `/unshare` of facts with a group."""
+"""Chat commands about people: `/whoami`, and `/share` and `/unshare`, which control facts shared with a
+group."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -44,7 +45,7 @@ class PeopleCommands:
             return f"❌ {translate(language, 'The budgets do not answer. Try again in a moment.')}"
 
     async def _whoami(self, message: Incoming, language: Language) -> str:
-        """Return the sender's name, id, role and rights, and the rest of their budget, as a reply."""
+        """Return a reply with the sender's name, id, role and rights, and the remaining budget."""
         await self.used()
         principal, account = self.people.of(message), self.people.account(message)
         limits = (*self.budgets.rules.limits, *account.limits)

@@ -20,12 +20,12 @@ CHAT_TOOLS: Final = frozenset(
         *("research", "research_repo"),
     }
 )
-"""Tools of chats that bots may have too: a bot gets only those that the person who started it may use."""
+"""Chat tools that bots may also have; a bot gets only those that the person who started it may use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A person with their rights. `users` are their ids at the channel; budgets use the `name`."""
+    """A person and their rights. `users` are the person's user ids in a channel; budgets use the `name`."""
 
     name: str
     rights: Rights
@@ -38,7 +38,7 @@ OWNER: Final = Principal(LOCAL, ADMIN)
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """All people by their ids at the channel. Without any channel's `ids`, all chats belong to the owner.
+    """All people by their user ids in channels. If no channel has `ids`, all chats belong to the owner.
 
     Rights are looked up when they are used, so that messages stored earlier get the current rights.
     """
@@ -55,10 +55,10 @@ class People:
         return self._principal(task.owner, task.user)
 
     def _principal(self, chat: str, user: int | None) -> Principal:
-        """Return the person of a user id in a chat.
+        """Return the person with a user id in a chat.
 
-        Without an id, a private chat belongs to its Telegram user.
-        A message that an earlier version stored, or of a channel without users, has the rights of a member.
+        Without an id, a private chat belongs to its Telegram user. A message stored by an earlier version, or
+        from a channel without users, has the rights of a member.
         """
         if self.ids.owner_of(chat) == LOCAL:
             return OWNER
@@ -76,7 +76,7 @@ class People:
     # Messages
 
     def current(self, message: Incoming) -> Incoming:
-        """Return a stored message whose `admin` flag matches the current rights of its sender."""
+        """Return a stored message with its `admin` flag updated to the current rights of the sender."""
         if not message.admin or self.of(message).rights.admin:
             return message
         return replace(message, admin=False)
@@ -90,7 +90,7 @@ class People:
         *,
         has_handler: bool = False,
     ) -> str:
-        """Return the reason why a message is refused, empty if it is allowed.
+        """Return the reason why a message is refused, or an empty text if it is allowed.
 
         With a `name`, the message is that command with the arguments `rest`; otherwise it is a request.
         """
@@ -108,10 +108,10 @@ class People:
         return people_texts.not_allowed(language, what, rights.role)
 
     def may_retry(self, message: Incoming, earlier: Incoming) -> bool:
-        """Return True if the sender of a message may retry an `earlier` one with their own rights.
+        """Return True if the sender of a message may retry an `earlier` message with the sender's rights.
 
-        The earlier message must be the sender's own, or its sender must have the same rights. So a retry
-        gives a message neither more rights nor fewer.
+        The same person must have sent the earlier message, or a person with the same rights. So a retry gives
+        a message neither more rights nor fewer.
         """
         one, other = self.of(message), self.of(earlier)
         return one.name == other.name or one.rights == other.rights
@@ -126,7 +126,7 @@ class People:
     # Turns and tasks
 
     def tools(self, message: Incoming, tools: Sequence[T]) -> tuple[tuple[T, ...], dict[str, str]]:
-        """Return the tools of a turn, and the refusals for all other tools by name, which models read."""
+        """Return the tools of a turn, and for the name of each other tool a refusal that the model reads."""
         rights = self.of(message).rights
         mine = tuple([tool for tool in tools if rights.may_use(tool.spec.name)])
         if len(mine) == len(tools):
@@ -137,7 +137,8 @@ class People:
     def tools_of_task(self, task: TaskRecord, tools: Sequence[T]) -> tuple[T, ...]:
         """Return the tools of a task.
 
-        A research task has its own tools. A bot gets only those tools of chats that its person may use.
+        A research task has its own tools. A bot gets only the chat tools that the person who started it may
+        use.
         """
         rights = self.of_task(task).rights
         return tuple(
@@ -153,7 +154,8 @@ class People:
         return Account(message.chat, owner, person=principal.name, limits=principal.rights.limits)
 
     def account_of_task(self, task: TaskRecord, account: Account) -> Account:
-        """Return a task's account with its person and their limits.
+        """Return the account of a task's model calls, with the person who asked for the task and their
+        limits.
 
         Raises:
             RightsError: the person's role does not allow such a task, or no longer does.
@@ -168,12 +170,14 @@ class People:
         return replace(account, person=principal.name, limits=(*account.limits, *rights.limits))
 
     def most_schedules(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
-        """Return the maximum number of schedules of a schedule's person, None for no limit, and their ids."""
+        """Return the schedule limit of the person behind a schedule (None: no limit), and the person's user
+        ids."""
         principal = self._principal(schedule.owner, schedule.user)
         return principal.rights.schedules, principal.users
 
     def check_bots(self, task: TaskRecord, open_tasks: Sequence[TaskRecord]) -> None:
-        """Check that the person of a task may start a bot in addition to those among the open tasks.
+        """Check that the person behind a task may start another bot in addition to the bots among the open
+        tasks.
 
         Raises:
             RightsError: the person's role does not allow that many bots.

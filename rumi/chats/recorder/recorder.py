@@ -1,4 +1,4 @@
-"""Records turns while they run: wraps a turn's model and event callback, and writes each step at once.
+"""Records turns while they run: wraps a turn's model and event callback, and writes each step immediately.
 
 Secrets are redacted before they are written. A failed write is logged, and the turn continues.
 """
@@ -176,7 +176,7 @@ class Recording:
         return both
 
     def request(self, request: ModelRequest, context_tokens: int) -> None:
-        """Record the part of a request that the previous request does not have."""
+        """Record a request without the leading part that it shares with the previous request."""
         with self.forgiving():
             whole = dump_request(request)
             messages, earlier = whole["messages"], self._before.get("messages", [])
@@ -224,7 +224,7 @@ class Recording:
 
     @contextlib.contextmanager
     def forgiving(self) -> Iterator[None]:
-        """Log an OSError of the block and stop recording."""
+        """Log an OSError raised in the block and stop recording."""
         try:
             yield
         except OSError as error:

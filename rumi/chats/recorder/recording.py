@@ -63,7 +63,7 @@ class RecordedTurn:
 
     @property
     def limits(self) -> TurnLimits:
-        """The turn's limits, without limits of another version that are unknown here."""
+        """The turn's limits, without limits that this version does not know."""
         known = {dataclass_field.name for dataclass_field in fields(TurnLimits)}
         return TurnLimits(**{name: value for name, value in self.head["limits"].items() if name in known})
 
@@ -168,7 +168,7 @@ def read_recording(path: Path) -> RecordedTurn:
     """Return the recording in a file.
 
     Raises:
-        RecordingError: the file cannot be read, is no recording, or comes from a newer version.
+        RecordingError: the file cannot be read, is not a recording, or comes from a newer version.
     """
     try:
         return _read(read_lines(path), path)
@@ -181,7 +181,7 @@ def read_lines(path: Path) -> list[Json]:
 
     Raises:
         RecordingError: the file cannot be read.
-        ValueError: another line is not JSON.
+        ValueError: a line other than the last one is not JSON.
     """
     try:
         lines = read_foreign(path, MOST_BYTES).splitlines()

@@ -1,4 +1,4 @@
-"""Replays a recorded turn with all recorded replies, or forks it from a step on with another model.
+"""Replays a recorded turn with all recorded replies, or forks it onto another model at a given step.
 
 Code, prompts and tool descriptions are the current ones; history, replies, results and the clock are the
 recorded ones. So unchanged code produces the same requests, byte for byte.
@@ -40,7 +40,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """The first difference: the number of the request, the part that differs, and a line-by-line diff."""
+    """The first differing request of a replay: its number, the part that differs, and a line-by-line diff."""
 
     request: int
     where: str
@@ -58,7 +58,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """The end of a forked turn, and its tool calls, each with True if its result was recorded."""
+    """The result of a fork: the turn's end, and its tool calls, each with True if its result was recorded."""
 
     finished: TurnFinished
     calls: tuple[tuple[str, bool], ...]
@@ -89,7 +89,8 @@ async def replay(turn: RecordedTurn, now: Now, redact: Redactor | None = None) -
 
 
 async def fork(turn: RecordedTurn, now: Now, step: int, model: Model) -> Forked:
-    """Run a turn again with its recorded replies before model call `step`, and another model from then on.
+    """Run a turn again, with its recorded replies before model call `step` and another model from that call
+    on.
 
     Its tools change nothing: a recorded call returns its recorded result, any other call is refused.
     """
@@ -161,7 +162,7 @@ class _Replaying:
 
     @property
     def context_tokens(self) -> int:
-        """The token budget that the model had at the next request."""
+        """The model's recorded token budget at the next request."""
         model_calls = self._turn.model_calls
         index = min(self.asked, len(model_calls) - 1)
         return model_calls[index].context_tokens if model_calls else int(self._turn.head["context_tokens"])
@@ -274,9 +275,9 @@ def _tools(turn: RecordedTurn, now: Now) -> _Tools:
 
 
 def _spec_now(then: ToolSpec, now: Sequence[ToolSpec]) -> ToolSpec:
-    """Return the current variant that is most similar to a recorded tool.
+    """Return the current variant of a tool that is most similar to its recorded specification.
 
-    A tool that the code no longer knows stays as it was recorded.
+    For a tool that no longer exists, return the recorded specification.
     """
     near = difflib.SequenceMatcher(None, "", then.description + then.schema, autojunk=False)
 

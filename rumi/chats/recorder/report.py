@@ -15,7 +15,7 @@ MOST_SHOWN = 20
 
 
 def contents(turn: RecordedTurn, redact: Redactor) -> list[str]:
-    """Return the contents of a recording for a person who is about to share it, as lines."""
+    """Describe the contents of a recording, in lines, for a person who is about to share it."""
     head = turn.head
     said = [message["content"] for message in head["history"] if message["role"] == "user"]
     last = one_line(said[-1] if said else "", SHOWN_CHARS)
@@ -36,7 +36,7 @@ def pack(recording: Path, target: Path, redact: Redactor) -> None:
     """Write a zip file with the recording and the versions of software, without secrets.
 
     Secrets are redacted again, because an earlier version of Rumi may have written the recording, and keys
-    may be newer than it.
+    may have been added since then.
 
     Raises:
         OSError: the file cannot be written, or the target already exists.

@@ -1,4 +1,5 @@
-"""Snapshots of the files of chats before their last turns, and the restoring of files from snapshots.
+"""Snapshots of chats' files from before their last turns, and restoring files from these snapshots.
 
-A snapshot is taken before the first call of a turn that may change files, so that other turns cost nothing.
+A snapshot is taken before the first tool call of a turn that may change files. Turns without such calls cost
+nothing.
 """

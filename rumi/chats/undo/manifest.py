@@ -15,7 +15,7 @@ Cause: TypeAlias = Literal["", "bytes", "files", "unreadable", "disk", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The state of a workspace before a turn. Without an `owner` the workspace did not exist.
+    """The state of a workspace before a turn. If `owner` is None, the workspace did not exist.
 
     `tainted`: the workspace may contain untrusted content. `cloned`: the objects share blocks with the files.
     """

@@ -26,12 +26,12 @@ class Restoring:
         self._snapshots = snapshots
 
     def build(self, chat: str, turn: str) -> Manifest | None:
-        """Build the files from before a turn in a staging folder; return None if the turn changed none.
+        """Build the files from before a turn in a staging folder; return None if the turn changed no files.
 
         The chat's files do not change. `discard` removes the staging folder.
 
         Raises:
-            Unrestorable: the files are not known, or there is not enough disk space.
+            Unrestorable: the earlier files are not known, or there is not enough disk space.
         """
         self.discard(chat)
         manifest = self._snapshots.of(chat, turn)
@@ -54,7 +54,7 @@ class Restoring:
         return manifest
 
     def commit(self, chat: str) -> None:
-        """Replace the chat's files by the built ones, or complete an interrupted replacement.
+        """Replace the chat's files with the built ones, or complete an interrupted replacement.
 
         Idempotent: do nothing if the files are already replaced.
 

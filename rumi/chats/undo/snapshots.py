@@ -4,8 +4,8 @@ Each version of a file is copied once: a snapshot reuses the objects of the prev
 not changed since. If the file system can share blocks, no data is copied at all. Objects are not hard links
 to the workspace's files, because a write to a file would also change its link. No sandbox can reach objects.
 
-Below `undo/CHAT` are the manifests, `NUMBER-TURN.json`; `objects/`; and the folders of
-`rumi.chats.undo.restoring`.
+Below `undo/CHAT` are the manifests, `NUMBER-TURN.json`; `objects/`; and the folders that
+`rumi.chats.undo.restoring` uses.
 """
 
 import contextlib
