@@ -140,8 +140,7 @@ class Chat(Actor[ChatMessage]):
     # Life
 
     async def started(self) -> None:
-        """Read the history and the open messages, reply to messages left by an earlier start, start the
-        worker.
+        """Read the history and the open messages, reply to those left by an earlier start, start the worker.
 
         Stop at once if another worker now serves the chat, because this worker's lease has ended or the chat
         was handed over.
@@ -445,8 +444,7 @@ class Chat(Actor[ChatMessage]):
         return job
 
     def _hear_reset(self, message: Incoming, what: str) -> None:
-        """Reset the chat. If the reset would delete files and end a job, ask first; the job runs until a
-        yes."""
+        """Reset the chat. If this would delete files and end a job, ask first; the job runs until a yes."""
         if what == FILES_NO:
             self._reply(message, reply_texts.nothing_deleted(self._language(message), answered=True))
         elif what == FILES and self._job is not None and self._job.kind != "reset":
@@ -564,8 +562,7 @@ class Chat(Actor[ChatMessage]):
         return following
 
     def _sum_up(self, job: Job) -> None:
-        """After a turn, summarize in the background the part of the history that no longer fits into the
-        prompt.
+        """After a turn, summarize in the background the part of the history that no longer fits the prompt.
 
         A job that begins a new session cancels the summary of the old session.
         """

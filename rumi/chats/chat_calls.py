@@ -25,8 +25,7 @@ MOST_CHATS: Final = 10_000
 
 
 def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: ChatIds) -> ControlCall:
-    """Return the function that answers these control calls. `delete` must delete a chat, but not its
-    facts."""
+    """Return the function that answers these control calls. `delete` must delete a chat, not its facts."""
 
     def sees(caller: Caller, chat: str) -> bool:
         return caller.scope in (None, ids.owner_of(chat))

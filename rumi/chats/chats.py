@@ -88,8 +88,7 @@ class Chats:
 
     @property
     def own_model(self) -> str:
-        """The name of the default model of this process, which is used for messages without a chosen
-        model."""
+        """The name of this process's default model, which is used for messages without a chosen model."""
         return self._services.context.own_model
 
     def model_named(self, name: str) -> str:

@@ -75,8 +75,7 @@ class ChatLimits:
     max_facts: int = 50
     max_skills: int = 20
     handed_chars: int = 50_000
-    """Maximum number of characters stored of content from others in a message: forwards, quotes, piped
-    data."""
+    """Maximum stored characters of content from others in a message: forwards, quotes, piped data."""
     turn_of: Mapping[str, TurnLimits] = field(default_factory=dict)
     max_queued: int = 0
     """Maximum number of messages queued while a turn runs; with 0 the chat replies that it is busy."""
@@ -165,8 +164,7 @@ class ChatContext:
     """The beginning of every prompt of every chat, constant while the process runs."""
     prompts: Prompts = field(default_factory=lambda: Prompts(built_in()))
     thinks: bool = False
-    """True unless the default model is the offline stand-in, for which no facts are extracted from
-    sessions."""
+    """True unless the default model is the offline stand-in, which cannot extract facts from sessions."""
     own_model: str = ""
     """The name of the default model of this process."""
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -174,8 +172,7 @@ class ChatContext:
     people: People = field(default_factory=People)
     """The senders and their rights."""
     sender_model: Callable[[Incoming, Language], Model] | None = None
-    """Returns the model for a message; its calls are charged to the sender. If None, the chat's model is
-    used."""
+    """Returns a message's model, whose calls are charged to the sender. If None, the chat's model is used."""
 
     def model_of(self, message: Incoming, language: Language) -> Model:
         """Return the model that works on a message, one that its sender's role allows.

@@ -143,8 +143,7 @@ class TurnState:
     queued: tuple[At[Queued], ...] = ()
 
     def apply(self, event: ChatEvent) -> "TurnState":
-        """Return the state after the event. Events of another turn are ignored, except its beginning or
-        end."""
+        """Return the state after the event. Ignore events of another turn, except its beginning or end."""
         time = event.time
         match event.what:
             case Queued() as queued:
@@ -225,7 +224,7 @@ class TurnState:
 
     @property
     def words(self) -> str:
-        """Return the text that the model has emitted so far, in its answer or before the running tool
+        """Return the text that the model has emitted so far: its answer, or text before running tool
         calls."""
         return "".join(self.said)
 

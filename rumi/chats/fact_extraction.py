@@ -1,5 +1,4 @@
-"""Requests extraction of facts when a session ends, when a person asks for it, and when a person leaves a
-chat."""
+"""Requests extraction of facts when a session ends, or when a person asks for it or leaves a chat."""
 
 import logging
 from contextlib import suppress
@@ -39,8 +38,7 @@ class FactExtraction:
                 self.extractor.tell_nowait(SessionEnded())
 
     async def request_extraction(self, chat: str | None = None) -> bool:
-        """Request extraction from the current session of the chat, or of all chats, while the session
-        continues.
+        """Request extraction from the current session of the chat, or of all chats; the session continues.
 
         Return True if there is anything to extract. Work that is left when the process ends is done after
         the next start.

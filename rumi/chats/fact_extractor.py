@@ -97,8 +97,7 @@ class _ExtractionAttempt:
 
 
 class FactExtractor(Actor[ExtractorMessage]):
-    """Extracts facts from sessions when they are due. A failure does not crash the actor; it tries again
-    later.
+    """Extracts facts from sessions when they are due. After a failure, the actor tries again later.
 
     Without `extract`, or with the offline stand-in as the default model, all sessions are skipped.
     """
@@ -173,8 +172,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         return new
 
     def _begin(self, chat: str, session: int) -> _ExtractionAttempt:
-        """Start the extraction of a session in a separate task, unless one runs already; return the
-        attempt."""
+        """Start a session's extraction in a separate task, unless one runs already; return the attempt."""
         attempt = self._attempts.get((chat, session))
         if attempt is None:
             attempt = self._attempts[chat, session] = _ExtractionAttempt()

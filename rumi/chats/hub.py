@@ -97,8 +97,7 @@ class Hub:
             self.questions[question] = message
 
     def has_nobody(self, question: str) -> None:
-        """Record that no person can answer the question of that id, so a no to it is not a person's
-        decision."""
+        """Record that no person can answer the question of that id: a no to it is no person's decision."""
         if question in self.questions:
             self.unasked.add(question)
 
@@ -114,8 +113,7 @@ class Hub:
                 self.publish(ChatEvent(chat, state.turn, time, what(state.started.what.language)))
 
     def nothing_runs(self, chat: str) -> None:
-        """Forget the state of the chat's turn: after a start or a handover, its end may never be
-        published."""
+        """Forget the state of the chat's turn: after a start or handover, its end may never be published."""
         self.turns.pop(chat, None)
 
     def subscribe(self, chat: str | None = None, *, entering: bool = False) -> HubSubscription:

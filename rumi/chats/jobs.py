@@ -129,8 +129,7 @@ class Job:
 
 
 class JobQueue:
-    """A queue of jobs that wait while the worker runs another job; `most` limits the number of waiting
-    messages.
+    """A queue of jobs that wait while the worker runs another job; `most` limits the waiting messages.
 
     Results of tasks come before messages, and their number is not limited; no command drops or ends a result.
     """
@@ -164,8 +163,7 @@ class JobQueue:
         return Queued(said.id, reply_texts.queued(job.language, position, self.most), position, said.origin)
 
     def next(self, now: float) -> Job | None:
-        """Remove and return the first job, None if the queue is empty. `now` becomes the start time of the
-        job."""
+        """Remove and return the first job, None if the queue is empty. `now` becomes the job's start time."""
         waiting = self._results or self._jobs
         job = waiting.pop(0) if waiting else None
         if job is not None:

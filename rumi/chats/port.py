@@ -55,8 +55,7 @@ class ChatPort(Protocol):
         ...
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Store a message or command, wake the chat, and return the message number. Each gets exactly one
-        reply."""
+        """Store a message or command, wake the chat, and return its number. Each gets exactly one reply."""
         ...
 
     def subscribe(self) -> ChatSubscription:

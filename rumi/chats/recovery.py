@@ -62,8 +62,7 @@ class CrashReplies:
     people: People = field(default_factory=People)
 
     async def recover(self, chat: str, record: ChatRecord, parked: ParkedCalls) -> tuple[HistoryEntry, ...]:
-        """Reply to the open messages that were judged; return history entries in place of the missing
-        answers.
+        """Reply to the open messages that were judged; return history entries for the missing answers.
 
         The first reply to a turn or a result asks about the `parked` calls that no message has asked about.
         The caller must not await between reading the chat's record and this call: then no reply to the open
@@ -262,8 +261,7 @@ class Recovery(Actor[Open | LookAt]):
             await self._open_in_turn(message.chat)
 
     async def _open_in_turn(self, chat: str) -> None:
-        """Start the chat when fewer than `CHATS_AT_ONCE` others are starting; do nothing if it waits
-        already."""
+        """Start the chat when fewer than `CHATS_AT_ONCE` are starting; do nothing if it already waits."""
         # One waiting start is enough, however many requests for the chat come meanwhile.
         if chat not in self._waiting:
             self._waiting.add(chat)

@@ -82,8 +82,7 @@ class Carrying(Protocol):
 
 
 class NotCarried:
-    """A `Carrying` that moves no files, because one process serves all chats or all workers share the
-    folder."""
+    """A `Carrying` that moves no files: one process serves all chats, or all workers share the folder."""
 
     async def fetch(self, key: str, partition_key: str) -> None:
         """Do nothing."""

@@ -206,8 +206,7 @@ class ChatSession:
             self.summary, self.budget, self.tainted = held.summary, held.budget, held.tainted
 
     def stand_in(self, session: int, summary: Summary) -> None:
-        """Replace the entries that a stored `summary` covers, up to the end of the summary's turn, with
-        it."""
+        """Replace all entries up to the end of the summary's turn with a `summary` that is already stored."""
         # The summary may be ready while a separate turn runs: then it belongs to the suspended session.
         if self._held is not None and session == self._held.session:
             entries = _behind(self._held.entries, summary)
@@ -301,8 +300,7 @@ _ENDED = re.compile(
 
 
 def ending(turn: str, reason: Reason, said: str = "", tainted: bool = False) -> HistoryEntry:
-    """Return the history entry of an unfinished answer: the partial text `said` and a mark with the
-    reason."""
+    """Return the history entry of an unfinished answer: the partial text `said`, then the reason."""
     mark = f"[{reason}: this attempt ended without an answer]"
     return HistoryEntry(turn, Message("assistant", f"{said}\n\n{mark}" if said else mark), tainted)
 

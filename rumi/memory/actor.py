@@ -28,8 +28,8 @@ class Memory(Actor[MemoryMessage]):
     """Answers one request after the other, each in its own transaction.
 
     A full disk does not crash the actor: the request is refused with `MemoryUnavailable`, and the next one
-    tries again. Nor does an unreachable database when the actor is restarted: the next request opens it. So
-    a failure of the memory affects only requests to the memory.
+    tries again. A restarted actor does not crash if the database is unreachable either: the next request
+    opens the database. So a failure of the memory affects only requests to the memory.
     """
 
     def __init__(self, database: Path | Backend, offload: Offload, now: Callable[[], float]) -> None:
@@ -57,7 +57,7 @@ class Memory(Actor[MemoryMessage]):
 
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
-        """Execute a request. A cancelled asker waits for the transaction, which is then complete."""
+        """Execute a request. A cancelled caller waits until the transaction is complete."""
         self._answered += 1
         try:
             return await self._offload(lambda: self._opened().do(message))

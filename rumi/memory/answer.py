@@ -1,4 +1,4 @@
-"""The schema of a model's answer with facts. Imported late, because pydantic takes long to import."""
+"""The schema of a model's answer with extracted facts. Imported late, because importing pydantic is slow."""
 
 from typing import Annotated, Final, TypeAlias
 
@@ -9,7 +9,7 @@ MAX_FACTS: Final = 20
 
 
 class Strict(BaseModel):
-    """A model that allows no unknown keys and converts no values."""
+    """A pydantic model that rejects unknown keys and does not convert values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
@@ -26,18 +26,19 @@ Listed: TypeAlias = Annotated[list[AnswerFact], Field(max_length=MAX_FACTS)]
 
 
 class ExtractedFacts(Strict):
-    """The whole answer."""
+    """A model's whole answer: the extracted facts, and a line on the subject of the conversation."""
 
     facts: Listed
     line: Annotated[str, Field(max_length=10_000)] = ""
 
 
 ANSWER: Final[TypeAdapter[ExtractedFacts | list[AnswerFact]]] = TypeAdapter(ExtractedFacts | Listed)
-"""The requested object, or only the list, which models also write."""
+"""Validates an answer: the requested object, or a bare list of facts, which models also write."""
 
 
 def read_answer(text: str) -> ExtractedFacts | None:
-    """Return the facts and the line of an answer; None if the answer does not have the requested form."""
+    """Parse an answer into facts and the subject line; None if the answer does not have the requested
+    form."""
     try:
         answer = ANSWER.validate_json(text)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""The record of changes that turns made to facts, and its use by an undo.
+"""Records the changes that turns make to facts, so that an undo can reverse the changes.
 
 All rows of a key are recorded as they were before and after a turn's request. So side effects of a request
 are recorded too, such as the deletion of another fact at the maximum number of facts.

@@ -1,4 +1,4 @@
-"""The dates that relative expressions mean: `next year`, `mañana`, `hace 3 años`.
+"""Resolves relative dates such as `next year`, `mañana` and `hace 3 años`.
 
 Facts contain absolute dates, which the user may never have written. So the words of these dates are derived
 from the relative expressions in the user's messages.

@@ -129,7 +129,8 @@ MAX_LINE_CHARS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The result of an extraction: the facts worth storing, and a line on the subject, empty if none."""
+    """The result of an extraction: the facts worth storing, and a line on the conversation's subject or
+    ""."""
 
     facts: tuple[NewFact, ...] = ()
     line: str = ""
@@ -144,7 +145,8 @@ async def extract(
 
     `messages` are the user's own words and the assistant's answers to them, oldest first; they must not
     contain untrusted content. Only the end of a long conversation is used. `today` is the date of the
-    conversation. An answer in another form gives no facts. On cancellation the model call has ended.
+    conversation. An answer in an unexpected form yields no facts. On cancellation, the model call has ended
+    when this returns.
 
     Raises:
         ModelError: the model could not be reached or refused.
@@ -217,7 +219,8 @@ def _known(language: Language, known: Sequence[Fact], max_tokens: int) -> str:
 
 
 def _read(text: str) -> tuple[tuple[NewFact, ...], str] | None:
-    """Return the facts and the line of an answer; None if the answer does not have the requested form."""
+    """Parse an answer into facts and the subject line; None if the answer does not have the requested
+    form."""
     from rumi.memory.answer import read_answer
 
     fenced = _FENCED.fullmatch(text)

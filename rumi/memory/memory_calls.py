@@ -1,8 +1,9 @@
-"""Control calls of the memory: requests and answers as JSON objects.
+"""Control-socket calls about the memory; requests and answers are JSON objects.
 
-`list` (from fact number `after` on), `set` (`key`, `value`; with `also` in addition to others), `forget`
-(`key`) and `history` (`key`) are for one `owner`; `extract` extracts facts from the owner's messages now,
-even if the session continues; `forget_everything` deletes everything that is stored of the owner.
+Each request concerns one `owner`. `list` lists facts from fact number `after` on. `set` stores a `value`
+under a `key`; with `also`, the key's other facts remain. `forget` deletes the facts under a `key`. `history`
+returns the history of a `key`. `extract` extracts facts from the owner's messages now, even if the session
+continues. `forget_everything` deletes everything that is stored about the owner.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -34,7 +35,7 @@ def memory_call(
     """Return the function that answers these control calls.
 
     `extract_for_owner` extracts facts and continues in the background when it is cancelled. `ids` map chats
-    to owners; `forget_all` deletes everything of an owner.
+    to owners; `forget_all` deletes everything that is stored about an owner.
     """
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:

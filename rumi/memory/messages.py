@@ -31,8 +31,8 @@ class FactRefused(RumiError):
 class Fact:
     """A fact about an owner.
 
-    `chat` is the chat that it comes from, `turn` the turn there; for an extracted fact `turn` is the session,
-    as `session 3`. `tainted`: the turn had read untrusted content. `created` and `updated` are seconds since
+    The fact comes from a `turn` of a `chat`; for an extracted fact, `turn` names the session instead, such as
+    `session 3`. `tainted`: the turn had read untrusted content. `created` and `updated` are seconds since
     1970.
     """
 
@@ -56,7 +56,7 @@ class PastFact:
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact to store. An extracted fact may name the key of a known fact that it `replaces`."""
+    """A fact to store. For an extracted fact, `replaces` may be the key of a known fact."""
 
     key: str
     value: str
@@ -65,12 +65,12 @@ class NewFact:
 
 @dataclass(frozen=True, slots=True)
 class Remember(Request[tuple[Fact, ...]]):
-    """Store a fact, or renew its time. The reply has the other facts with the key, oldest first.
+    """Store a fact, or renew its time. The reply lists the other facts with the same key, oldest first.
 
-    Without `also`, these other facts are replaced and become the key's history.
+    Without `also`, the fact replaces these other facts, which move to the key's history.
 
-    Keys are compared regardless of case and blanks; a fact shows its latest spelling. An explicit fact stays
-    explicit, and a fact from an untainted source stays untainted.
+    Keys are compared regardless of case and blanks; a fact shows the latest spelling of its key. An explicit
+    fact stays explicit, and a fact from an untainted source stays untainted.
     """
 
     owner: str
@@ -158,7 +158,7 @@ class Facts(Request[tuple[Fact, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Share(Request[int]):
-    """Share an owner's facts with a key with a group. The reply is the number of these facts; 0 shares none.
+    """Share the facts under a key of an owner with a group. The reply is the number of shared facts.
 
     Refused with `FactRefused` if the owner already shares too many keys with that group.
     """
@@ -170,7 +170,8 @@ class Share(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class Unshare(Request[int]):
-    """Stop sharing an owner's facts with a key. The reply is 1 if they were shared, otherwise 0."""
+    """Stop sharing the facts under a key of an owner. The reply is 1 if the facts were shared, otherwise
+    0."""
 
     owner: str
     key: str

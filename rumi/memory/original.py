@@ -1,7 +1,7 @@
-"""Upgrade of files with the original schema without owners: one table, `facts`, with keys and values.
+"""Upgrades files with the original schema: one table, `facts`, of keys and values without owners.
 
 Afterwards these facts belong to the terminal's owner. The file is copied first; the upgrade is one
-transaction, so that a killed process leaves the file either old or new.
+transaction, so that a killed process leaves the file with either the old or the new schema.
 """
 
 import sqlite3

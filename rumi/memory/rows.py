@@ -166,7 +166,7 @@ def _put_extracted(db: Database, request: StoreExtracted, found: NewFact, now: f
 
 
 def _retire_replaced(db: Database, owner: str, key: str, by: Fact) -> None:
-    """Retire the fact with that key if it is the only one; do nothing if another fact may be meant.
+    """Retire the fact with the replaced key if there is exactly one; otherwise do nothing.
 
     An explicit fact is only retired by a fact with the same key.
     """
@@ -211,7 +211,7 @@ def _forgotten_since(db: Database, owner: str, key: str, since: float) -> bool:
 
 
 def _find_fact(db: Database, owner: str, fact: Fact) -> int | None:
-    """Return the id of the row of the same fact, None if it is not stored.
+    """Return the row id of an equal stored fact, None if there is none.
 
     Values of extracted facts are also compared regardless of case.
     """
@@ -290,7 +290,7 @@ MOST_SHARED = 100
 
 @steps.of(Share)
 def share(request: Share, transaction: Transaction) -> int:
-    """Share the facts with a key with a group; return their number."""
+    """Share the facts under a key with a group; return the number of these facts."""
     db, of = transaction.db, (request.owner, folded(request.key))
     (facts,) = db.execute("SELECT count(*) FROM facts WHERE owner = ? AND folded = ?", of).fetchone()
     if not facts:
@@ -309,7 +309,7 @@ def share(request: Share, transaction: Transaction) -> int:
 
 @steps.of(Unshare)
 def unshare(request: Unshare, transaction: Transaction) -> int:
-    """Stop sharing the facts with a key; return 1 if they were shared, otherwise 0."""
+    """Stop sharing the facts under a key; return 1 if the facts were shared, otherwise 0."""
     gone = transaction.db.execute(
         'DELETE FROM shared WHERE owner = ? AND folded = ? AND "group" = ?',
         (request.owner, folded(request.key), request.group),

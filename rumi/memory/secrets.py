@@ -58,7 +58,7 @@ def _holds_one(text: str) -> bool:
 
 
 def _is_named(fact: NewFact) -> bool:
-    """Return True if the key says that the value is a secret; statements about a secret are longer."""
+    """Return True if the key names a secret and the value looks like one: short, or with an invented word."""
     words = fact.value.split()
     if ABOUT_ONE.search(fact.key):
         return False

@@ -11,7 +11,7 @@ _JOINERS: Final = "\u200c\u200d"
 
 
 def written(text: str) -> str:
-    """Return the text on one line, as it is stored and shown: NFC, single blanks, no control characters.
+    """Normalize a text to one line for storage and display: NFC, single blanks, no control characters.
 
     Marks that change the reading direction and lone surrogates are removed as well.
     """
@@ -26,7 +26,7 @@ def _instead(character: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return the form by which keys are compared: case and blanks make no difference, accents do."""
+    """Normalize a key for comparison: ignore case and extra blanks, but not accents."""
     return unicodedata.normalize("NFC", written(text).casefold())
 
 

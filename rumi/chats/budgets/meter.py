@@ -271,8 +271,7 @@ def state_json(state: BudgetState, budgets: Budgets) -> dict[str, object]:
 
 
 class _CallAttempt:
-    """Accounting of one attempt at a model call; a cost is reserved only if limits (`bounds`) apply to the
-    call."""
+    """Accounting of one attempt at a model call; a cost is reserved only if `bounds` (limits) apply."""
 
     __slots__ = ("_bounds", "_budgets", "_over", "account", "day", "key", "model", "price", "whole")
 

@@ -1,5 +1,4 @@
-"""Chat commands about people: `/whoami`, and `/share` and `/unshare`, which control facts shared with a
-group."""
+"""Chat commands about people: `/whoami`; `/share` and `/unshare`, for sharing facts with a group."""
 
 import logging
 from collections.abc import Awaitable, Callable

@@ -154,8 +154,7 @@ class People:
         return Account(message.chat, owner, person=principal.name, limits=principal.rights.limits)
 
     def account_of_task(self, task: TaskRecord, account: Account) -> Account:
-        """Return the account of a task's model calls, with the person who asked for the task and their
-        limits.
+        """Return the account of a task's model calls: the person who asked for the task, and their limits.
 
         Raises:
             RightsError: the person's role does not allow such a task, or no longer does.
@@ -170,14 +169,12 @@ class People:
         return replace(account, person=principal.name, limits=(*account.limits, *rights.limits))
 
     def most_schedules(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
-        """Return the schedule limit of the person behind a schedule (None: no limit), and the person's user
-        ids."""
+        """Return the schedule limit of a schedule's person (None: no limit), and the person's user ids."""
         principal = self._principal(schedule.owner, schedule.user)
         return principal.rights.schedules, principal.users
 
     def check_bots(self, task: TaskRecord, open_tasks: Sequence[TaskRecord]) -> None:
-        """Check that the person behind a task may start another bot in addition to the bots among the open
-        tasks.
+        """Check that the person behind a task may start another bot, given the bots among the open tasks.
 
         Raises:
             RightsError: the person's role does not allow that many bots.

@@ -89,8 +89,7 @@ async def replay(turn: RecordedTurn, now: Now, redact: Redactor | None = None) -
 
 
 async def fork(turn: RecordedTurn, now: Now, step: int, model: Model) -> Forked:
-    """Run a turn again, with its recorded replies before model call `step` and another model from that call
-    on.
+    """Run a turn again: its recorded replies come before model call `step`, another model's from then on.
 
     Its tools change nothing: a recorded call returns its recorded result, any other call is refused.
     """

@@ -1,1 +1,1 @@
-"""Recall: search in earlier conversations, with an index of its own that follows the state."""
+"""Recall: search in earlier conversations, through a separate index that is updated from the state."""

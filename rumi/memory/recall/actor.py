@@ -29,7 +29,7 @@ R = TypeVar("R")
 LOOK_S: Final = 300.0
 """Maximum interval between two updates of the index, in seconds. A search updates the index first."""
 SLICES: Final = 20
-"""Maximum number of slices that a search waits for; it may search an index that is not rebuilt completely."""
+"""Maximum number of slices indexed before a search; during a rebuild, the search uses a partial index."""
 PAUSE_S: Final = 0.02
 """Pause between two slices in the background in seconds, because turns have priority."""
 
@@ -66,12 +66,12 @@ class Recall(Actor[RecallMessage]):
         self.start_soon(self._cut_at_the_end)
 
     async def receive(self, message: RecallMessage) -> None:
-        """Wake the update, which removes deleted passages."""
+        """Wake the task that updates the index, so that it removes deleted passages."""
         self._woken.set()
 
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
-        """Execute a request. A cancelled asker waits for the transaction, which is then complete."""
+        """Execute a request. A cancelled caller waits until the transaction is complete."""
         self._answered += 1
         try:
             if isinstance(message, SearchPassages):

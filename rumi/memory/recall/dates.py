@@ -73,7 +73,7 @@ _YEAR: Final = re.compile(r"\b(?:in|en|during|durante|del?) (20\d\d)\b")
 
 @dataclass(frozen=True, slots=True)
 class DateSpan:
-    """Days from `first` to `last`, both included. `words` is the part of the query that names them."""
+    """Days from `first` to `last`, both included. `words` is the part of the query that names the days."""
 
     first: date
     last: date
@@ -83,7 +83,7 @@ class DateSpan:
 def span_in(text: str, today: date) -> DateSpan | None:
     """Return the days that a folded text names, None if it names none.
 
-    An ambiguous date, such as a month without a year, is in the past.
+    An ambiguous date, such as a month without a year, is assumed to be in the past.
     """
     try:
         return _exact(text, today) or _relative(text, today)

@@ -1,8 +1,8 @@
 """Indexing of the state: adds new rows by cursors, removes deleted passages, and reads passages' texts.
 
 The state consists of the tables of `state.db`, in a file or in a database that workers share (`state.py`).
-The index contains no text: texts are read from the state, so deleted ones are no longer shown, even before
-they are removed from the index.
+The index contains no text: texts are read from the state, so deleted texts are no longer shown, even before
+their passages are removed from the index.
 """
 
 import json
@@ -49,7 +49,7 @@ _SHOWN = (
 
 @steps.of(CatchUp)
 def catch_up(request: CatchUp, transaction: Indexing) -> bool:
-    """Index the next slices of history entries, ended tasks and lines of sessions; True if there are more."""
+    """Index the next slices of history entries, ended tasks and session lines; return True if more remain."""
     db, state = transaction.db, transaction.state
     more = [_history(db, state, request.ids), _tasks(db, state), _episodes(db, state, request.ids)]
     return any(more)
@@ -57,7 +57,7 @@ def catch_up(request: CatchUp, transaction: Indexing) -> bool:
 
 @steps.of(Prune)
 def prune(request: Prune, transaction: Indexing) -> int | None:
-    """Remove from the next slice the passages that were deleted or that are older than the followed history.
+    """Check the next slice; remove passages that were deleted or are older than the followed history.
 
     Return the cursor for the next slice, None at the end.
     """
@@ -239,7 +239,7 @@ def _known(db: Database, kind: str, chat: str, session: int, first: int, at: flo
 def text_of(state: StateTables, id: int) -> tuple[str, str, bool] | None:
     """Return the question, the answer and the taint of a passage; None if it was deleted.
 
-    Also return None for a turn without a reply yet: it is the current one, not an earlier one.
+    Also return None for a turn without a reply yet: that turn is the current one, not an earlier one.
     """
     rows = state.passages(_SHOWN, id - 1, id)
     if not rows:

@@ -25,9 +25,9 @@ class RecallUnavailable(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A found passage. `before` and `after` are its neighbours in the session, shortened.
+    """A found passage. `before` and `after` are the adjacent passages of the session, shortened.
 
-    `at` is in seconds since 1970. `tainted`: the passage or a neighbour may contain untrusted content.
+    `at` is in seconds since 1970. `tainted`: the passage or an adjacent one may contain untrusted content.
     """
 
     kind: Kind

@@ -1,4 +1,4 @@
-"""Passages as text for models and people: dated, with the adjacent passages, and limited in length."""
+"""Formats passages for models and people: dated, with adjacent passages, and limited in length."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -31,12 +31,12 @@ _BEFORE: Final = re.compile(
 )
 
 Weight = Callable[[Collection[str]], float]
-"""Returns the rarity of a word by its stems: the logarithm of all passages by passages with the word."""
+"""Returns a word's rarity, given its stems: log(number of passages / passages that contain the word)."""
 
 OTHER_SIDE: Final = 0.85
 """The weight of a word in the assistant's answer, relative to one in the user's message."""
 STANDS_FOR: Final = 0.5
-"""The weight of another word of the same concept."""
+"""The weight of a related word of the same concept, relative to the query's word."""
 SATURATION, BY_LENGTH = 1.2, 0.35
 """The constants of BM25."""
 
@@ -52,9 +52,9 @@ class QueryWord:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A parsed query. `lately`: 1 if it asks for the current state, -1 for an earlier one, 0 for neither.
+    """A parsed query. `lately` is 1 if it asks for the current state, -1 for an earlier state, 0 for neither.
 
-    `flags` are the kinds of answer that it asks for, of `NUMBER`, `DATE` and `NAME`.
+    `flags` combines `NUMBER`, `DATE` and `NAME`: the kinds of answer that the query asks for.
     """
 
     words: tuple[QueryWord, ...]

@@ -1,8 +1,8 @@
-"""Search for passages: by words, related words, spellings, neighbours, dates, and a second hop.
+"""Search for passages: by words, related words, spellings, adjacent passages, dates, and a second hop.
 
 Candidates come from FTS5 with BM25. Rare words are searched first, so that frequent words cost nothing. A
-candidate's score counts each word of the query once. The neighbours of a good passage get a part of its
-score, and the passages of a session a part of the score of the session's line.
+candidate's score counts each word of the query once. The passages adjacent to a good passage get a part of
+its score. The passages of a session get a part of the score of the session's line.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -21,23 +21,23 @@ from rumi.store.protocol import Database
 CANDIDATES: Final = 40
 """Maximum number of passages in one list of candidates."""
 POSTINGS: Final = 2_000
-"""Maximum number of passages that one list looks at; the most frequent words beyond it are omitted."""
+"""Maximum number of passages scanned for one list; beyond it, the most frequent words are omitted."""
 BESIDE: Final = 0.3
-"""Share of a passage's score that each of its neighbours gains."""
+"""Share of a passage's score that is added to each adjacent passage."""
 SPREAD: Final = 6
-"""Number of best passages whose neighbours gain."""
+"""Number of best passages that add a share of their score to the adjacent passages."""
 IN_SESSION: Final = 0.15
-"""Share of the score of a session's line that the session's passages gain."""
+"""Share of the score of a session's line that is added to the session's passages."""
 HOP: Final = 0.3
 """Weight of the second hop: of words that the best passages contain and the query does not."""
 HOP_FROM, HOP_WORDS = 3, 8
-"""Number of best passages for the second hop, and of their words."""
+"""Number of best passages that the second hop starts from, and number of words taken from them."""
 FITS: Final = 0.15
-"""Gain of a passage that contains a number, a date or a name, if the query asks for one."""
+"""Score added to a passage that contains a number, a date or a name, if the query asks for one."""
 IN_SPAN, OUT_OF_SPAN = 1.5, 0.8
 """Factors for passages inside and outside of the span of time that the query names."""
 LATELY, RECENT = 0.35, 0.05
-"""Gain of the latest candidate, if the query asks for the current state, and otherwise."""
+"""Score added to the latest candidate: if the query asks for the current state, and for other queries."""
 ALIKE: Final = 0.45
 """Minimum share of letter groups that two similar spellings have in common."""
 NEIGHBOUR_CHARS: Final = 160
@@ -150,7 +150,7 @@ class _OwnerIndex:
         return None if row is None or found.kind != "exchange" else self.found(row)
 
     def found(self, row: _Row) -> _ScoredPassage:
-        """Return the candidate of a row."""
+        """Convert a row to a candidate."""
         id, kind, chat, session, first, at, flags, said, answered = row
         who = self.request.who
         return _ScoredPassage(
@@ -195,7 +195,7 @@ def count(request: CountPassages, transaction: Indexing) -> int:
 
 @steps.of(SearchPassages)
 def search(request: SearchPassages, transaction: Indexing) -> tuple[Passage, ...]:
-    """Return the owner's best passages, with their texts and their neighbours."""
+    """Return the owner's best passages, with their texts and the adjacent passages."""
     db = transaction.db
     owner = owner_number(db, request.owner)
     if owner is None:
@@ -238,7 +238,7 @@ def _ranked(index: _OwnerIndex, query: ParsedQuery) -> list[_ScoredPassage]:
 
 
 def _with_spellings(index: _OwnerIndex, query: ParsedQuery) -> ParsedQuery:
-    """Return the query with words that no passage contains replaced by similar spellings."""
+    """Return the query; words that no passage contains are replaced with similar spellings."""
     words = []
     for word in query.words:
         if any(map(index.count, word.stems)) or len(word.text) < 4:
@@ -277,7 +277,7 @@ def _hop(index: _OwnerIndex, query: ParsedQuery, pool: dict[int, _ScoredPassage]
 
 
 def _hand_on(index: _OwnerIndex, pool: dict[int, _ScoredPassage], scored: _Scored) -> None:
-    """Add a part of the scores of the best passages to their neighbours and sessions."""
+    """Add a part of the scores of the best passages to the adjacent passages and the sessions."""
     best = sorted(pool.values(), key=lambda candidate: -candidate.score)[:SPREAD]
     gains: dict[int, float] = {}
     for candidate in best:
@@ -316,7 +316,7 @@ def _fit(query: ParsedQuery, pool: dict[int, _ScoredPassage]) -> None:
 
 
 def _of_the_span(index: _OwnerIndex, query: ParsedQuery) -> list[_ScoredPassage]:
-    """Return the latest passages of the requested time, because no passage contains a word of the query."""
+    """Return the latest passages of the requested time span; used if no passage contains a query word."""
     since, until = index.request.since, index.request.until
     if query.span is not None:
         since, until = _seconds(query.span.first, time.min), _seconds(query.span.last, time.max)

@@ -27,7 +27,7 @@ PassageRow: TypeAlias = tuple[int, str, str, int, str, int, int]
 """A row of `passages`: id, kind, chat, session, turn, first, last."""
 
 MOST_ENTRIES: Final = 2_000_000
-"""Maximum number of latest entries of a shared history that an index follows."""
+"""Maximum number of entries of a shared history that an index follows; it follows only the latest ones."""
 
 SKEW_S: Final = 3600.0
 """Maximum difference between the clocks of workers, which date the ends of tasks, in seconds."""
@@ -70,7 +70,7 @@ class StateTables(Protocol):
         ...
 
     def oldest(self) -> int:
-        """Return the id of the history above which entries are followed."""
+        """Return the history id above which entries are indexed."""
         ...
 
     def is_another(self) -> bool:
@@ -201,7 +201,7 @@ class SharedDatabase:
         ).fetchall()
 
     def begin(self, what: Followed) -> float:
-        """Return the cursor after which the next slice begins: back at `settled` when that can advance."""
+        """Return the cursor after which the next slice begins: return to `settled` when it can advance."""
         at = cursor(self._index, what)
         if what == "tasks":
             return at
@@ -231,7 +231,7 @@ class SharedDatabase:
         set_cursor(self._index, what, last if more and last is not None else settled)
 
     def _is_final(self, what: Followed, settled: float) -> bool:
-        """Return True if, as far as this snapshot sees, no new row can appear up to the mark.
+        """Return True if this snapshot shows that no new row can appear with an id up to the mark.
 
         The mark is an id with a transaction number. Every transaction that had drawn an id up to the mark has
         a lower number: a transaction of the journal first locks rows, and so already has its number when it
@@ -252,7 +252,7 @@ class SharedDatabase:
         return bool(running >= cursor(self._index, f"{what}.number"))
 
     def oldest(self) -> int:
-        """Return the id above which there are as many ids as the index follows."""
+        """Return the history id above which entries are indexed: only the latest ones are."""
         (newest,) = self.read("SELECT coalesce(max(id), 0) FROM history").fetchone()
         return max(0, int(newest) - self._most)
 

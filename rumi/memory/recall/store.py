@@ -1,7 +1,7 @@
-"""`recall.db`: the index of the state, which is only read; rebuilt if it is missing, old or damaged.
+"""`recall.db`, the search index of the state; the file is rebuilt if it is missing, old or damaged.
 
 Plain blocking SQLite, used by one thread at a time. The file can be deleted without loss, because it is
-derived from the state, which is `state.db` or a database that workers share.
+derived from the state: `state.db` or a database that workers share. The state is only read.
 """
 
 import os
@@ -58,7 +58,7 @@ class RecallStore:
         now: Callable[[], float] = time.time,
         most_entries: int = MOST_ENTRIES,
     ) -> None:
-        """Open the files; `most_entries` is the number of latest entries of a shared history to follow."""
+        """Open the files; of a shared history, only the latest `most_entries` entries are indexed."""
         self.path = path
         self.closed = False
         self._database = database

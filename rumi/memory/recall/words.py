@@ -1,4 +1,4 @@
-"""Words of passages and queries as stems of Spanish and English, folded and without stop words."""
+"""Reduces words of passages and queries to folded Spanish or English stems, without stop words."""
 
 import re
 from collections.abc import Mapping
@@ -100,19 +100,19 @@ def plain_words(text: str) -> list[str]:
 
 
 def says_something(word: str) -> bool:
-    """Return True if a folded word is no stop word and so distinguishes passages."""
+    """Return True if a folded word is not a stop word and so distinguishes passages."""
     return word not in SPANISH and word not in ENGLISH and (len(word) > 1 or word.isdigit())
 
 
 def stems_of(text: str) -> list[str]:
-    """Return the stems of the words that are no stop words, in the language of the text."""
+    """Return the stems of the words that are not stop words, in the language of the text."""
     words = plain_words(text)
     language = language_of(words)
     return [stem(word, language) for word in words if says_something(word)]
 
 
 def flags_of(text: str) -> int:
-    """Return the flags of a text, of `NUMBER`, `DATE` and `NAME`."""
+    """Return the flags of a text: a combination of `NUMBER`, `DATE` and `NAME`."""
     number = NUMBER if any(c.isdigit() for c in text) else 0
     return number | (DATE if _DATE.search(folded(text)) else 0) | (NAME if _NAME.search(text) else 0)
 
