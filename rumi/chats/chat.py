@@ -197,7 +197,7 @@ class Chat(Actor[ChatMessage]):
         return f"{job.kind} {job.turn}: {phase}, {self._context.now() - job.since:.0f} s{queued}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the metrics of the chat: its job and the job's age, its history, sandbox and queue."""
+        """Return the chat's metrics: its job and the job's age, its history, sandbox and queue."""
         now, queued = self._context.now(), len(self._queue)
         return metrics_of(self._session, self._container(), self._job, self._state(), now, queued)
 

@@ -138,8 +138,11 @@ class ChatContext:
     bring: Callable[[str, Attachment], Awaitable[str]]
     """Fetches an attachment and returns the text about it for the model. Raises a `RumiError` if it fails."""
     seen_of: Callable[[str, str, int], Awaitable[Seen]] | None = None
-    """Returns the text and pictures that a model gets of an attached file. Arguments: the chat, the text from
-    `bring`, and the maximum number of characters. If None, the model gets only the text from `bring`."""
+    """Returns the text and pictures that a model gets of an attached file.
+
+    Its arguments are the chat, the text from `bring`, and the maximum number of characters. If None, the
+    model gets only the text from `bring`.
+    """
     view: Callable[[str, str], Awaitable[Seen | None]] | None = None
     """Reads a file by its path in a chat's workspace; returns text and pictures for the model."""
     load: Callable[[str, Sequence[Message], bool], Awaitable[Sequence[Message]]] | None = None

@@ -224,8 +224,7 @@ class TurnState:
 
     @property
     def words(self) -> str:
-        """Return the text that the model has emitted so far: its answer, or text before running tool
-        calls."""
+        """Return the text emitted so far: the model's answer, or its text before the running tool calls."""
         return "".join(self.said)
 
     @property

@@ -28,7 +28,7 @@ RECENT_ENTRIES: Final = 100
 
 @dataclass(eq=False, slots=True)
 class LocalChat:
-    """A front end's access to a chat of this process. `language` is the user's; None: the configured one.
+    """A front end's access to a chat of this process. If `language` is None, the configured one is used.
 
     `apart`: each message's turn has a history that is separate from the chat's session. `channel` is the name
     of the front end's channel, `chosen` the model for its messages, as `Chats.model_named` returns it. Turns

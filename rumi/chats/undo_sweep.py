@@ -55,7 +55,8 @@ class UndoSweep(Actor[Never]):
         self._retention_s = retention_s
 
     async def started(self) -> None:
-        """Remove the staged files of interrupted restores, except those that a chat's start completes."""
+        """Remove staged files of interrupted restores, except restores that a chat completes when it
+        starts."""
         undo = self._undo
         for chat in await undo.offload(undo.snapshots.chats) if self._alone else ():
             if await self._journal.ask(FindUndo(chat)) is None:

@@ -37,8 +37,7 @@ ANSWER: Final[TypeAdapter[ExtractedFacts | list[AnswerFact]]] = TypeAdapter(Extr
 
 
 def read_answer(text: str) -> ExtractedFacts | None:
-    """Parse an answer into facts and the subject line; None if the answer does not have the requested
-    form."""
+    """Parse an answer into facts and a subject line; return None if the answer has another form."""
     try:
         answer = ANSWER.validate_json(text)
     except ValidationError:

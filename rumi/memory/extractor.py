@@ -129,8 +129,7 @@ MAX_LINE_CHARS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The result of an extraction: the facts worth storing, and a line on the conversation's subject or
-    ""."""
+    """The result of an extraction: the facts worth storing, and a line on the subject, possibly empty."""
 
     facts: tuple[NewFact, ...] = ()
     line: str = ""
@@ -219,8 +218,7 @@ def _known(language: Language, known: Sequence[Fact], max_tokens: int) -> str:
 
 
 def _read(text: str) -> tuple[tuple[NewFact, ...], str] | None:
-    """Parse an answer into facts and the subject line; None if the answer does not have the requested
-    form."""
+    """Parse an answer into facts and a subject line; return None if the answer has another form."""
     from rumi.memory.answer import read_answer
 
     fenced = _FENCED.fullmatch(text)

@@ -73,9 +73,9 @@ _FILLERS: Final = (
     "prefiere vive trabaja usa el la lo le un de en es se su si al ya mi me te tu y a o i since desde"
 )
 _MEANS_NOTHING: Final = frozenset(_FILLERS.split())
-"""Words that occur in many facts and distinguish none."""
+"""Words that occur in many facts and do not distinguish one fact from another."""
 _BEGINNING: Final = 3
-"""Minimum number of equal first letters of two forms of a word."""
+"""Minimum number of first letters that two forms of the same word share."""
 _WITHOUT_BLANKS: Final = "\u2e80"
 """From this code point on, scripts do not separate words by blanks."""
 

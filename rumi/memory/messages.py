@@ -112,7 +112,7 @@ class IsExtracted(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Forget(Request[int]):
-    """Delete all facts with a key. The reply is their number. With a `turn`, its undo restores them."""
+    """Delete all facts with a key; the reply is the number of facts. An undo of the `turn` restores them."""
 
     owner: str
     key: str
@@ -158,7 +158,7 @@ class Facts(Request[tuple[Fact, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Share(Request[int]):
-    """Share the facts under a key of an owner with a group. The reply is the number of shared facts.
+    """Share an owner's facts under one key with a group. The reply is the number of facts under the key.
 
     Refused with `FactRefused` if the owner already shares too many keys with that group.
     """
@@ -170,8 +170,7 @@ class Share(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class Unshare(Request[int]):
-    """Stop sharing the facts under a key of an owner. The reply is 1 if the facts were shared, otherwise
-    0."""
+    """Stop sharing an owner's facts under one key. The reply is 1 if they were shared, otherwise 0."""
 
     owner: str
     key: str

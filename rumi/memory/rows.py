@@ -98,7 +98,7 @@ def _retire(db: Database, owner: str, id: int, now: float) -> None:
 
 @steps.of(Forget)
 def forget(request: Forget, transaction: Transaction) -> int:
-    """Delete all facts with a key, and record that they were forgotten. Return their number."""
+    """Delete all facts with a key, record the key as forgotten, and return the number of facts."""
     db, now, of = transaction.db, transaction.now(), (request.owner, folded(request.key))
     with recording_changes(transaction, request.turn, request.owner):
         gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
@@ -290,7 +290,7 @@ MOST_SHARED = 100
 
 @steps.of(Share)
 def share(request: Share, transaction: Transaction) -> int:
-    """Share the facts under a key with a group; return the number of these facts."""
+    """Share an owner's facts under one key with a group; return the number of these facts."""
     db, of = transaction.db, (request.owner, folded(request.key))
     (facts,) = db.execute("SELECT count(*) FROM facts WHERE owner = ? AND folded = ?", of).fetchone()
     if not facts:
@@ -309,7 +309,7 @@ def share(request: Share, transaction: Transaction) -> int:
 
 @steps.of(Unshare)
 def unshare(request: Unshare, transaction: Transaction) -> int:
-    """Stop sharing the facts under a key; return 1 if the facts were shared, otherwise 0."""
+    """Stop sharing an owner's facts under one key; return 1 if the facts were shared, otherwise 0."""
     gone = transaction.db.execute(
         'DELETE FROM shared WHERE owner = ? AND folded = ? AND "group" = ?',
         (request.owner, folded(request.key), request.group),

@@ -58,7 +58,7 @@ def _holds_one(text: str) -> bool:
 
 
 def _is_named(fact: NewFact) -> bool:
-    """Return True if the key names a secret and the value looks like one: short, or with an invented word."""
+    """Return True if the key names a secret and the value is short or contains a password-like word."""
     words = fact.value.split()
     if ABOUT_ONE.search(fact.key):
         return False

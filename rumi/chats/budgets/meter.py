@@ -337,7 +337,7 @@ class _CallAttempt:
             self._budgets.gather(rows)
 
     def _rows(self, counted: Counted | None) -> tuple[tuple[UsageRow, ...], Usage]:
-        """Return the usage rows of the call, and its usage with the price."""
+        """Return the usage rows of the call, and the call's usage with its price."""
         if counted is None:
             whole = self.whole if self._bounds else replace(self.whole, completion_tokens=0)
             counted = Counted(whole, estimated=True)
