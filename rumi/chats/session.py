@@ -33,7 +33,7 @@ CUT_AT: Final = 0.85
 """A turn first cuts the history if this share of the prompt's budget is used and there is no summary yet."""
 
 LEAST: Final = 0.55
-"""The history is never summarized below this share of the budget that instructions and tools leave."""
+"""The history's token limit is at least this share of the budget that instructions and tools leave."""
 
 RETAINED_BY_SUMMARY: Final = 0.35
 RETAINED_BY_CUT: Final = 0.5
