@@ -21,7 +21,7 @@ ENDED_S: Final = 10.0
 
 
 class Backend(Protocol):
-    """A database that can be opened. Blocking."""
+    """A database that can be opened. All methods block."""
 
     @property
     def location(self) -> str:
@@ -35,7 +35,7 @@ class Backend(Protocol):
 
     @property
     def lock_rows(self) -> str:
-        """Return the SQL suffix with which a SELECT locks its rows until the transaction ends."""
+        """Return the SQL suffix that makes a SELECT lock its rows until the transaction ends."""
         ...
 
     def open(self, name: str, schema: Schema) -> Database:
@@ -48,15 +48,15 @@ class Backend(Protocol):
         ...
 
     def trouble_of(self, error: Exception) -> Trouble | None:
-        """Return why the database cannot be written now, or None for another, permanent error."""
+        """Return why the database cannot be written now; None if the error is a different, permanent one."""
         ...
 
     def passes(self, error: Exception) -> bool:
-        """Return True if the same transaction may succeed when it is retried at once."""
+        """Return True if the error is temporary: the transaction may succeed if it is retried at once."""
         ...
 
     def why_unwritten(self, trouble: Trouble, error: object = "") -> tuple[str, str]:
-        """Return the reason why the database cannot be written, as a sentence, and the advice."""
+        """Return a sentence that says why the database cannot be written, and the advice for the user."""
         ...
 
     def now(self, db: Database) -> float:
@@ -68,24 +68,28 @@ class Backend(Protocol):
         ...
 
     def notify(self, db: Database, channel: str, payload: str) -> None:
-        """Notify the listeners of a channel when the open transaction is committed."""
+        """Notify the listeners of a channel once the open transaction is committed."""
         ...
 
     def lock(self, db: Database, names: Iterable[str]) -> None:
-        """Lock names until the transaction ends, so that transactions with a common name run one by one."""
+        """Lock names until the transaction ends: transactions with a common name run one after another."""
         ...
 
     def mark(self, db: Database) -> str:
-        """Return an id of the open transaction, for a later call of `committed`."""
+        """Return the id of the open transaction, which `committed` accepts later."""
         ...
 
     def committed(self, db: Database, mark: str) -> bool:
-        """Return True if the transaction with this id was committed; for commits without an answer."""
+        """Return True if the transaction with this id was committed, for a COMMIT whose reply was lost."""
         ...
 
 
 class SqliteFile:
-    """A SQLite file. `notified` is called with each channel and payload; `clock` is the shared clock."""
+    """A SQLite file.
+
+    `notified` is called with the channel and payload of each notification. `clock` is the clock that all
+    clients share.
+    """
 
     error: type[Exception] = sqlite3.Error
     lock_rows = ""
@@ -129,11 +133,11 @@ class SqliteFile:
         return sqlite.trouble_of(self.path, error) if isinstance(error, sqlite3.Error | OSError) else None
 
     def passes(self, error: Exception) -> bool:
-        """Return False: SQLite never aborts a transaction in favour of another one."""
+        """Return False: SQLite never aborts one transaction in favour of another."""
         return False
 
     def why_unwritten(self, trouble: Trouble, error: object = "") -> tuple[str, str]:
-        """Return why the file cannot be written."""
+        """Return why the file cannot be written, and the advice for the user."""
         return sqlite.why_unwritten(self.path, trouble, error)
 
     def now(self, db: Database) -> float:
@@ -141,7 +145,7 @@ class SqliteFile:
         return self._clock()
 
     def size(self, db: Database) -> int:
-        """Return the size of the file without its log."""
+        """Return the size of the file in bytes, without its write-ahead log."""
         return self.path.stat().st_size
 
     def notify(self, db: Database, channel: str, payload: str) -> None:
@@ -152,21 +156,24 @@ class SqliteFile:
         """Do nothing: one transaction writes at a time."""
 
     def mark(self, db: Database) -> str:
-        """Return nothing: a commit always has an answer."""
+        """Return an empty id: a COMMIT in SQLite always returns a result, so no id is needed."""
         return ""
 
     def committed(self, db: Database, mark: str) -> bool:
-        """Return False."""
+        """Return False: the result of a COMMIT in SQLite is never in doubt."""
         return False
 
 
 class PostgresServer:
-    """A PostgreSQL database. `more` has, by schema name, statements for new tables that only it needs."""
+    """A PostgreSQL database.
+
+    `more` maps the name of a schema to additional SQL statements, for new tables that only PostgreSQL needs.
+    """
 
     lock_rows = " FOR UPDATE"
 
     def __init__(self, url: str, more: Mapping[str, str] | None = None, password: str = "") -> None:
-        """Parse the URL; connect to nothing yet.
+        """Parse the URL, without connecting to the server.
 
         Raises:
             UsageError: The text is not the URL of a PostgreSQL database, or the URL contains a password.
@@ -189,14 +196,14 @@ class PostgresServer:
         return self._postgres.Postgres.error
 
     def open(self, name: str, schema: Schema, *, copying: bool = False) -> Database:
-        """Connect, and upgrade the schema. With `copying`, also accept a database with an unfinished copy."""
+        """Connect, and upgrade the schema. With `copying`, accept a database with an unfinished copy too."""
         more = self._more.get(name, "")
         return self._prepared(
             lambda db: self._postgres.bring_up_to_date(db, name, schema, more, copying=copying)
         )
 
     def _prepared(self, prepare: "Callable[[Postgres], object]") -> "Postgres":
-        """Connect, and call `prepare` with the connection; close it if that fails."""
+        """Connect, and call `prepare` with the connection; close the connection if `prepare` fails."""
         db = self._postgres.Postgres(self.server)
         try:
             prepare(db)
@@ -219,11 +226,11 @@ class PostgresServer:
         return self._postgres.trouble_of(error)
 
     def passes(self, error: Exception) -> bool:
-        """Return True if a conflict with another transaction aborted this one."""
+        """Return True if the error was a conflict with another transaction, which aborted this one."""
         return self._postgres.was_in_the_way(error)
 
     def why_unwritten(self, trouble: Trouble, error: object = "") -> tuple[str, str]:
-        """Return why the database cannot be written."""
+        """Return why the database cannot be written, and the advice for the user."""
         return self._postgres.why_unwritten(self.server, trouble, error)
 
     def now(self, db: Database) -> float:
@@ -248,11 +255,11 @@ class PostgresServer:
             db.execute("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, "big", signed=True),)).close()
 
     def mark(self, db: Database) -> str:
-        """Return the server's id of the transaction."""
+        """Return the id that the server gave to the open transaction."""
         return str(db.execute("SELECT CAST(pg_current_xact_id() AS text)").fetchone()[0])
 
     def committed(self, db: Database, mark: str) -> bool:
-        """Ask the server for the transaction's outcome; wait up to `ENDED_S` until it has ended there.
+        """Ask the server if the transaction was committed; wait up to `ENDED_S` until it has ended.
 
         Raises:
             Exception: The server did not answer: an exception of the class `error`.
@@ -267,7 +274,7 @@ class PostgresServer:
 
 
 def backend_of(database: "Path | Backend") -> "Backend":
-    """Return the backend of a SQLite file; return a backend unchanged."""
+    """Return the backend for the path of a SQLite file; return a backend unchanged."""
     return SqliteFile(database) if isinstance(database, Path) else database
 
 

@@ -1,8 +1,8 @@
-"""Copies the tables of one store to another one, of either kind, in slices.
+"""Copying of all tables from one store to another, in slices. Each store is SQLite files or PostgreSQL.
 
 A slice is a range of rows in the order of their keys. The copy reads each slice from both stores, and writes
-it if they differ. So another pass completes a copy that was interrupted, or that was made while the source
-was in use. Blocking.
+the slice to the target if the two differ. So running the copy again completes a copy that was interrupted, or
+that was made while the source was in use. All functions block.
 """
 
 import hashlib
@@ -23,24 +23,25 @@ from rumi.store.protocol import Database
 from rumi.store.sqlite import DatabaseFault, NewerSchema, Schema, decoded, transaction
 
 ROWS: Final = 200
-"""Rows in a slice. Two slices are in memory at once, one of each store."""
+"""Rows in a slice. Two slices are in memory at a time: one from each store."""
 
 ARRIVAL: Final = frozenset({"moved", "summaries", "budget_notices"})
-"""Tables whose rows are read in the order of their arrival. SQLite has that order in `rowid`."""
+"""Tables whose rows are read in the order in which they were inserted. SQLite stores that order in
+`rowid`."""
 
 LEASES: Final = frozenset({"workers", "partitions"})
-"""Tables about running workers. They are not copied: a lease is only valid in the store that gave it."""
+"""Tables about running workers. They are not copied: a lease is valid only in the store that granted it."""
 
 
 class CopyFault(RumiError):
-    """The copy cannot be made, or differs from its source."""
+    """The copy cannot be made, or the copied rows differ from the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table: its columns, and the columns of its primary key in order.
 
-    `numbered`: the database assigns the numbers of new rows. `flags` are the boolean columns.
+    If `numbered` is set, the database assigns the numbers of new rows. `flags` are the boolean columns.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class CopiedTable:
-    """The result of a copied table: number of rows, number of written rows, and a digest of all rows."""
+    """Result of copying one table: numbers of all rows and of written rows, and a digest of all rows."""
 
     table: str
     rows: int
@@ -61,7 +62,7 @@ class CopiedTable:
 
 
 def tables_of(schema: Schema) -> tuple[Table, ...]:
-    """Return the tables of a schema that are copied, without those of leases."""
+    """Return the tables of a schema that are copied: all except the tables of leases."""
     db = sqlite3.connect(":memory:")
     try:
         db.create_function("partition_of", 1, len, deterministic=True)
@@ -92,7 +93,7 @@ def _table(db: sqlite3.Connection, name: str) -> Table:
 
 
 class Side:
-    """One of the two stores of a copy: the open database of each schema."""
+    """The source or the target of a copy: one open database for each schema."""
 
     def __init__(self, databases: Mapping[str, Database]) -> None:
         self._databases = databases
@@ -116,7 +117,7 @@ class Side:
 
 
 def server_side(backend: PostgresServer, schemas: Mapping[str, Schema], *, target: bool) -> Side:
-    """Connect to a PostgreSQL server. A `target` may have an unfinished copy; a source may not."""
+    """Connect to a PostgreSQL server. A database with an unfinished copy is accepted only as the `target`."""
     db: Database | None = None
     for name, schema in schemas.items():
         if db is not None:
@@ -127,13 +128,13 @@ def server_side(backend: PostgresServer, schemas: Mapping[str, Schema], *, targe
 
 
 def file_side(paths: Mapping[str, Path], schemas: Mapping[str, Schema], *, writes: bool) -> Side:
-    """Open SQLite files, with `writes` for writing; this also upgrades them.
+    """Open and upgrade SQLite files; without `writes`, open them without changing them.
 
-    Without `writes` another process may use the files, so they are not changed.
+    Without `writes`, another process may be using the files.
 
     Raises:
         NewerSchema: A newer program wrote a file.
-        DatabaseFault: A file cannot be used as it is; without `writes`, also if its schema is older.
+        DatabaseFault: A file cannot be used as it is. Without `writes`, this includes an older schema.
     """
     opened: dict[str, Database] = {}
     try:
@@ -175,9 +176,9 @@ _COPIES: Final = (
 
 
 def begin_on_server(side: Side, schema: str, source: str, tables: Mapping[str, Sequence[Table]]) -> str:
-    """Record in the target that a copy of this source has begun; return the id of a new or unfinished copy.
+    """Record in the target that a copy of this source has begun; return the id of the new or unfinished copy.
 
-    Workers refuse a database with an unfinished copy.
+    Workers refuse to open a database with an unfinished copy.
 
     Raises:
         CopyFault: The target has rows that are not from an unfinished copy of the same source.
@@ -200,7 +201,7 @@ def end_on_server(side: Side, schema: str) -> None:
 
 
 def not_empty(source: str = "") -> CopyFault:
-    """Return the error for a target with content."""
+    """Return the error for a target that already contains data."""
     if source:
         return CopyFault(
             f"The target has an unfinished copy of another store: {source}.", "Use an empty database."
@@ -210,10 +211,10 @@ def not_empty(source: str = "") -> CopyFault:
 
 @contextmanager
 def into_files(paths: Mapping[str, Path], mark: Path, source: str) -> Iterator[Mapping[str, Path]]:
-    """Yield the paths of draft files to copy into. `replace_files` renames the complete drafts.
+    """Yield the paths of the draft files to copy into. `replace_files` renames the complete drafts.
 
-    The file `mark` records the source of an unfinished copy. Drafts of an earlier copy of the same source are
-    continued; drafts of another source are removed.
+    The file `mark` records the source of an unfinished copy. Drafts from an earlier copy of the same source
+    are continued; drafts from another source are removed.
 
     Raises:
         CopyFault: The target has files that are not from an unfinished copy of the same source.
@@ -255,7 +256,7 @@ def _remove(path: Path) -> None:
 
 
 def as_one_file(side: Side) -> None:
-    """Merge the write-ahead logs into their files, so that each database is a single file."""
+    """Move the contents of the write-ahead logs into the databases, so that each is a single file."""
     for db in side._databases.values():
         db.execute("PRAGMA journal_mode = DELETE").fetchall()
 
@@ -269,9 +270,10 @@ def copy(
     tables: Mapping[str, Sequence[Table]],
     report: Callable[[str, int], object] = lambda table, rows: None,
 ) -> int:
-    """Copy all rows that differ to the target; return how many were written.
+    """Copy all rows that differ to the target; return the number of rows that were written.
 
-    `report` is called after each table with its name and the number of rows written.
+    `report` is called after each table, with the name of the table and the number of its rows that were
+    written.
     """
     written = 0
     for schema, schema_tables in tables.items():
@@ -285,7 +287,7 @@ def copy(
 def compared(source: Side, target: Side, tables: Mapping[str, Sequence[Table]]) -> list[CopiedTable]:
     """Compare all rows of both stores; return the number of rows and a digest for each table.
 
-    Nobody may write to the stores meanwhile.
+    Both stores must not be written during the comparison.
 
     Raises:
         CopyFault: A table differs.
@@ -332,7 +334,7 @@ def _is_taken(error: Exception) -> bool:
 
 
 def _slices(db: Database, table: Table) -> Iterator[tuple[Row | None, Row | None, list[Row]]]:
-    """Yield all rows in slices: the key before the slice, its last key (None for the last one), its rows."""
+    """Yield all rows in slices: the key before the slice, its last key (None at the end), and its rows."""
     after: Row | None = None
     while True:
         rows = _range(db, table, after, None, ROWS)
@@ -381,7 +383,7 @@ def _write(target: Database, table: Table, after: Row | None, upto: Row | None, 
 
 
 def _number_on(source: Database, target: Database, table: Table) -> None:
-    """Set the target's counter, so that it numbers new rows as the source would."""
+    """Set the target's counter for row numbers, so that it numbers new rows as the source would."""
     # The counter can be above the highest row: numbers of deleted rows are not given again.
     if not table.numbered:
         return
@@ -419,7 +421,7 @@ def _has_numbers(db: Database) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in the form that is equal for both databases: flags as integers, texts without NUL."""
+    """Convert a value for comparison between the two databases: flags to integers, texts without NUL."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""Ownership of partitions: the chats that a worker serves if several workers share one database.
+"""Ownership of partitions: decides which chats a worker serves if several workers share one database.
 
-Chats belong to partitions, and a partition belongs to one worker at a time. Each change of owner gives the
-partition a higher fence number, and every write of an owner is refused if its fence is not the current one.
+Each chat belongs to a partition, and each partition belongs to one worker at a time. When a partition gets a
+new owner, its fence number increases. A write is refused if the writer's fence is not the current one.
 """
 
 import hashlib
@@ -15,7 +15,8 @@ PARTITIONS: Final = 256
 """Number of partitions: one for each value of the first byte of an MD5 hash."""
 
 SHARED: Final = 256
-"""Number of the row that transactions lock for data of all chats, such as budgets. No worker owns it."""
+"""Number of the row that transactions lock for data shared by all chats, such as budgets. No worker owns
+it."""
 
 
 def partition_of(partition_key: str) -> int:
@@ -28,7 +29,7 @@ def partition_of(partition_key: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The partitions of a worker at one moment, each with its fence. Immutable."""
+    """Immutable snapshot of the partitions that a worker serves, with the fence of each."""
 
     worker: str = ""
     fences: Mapping[int, int] = field(default_factory=dict)
@@ -37,8 +38,9 @@ class Served:
 class Ownership:
     """The partitions that this worker serves, with their fences. Threads may read them.
 
-    The worker serves nothing from `valid_until` on (clock `now`) or from `boottime_until` on (clock
-    `boottime`, which all processes of a machine share), whatever the database says.
+    The worker stops serving at `valid_until` (on the clock `now`) or at `boottime_until` (on the clock
+    `boottime`, which all processes of a machine share), whichever comes first, even if the database still
+    names the worker as the owner.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Ownership:
         now: Callable[[], float] = lambda: 0.0,
         boottime: Callable[[], float] = lambda: -math.inf,
     ) -> None:
-        """`boottime` is a clock that continues while the machine is suspended."""
+        """Start without partitions. `boottime` is a clock that continues while the machine is suspended."""
         self.valid_until = math.inf
         self.boottime_until = 0.0
         self._now = now
@@ -56,9 +58,9 @@ class Ownership:
         self._lost: Callable[[frozenset[int]], object] = lambda numbers: None
 
     def begin(self, worker: str, lost: Callable[[frozenset[int]], object]) -> None:
-        """Start as a new worker, which serves nothing yet.
+        """Start as a new worker that serves no partition yet.
 
-        `lost` is called with the partitions in which a write was refused.
+        If writes are refused, `lost` is called with the partitions of these writes.
         """
         self._served = Served(worker)
         self._lost = lost
@@ -93,30 +95,30 @@ class Ownership:
 
     @property
     def over(self) -> bool:
-        """Return True if the lease has ended, as far as this process knows."""
+        """Return True if the lease has ended, according to the clocks of this process."""
         # `now` may stand still while the machine is suspended, and the other workers' clocks do not.
         return self._now() >= self.valid_until or self._boottime() >= self.boottime_until
 
     def part(self) -> float:
-        """Return the served share of all partitions; at least that of one partition, even without any."""
+        """Return the fraction of all partitions that this worker serves, but at least one partition's."""
         return max(1, len(self.fences)) / PARTITIONS
 
     def lost(self, worker: str, numbers: frozenset[int]) -> None:
-        """Report that another worker serves partitions which `worker` served.
+        """Report that another worker now serves partitions that `worker` served before.
 
-        Do nothing if this process has started as a new worker since.
+        Do nothing if this process has become a new worker in the meantime.
         """
         if worker == self.worker:
             self._lost(numbers)
 
 
 def channel_of(worker: str) -> str:
-    """Return the notification channel of a worker: a valid SQL name of at most 63 bytes."""
+    """Return the name of a worker's notification channel: a valid SQL name of at most 63 bytes."""
     return f"rumi_{hashlib.sha256(worker.encode()).hexdigest()[:32]}"
 
 
 def woken(payload: str) -> tuple[str, ...]:
-    """Return the chat ids in the payload of a notification; none if the payload is damaged."""
+    """Parse the payload of a notification into chat ids; return none if the payload is damaged."""
     try:
         return tuple(map(str, json.loads(payload)))
     except (ValueError, TypeError):

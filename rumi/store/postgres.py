@@ -1,8 +1,8 @@
-"""A connection to PostgreSQL that takes SQLite's parameters and the schemas of `state.db` and `memory.db`.
+"""PostgreSQL connection that accepts SQLite's parameters and the schemas of `state.db` and `memory.db`.
 
-Blocking; used by one thread at a time. Timeouts bound every wait: for a connection, a lock and a statement.
-The server also ends the transaction of a client that was paused in the middle of it, because other workers
-wait for its locks.
+Blocking; used by one thread at a time. Timeouts limit the wait for a connection, a lock or a statement. The
+server also ends the transaction of a client that pauses during the transaction, because other workers wait
+for the locks of that transaction.
 """
 
 import contextlib
@@ -30,19 +30,20 @@ from rumi.store.protocol import Rows, Trouble
 from rumi.store.sqlite import DatabaseFault, NewerSchema, Schema, statements
 
 PASSWORD: Final = "STORE_PASSWORD"  # noqa: S105  # its name
-"""Environment variable with the password of the database."""
+"""Name of the environment variable that contains the database password."""
 
 CONNECT_S: Final = 5
 LOCK_MS: Final = 5_000
 STATEMENT_MS: Final = 30_000
 IDLE_MS: Final = 5_000
-"""Maximum time that a transaction may be idle, in milliseconds: a paused client must not hold its locks."""
+"""Maximum time that a transaction may be idle, in milliseconds: a paused client must not block other
+workers."""
 
 _MIGRATING: Final = 7_240_117
-"""Key of the advisory lock under which one worker upgrades the schema."""
+"""Key of the advisory lock that a worker holds while it upgrades the schema."""
 
 _AWAY: Final = ("08", "57P", "53300", "25006", "57014", "25P03")
-"""SQLSTATEs of a server that is unavailable now: connection lost, shutting down, too many connections,
+"""SQLSTATEs that mean the server is unavailable now: connection lost, shutting down, too many connections,
 read-only, statement cancelled, idle transaction ended."""
 
 _BUSY: Final = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
@@ -51,7 +52,7 @@ FLAGS: Final = frozenset(
     {"fresh", "asked", "forget", "tainted", "undone", "unattended", "admin", "apart", "notice", "attached"}
     | {"priced", "done", "leaving"}
 )
-"""Boolean columns. SQLite stores them as integers."""
+"""Names of the boolean columns. SQLite stores their values as integers."""
 
 
 class StoreUnusable(DatabaseFault):
@@ -60,7 +61,7 @@ class StoreUnusable(DatabaseFault):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUrl:
-    """The URL of a PostgreSQL database, without its password. `str()` returns the form for users."""
+    """URL of a PostgreSQL database, without the password. `str()` returns the URL as it is shown to users."""
 
     url: str
     password: str = field(default="", repr=False)
@@ -72,7 +73,8 @@ class DatabaseUrl:
     def parameters(self) -> str:
         """Return libpq's connection string.
 
-        A server on another machine must have a valid certificate for its name, unless the URL says otherwise.
+        A server on another machine must have a valid certificate for its host name, unless the URL disables
+        this check.
         """
         url_parameters = conninfo_to_dict(self.url)
         # A connection to a vanished server must fail within seconds. With the kernel's defaults it would
@@ -100,7 +102,7 @@ def server_of(url: str, password: str = "") -> DatabaseUrl:
     """Parse the URL of a PostgreSQL database.
 
     Raises:
-        UsageError: The text is not such a URL, or the URL contains a password.
+        UsageError: The text is not the URL of a PostgreSQL database, or the URL contains a password.
     """
     try:
         parts = urlsplit(url)
@@ -130,7 +132,7 @@ class _Int(Int8Dumper):
 
 
 class _Text(StrDumper):
-    """Sends texts without the characters that PostgreSQL refuses: NUL, and lone halves of surrogate pairs."""
+    """Sends texts without the characters that PostgreSQL refuses: NUL and unpaired surrogates."""
 
     @override
     def dump(self, obj: str) -> Buffer | None:
@@ -138,7 +140,7 @@ class _Text(StrDumper):
 
 
 class _Sum(Loader):
-    """Loads decimals as numbers: PostgreSQL returns the sum of bigints as a decimal, SQLite as an integer."""
+    """Loads decimals as integers or floats: PostgreSQL returns a sum of bigints as a decimal."""
 
     @override
     def load(self, data: Buffer) -> int | float:
@@ -147,7 +149,7 @@ class _Sum(Loader):
 
 
 class _Cursor(RawCursor[tuple[Any, ...]]):
-    """A cursor whose parameters are PostgreSQL's own: `$1`."""
+    """A cursor for statements with PostgreSQL's native parameters, such as `$1`."""
 
 
 class Postgres:
@@ -187,7 +189,7 @@ class Postgres:
         return self._connection.fileno()
 
     def execute(self, sql: str, parameters: Any = (), /) -> Rows:
-        """Execute a statement with SQLite's parameters."""
+        """Execute a statement that has SQLite's parameters."""
         text, names = translated(sql)
         return self._connection.execute(text.encode(), _values(names, parameters) or None)
 
@@ -218,7 +220,7 @@ class Postgres:
 
 
 def trouble_of(error: Exception) -> Trouble | None:
-    """Return why the database cannot be written now, or None for another, permanent error."""
+    """Return why the database cannot be written now; None if the error is a different, permanent one."""
     if isinstance(error, _BUSY):
         return "locked"
     state = getattr(error, "sqlstate", None) or ""
@@ -230,16 +232,16 @@ def trouble_of(error: Exception) -> Trouble | None:
 
 
 def was_in_the_way(error: Exception) -> bool:
-    """Return True if a conflict with another transaction aborted this one; it may be retried at once.
+    """Return True if a conflict with another transaction aborted this one, which may be retried at once.
 
-    A unique violation is such a conflict: although a step has looked for the key before it inserts, a
-    concurrent transaction may have inserted the same key meanwhile.
+    A unique violation is such a conflict. Steps check that a key is free before they insert it, but a
+    concurrent transaction may insert the same key in between.
     """
     return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.UniqueViolation)
 
 
 def why_unwritten(server: DatabaseUrl, trouble: Trouble, error: object = "") -> tuple[str, str]:
-    """Return the reason why the database cannot be written, as a sentence, and the advice."""
+    """Return a sentence that says why the database cannot be written, and the advice for the user."""
     match trouble:
         case "full":
             return f"{server} cannot be written: its disk is full.", "Make room on the disk of the database."
@@ -258,7 +260,7 @@ def why_unwritten(server: DatabaseUrl, trouble: Trouble, error: object = "") -> 
 
 @lru_cache(maxsize=2_000)
 def translated(sql: str) -> tuple[str, tuple[str, ...]]:
-    """Return a statement with PostgreSQL's parameters, and the names of the named parameters in order.
+    """Convert a statement to PostgreSQL's parameters; return it with its named parameters in order.
 
     String literals are not changed.
     """
@@ -295,9 +297,9 @@ def _values(names: tuple[str, ...], parameters: Any) -> list[Any]:
 
 
 def tables_of(script: str) -> Iterator[str]:
-    """Translate a SQLite schema: yield its statements for PostgreSQL.
+    """Translate a SQLite schema to PostgreSQL; yield the statements.
 
-    Texts get the collation C, so that both databases sort them by their bytes.
+    Text columns get the collation C, so that both databases sort texts by their bytes.
     """
     for statement in statements(re.sub(r"--[^\n]*", "", script)):
         text = re.sub(r"\) WITHOUT ROWID", ")", statement)
@@ -335,7 +337,7 @@ CREATE OR REPLACE FUNCTION partition_of(text) RETURNS integer LANGUAGE sql IMMUT
 
 
 def has_unfinished_copy(db: Postgres) -> bool:
-    """Return True if `rumi store copy` began to fill the database and has not completed the copy."""
+    """Return True if `rumi store copy` started to fill the database and the copy is not complete."""
     (exists,) = db.execute("SELECT to_regclass('store_copies') IS NOT NULL").fetchone()
     return exists and db.execute("SELECT 1 FROM store_copies WHERE NOT finished").fetchone() is not None
 
@@ -347,7 +349,7 @@ def live_workers(db: Postgres) -> int:
 
 
 def seen(server: DatabaseUrl) -> dict[str, Any]:
-    """Return the size of a database in bytes, its schema versions and its live workers; change nothing.
+    """Return the size of a database in bytes, its schema versions and its live workers, without changing it.
 
     Raises:
         psycopg.Error: The server does not answer, or refuses the connection.
@@ -390,8 +392,8 @@ def bring_up_to_date(
 ) -> None:
     """Create or upgrade the tables of a schema, in one transaction.
 
-    `more` are statements for a new database, in PostgreSQL's dialect. With `copying`, a database with an
-    unfinished copy is accepted.
+    `more` are additional statements for a new database, in PostgreSQL's dialect. With `copying`, a database
+    with an unfinished copy is accepted.
 
     Raises:
         StoreUnusable: The database has an unfinished copy.

@@ -1,32 +1,35 @@
-"""The database connection that steps of requests use, the same for SQLite and PostgreSQL.
+"""Interface of a database connection, the same for SQLite and PostgreSQL; the steps of transactions use it.
 
-Steps are written in the SQL that both databases share, with SQLite's parameters: `?`, `?1`, `:name`.
+Steps are written in the SQL that both databases support, with SQLite's parameters: `?`, `?1`, `:name`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 Trouble: TypeAlias = Literal["full", "locked", "failing", "replaced", "away"]
-"""The reason why a database cannot be written, although the request itself is correct.
+"""Reason why the database cannot be written, although the request itself is correct.
 
-The disk is full; another program holds a lock; the disk refuses to write; the file was deleted or replaced
-while it was open; the database server does not answer.
+- `full`: the disk is full.
+- `locked`: another program holds a lock.
+- `failing`: the disk refuses to write.
+- `replaced`: the file was deleted or replaced while it was open.
+- `away`: the database server does not answer.
 """
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 
 
 class Rows(Protocol):
-    """The result of a statement: rows as tuples, and the number of changed rows."""
+    """Result of a statement: rows as tuples, and the number of changed rows."""
 
     @property
     def rowcount(self) -> int:
-        """Return the number of rows that the statement has changed."""
+        """Return the number of rows that the statement changed."""
         ...
 
     @property
     def description(self) -> Any:
-        """Return a sequence with an item for each column; the first value of an item is the name."""
+        """Return one sequence for each column of the result; its first item is the column's name."""
         ...
 
     def fetchone(self) -> Any:

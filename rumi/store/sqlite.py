@@ -1,7 +1,8 @@
-"""SQLite files: upgrades in one transaction, and copies while other processes use a file. Blocking.
+"""SQLite files: schema upgrades, and copies of files that other processes use. All functions block.
 
-A file carries the version of its schema (`PRAGMA user_version`). An older file is copied into the same folder
-and then changed in one transaction, so a killed program leaves it either old or new. A newer file is refused.
+A file stores the version of its schema (`PRAGMA user_version`). Before an upgrade, the file is copied into
+the same folder. The upgrade is one transaction, so if the program is killed, the file has either the old or
+the new schema. A file with a newer schema is refused.
 """
 
 import contextlib
@@ -22,17 +23,17 @@ from rumi.platform.disk_reserve import LEAST_BYTES, free_bytes
 from rumi.store.protocol import Database, Trouble
 
 SPARE_BYTES = 10_000_000
-"""Free space in bytes that must remain after a copy and the write-ahead log of an upgrade."""
+"""Free disk space in bytes that must remain after the copy and the write-ahead log of an upgrade."""
 
 PAGES_A_STEP = 2_000
-"""Pages that a copy copies between two checks of its deadline."""
+"""Number of pages that are copied between two checks of the deadline."""
 
 LOCKED_S = 0.25
-"""How long one attempt to write waits for another program's lock, in seconds. Longer waits are retry loops of
-the callers, which can do other work between the attempts."""
+"""Maximum time that one attempt to write waits for another program's lock, in seconds. To wait longer,
+callers retry; between the attempts they can do other work."""
 
 OPEN_S = 5.0
-"""How long opening and upgrading a file wait for another program's lock, in seconds."""
+"""Maximum time that opening and upgrading a file wait for another program's lock, in seconds."""
 
 LOG_BYTES = 4_000_000
 """Size in bytes to which SQLite truncates the write-ahead log after a checkpoint."""
@@ -45,7 +46,7 @@ _REFUSED: Final = frozenset(
 )
 """SQLite's error names for a failed write.
 
-Read errors are not included: waiting does not cure them, and they concern only the request that reads.
+Read errors are not included: they do not go away after a wait, and they affect only the request that reads.
 """
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -57,7 +58,7 @@ class DatabaseFault(RumiError):
 
 
 class NewerSchema(DatabaseFault):
-    """A newer version of the program wrote the database. `found` is the version of its schema."""
+    """A newer version of the program wrote the database. `found` is the schema version of that database."""
 
     def __init__(self, path: Path | str, found: int, known: int) -> None:
         super().__init__(
@@ -71,7 +72,7 @@ class NewerSchema(DatabaseFault):
 class Schema:
     """The schema of a database: its version, the statements for a new database, and the migrations.
 
-    `migrations` maps a version to the statements that lead from it to the next version.
+    `migrations` maps a version to the statements that upgrade it to the next version.
     """
 
     version: int
@@ -79,14 +80,14 @@ class Schema:
     migrations: Mapping[int, str]
 
     def script(self, version: int) -> str:
-        """Return the statements that upgrade a file of `version` to this schema; 0 is an empty file."""
+        """Return the statements that upgrade a file from `version` to this schema; 0 is an empty file."""
         if version == 0:
             return self.tables
         return "\n".join(self.migrations[step] for step in range(version, self.version))
 
 
 def trouble_of(path: Path, error: sqlite3.Error | OSError) -> Trouble | None:
-    """Return why the file cannot be written, or None for another, permanent error."""
+    """Return why the file cannot be written; None if the error is a different, permanent one."""
     trouble = _trouble_of(error)
     if trouble == "failing":  # SQLite reports an I/O error, not a full disk, if the `-shm` file cannot grow
         with contextlib.suppress(OSError):
@@ -107,7 +108,7 @@ def _trouble_of(error: sqlite3.Error | OSError) -> Trouble | None:
 
 
 def why_unwritten(path: Path, trouble: Trouble, error: object = "") -> tuple[str, str]:
-    """Return the reason why the file cannot be written, as a sentence, and the advice."""
+    """Return a sentence that says why the file cannot be written, and the advice for the user."""
     match trouble:
         case "full":
             return f"{path} cannot be written: its disk is full.", "Make room on the disk."
@@ -139,7 +140,7 @@ def checked_version(db: sqlite3.Connection, path: Path, schema: Schema) -> int:
 
 
 def make_durable(db: sqlite3.Connection, path: Path) -> None:
-    """Make commits survive a power cut, and restrict the file's permissions to its owner."""
+    """Make commits survive a power failure, and restrict the file's permissions to its owner."""
     db.execute("PRAGMA journal_mode = WAL")
     # With NORMAL, a commit in WAL mode is not synced, and a power cut could undo it.
     db.execute("PRAGMA synchronous = FULL")
@@ -148,7 +149,7 @@ def make_durable(db: sqlite3.Connection, path: Path) -> None:
 
 
 def bring_up_to_date(db: sqlite3.Connection, path: Path, schema: Schema, version: int) -> None:
-    """Upgrade a file of `version` to this schema; copy a file with content into the same folder first.
+    """Upgrade a file from `version` to this schema; first copy a file with content into its folder.
 
     Raises:
         DatabaseFault: The disk has too little space. Nothing has changed.
@@ -169,7 +170,7 @@ def bring_up_to_date(db: sqlite3.Connection, path: Path, schema: Schema, version
 
 
 def copies_of(path: Path) -> list[Path]:
-    """Return the copies of the file that were made before upgrades."""
+    """Return the paths of the copies that were made before upgrades of the file."""
     return sorted(path.parent.glob(f"{path.name}.before-*"))
 
 
@@ -188,7 +189,7 @@ def transaction(db: Database, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
 
 
 def leave_no_trace(db: sqlite3.Connection) -> bool:
-    """Remove deleted rows from the write-ahead log too. Return False if a reader prevents this now."""
+    """Remove deleted rows from the write-ahead log as well. Return False if a reader prevents this now."""
     with contextlib.suppress(sqlite3.Error):
         (busy, _, _) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not busy
@@ -196,13 +197,13 @@ def leave_no_trace(db: sqlite3.Connection) -> bool:
 
 
 def decoded(raw: bytes) -> str:
-    """Decode UTF-8; replace invalid bytes, because one damaged byte must not make a file unreadable."""
+    """Decode UTF-8 and replace invalid bytes: one damaged byte must not make a file unreadable."""
     return raw.decode("utf-8", "replace")
 
 
 @contextmanager
 def upgrade(db: sqlite3.Connection, schema: Schema) -> Iterator[None]:
-    """Run the block in one transaction that also sets the schema version; on an error nothing changes."""
+    """Run the block and set the schema version in one transaction; if the block raises, nothing changes."""
     with transaction(db):
         yield
         db.execute(f"PRAGMA user_version = {schema.version}")
@@ -220,7 +221,7 @@ def statements(script: str) -> Iterator[str]:
 
 
 def copy_beside(db: sqlite3.Connection, path: Path, target: Path) -> None:
-    """Copy the file to `target`, which appears only when the copy is complete; replace an earlier copy.
+    """Copy the file to `target`, replacing an earlier copy. `target` appears only when the copy is complete.
 
     Raises:
         DatabaseFault: The disk has too little space for the copy and the upgrade.
@@ -235,10 +236,10 @@ def copy_beside(db: sqlite3.Connection, path: Path, target: Path) -> None:
 
 
 def copy_to(db: sqlite3.Connection, target: Path, *, deadline: float | None = None) -> None:
-    """Copy the file's current content into a new file, readable only by its owner, and sync it to the disk.
+    """Copy the current content to a new file that only its owner can read, and sync the copy to the disk.
 
-    Other processes may write meanwhile; the copy does not include these writes. `deadline` is a time on the
-    monotonic clock. If the copy fails, the target is removed.
+    Other processes may write to the file during the copy; these writes are not copied. `deadline` is a time
+    on the monotonic clock. If the copy fails, the target is removed.
 
     Raises:
         FileExistsError: The target exists already; it is not changed.
@@ -267,13 +268,13 @@ def copy_to(db: sqlite3.Connection, target: Path, *, deadline: float | None = No
 
 
 def size_of(db: sqlite3.Connection) -> int:
-    """Return the size of the file in bytes, including its log."""
+    """Return the size of the file in bytes, including its write-ahead log."""
     (pages,), (size,) = (db.execute(f"PRAGMA page_{what}").fetchone() for what in ("count", "size"))
     return int(pages * size)
 
 
 def require_free_space(path: Path, wanted_bytes: int) -> None:
-    """Raise `DatabaseFault` if the disk of `path` has too little space."""
+    """Raise `DatabaseFault` if the disk that contains `path` has too little free space."""
     free = shutil.disk_usage(path.parent).free
     if free < wanted_bytes + SPARE_BYTES:
         wanted = (wanted_bytes + SPARE_BYTES) / 1e6

@@ -1,4 +1,4 @@
-"""Steps of a transaction: one function for each type of request executes it in the open transaction."""
+"""Steps of a transaction: functions that each execute one type of request in the open transaction."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ T = TypeVar("T", bound="Transaction")
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """The open transaction of a database, as steps use it.
+    """The open database transaction that a step runs in.
 
-    `now` returns the time in seconds since 1970, `size` the size of the database in bytes. `owned` returns
-    the partitions of this worker; it is None if one process serves all chats. Steps add to `touched` the
-    chats in which they have stored something for the worker that serves the chat. `lock_rows` is the SQL
-    suffix with which a SELECT locks its rows until the transaction ends.
+    `now` returns the time in seconds since 1970, and `size` returns the size of the database in bytes.
+    `owned` returns the partitions of this worker; `owned` is None if one process serves all chats. A step
+    adds a chat to `touched` if it stored something in that chat which the worker of the chat must learn of.
+    `lock_rows` is the SQL suffix that makes a SELECT lock its rows until the transaction ends.
     """
 
     db: Database
@@ -39,14 +39,14 @@ class Steps(Generic[T]):
 
     @property
     def kinds(self) -> Collection[type]:
-        """The request types that have a function."""
+        """Return the request types that have a registered function."""
         return self._steps.keys()
 
     def of(self, kind: type[Q]) -> "_Step[Q, T]":
         """Register a function for a request type: `@steps.of(Get) def get(request, transaction)`.
 
-        A type checker rejects a function that takes another request, or whose return type is not the `R` of
-        the request's base class `Request[R]`.
+        A type checker rejects a function that takes another request type. It also rejects a return type other
+        than the `R` of the request's base class `Request[R]`.
         """
         return _Step(kind, self._steps)
 

@@ -1,4 +1,4 @@
-"""Construction of a worker's parts for a PostgreSQL database that several workers share."""
+"""Constructs the parts of a worker for a PostgreSQL database that several workers share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class StoreThread:
-    """A separate connection for requests about workers: renewing a lease must not wait for other work."""
+    """A separate connection for requests about workers: a lease renewal must not wait for other work."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
@@ -29,7 +29,7 @@ class StoreThread:
         self._one = trio.CapacityLimiter(1)
 
     async def __call__(self, request: Request[R], /) -> R:
-        """Return the answer. On cancellation, abandon the thread; the next call opens a new connection."""
+        """Execute a request. On cancellation, abandon the thread; the next call opens a new connection."""
         try:
             return cast(
                 R, await trio.to_thread.run_sync(self._do, request, abandon_on_cancel=True, limiter=self._one)
@@ -73,18 +73,18 @@ class Cluster:
     directory: WorkerDirectory = field(default_factory=WorkerDirectory)
 
     def leases(self, chat: str) -> SandboxLease | None:
-        """Return the lease that ends the sandbox of a chat; None before the worker has a lease."""
+        """Return the lease that limits the sandbox of a chat; None while the worker has no lease."""
         if not self.ownership.worker:
             return None
         return SandboxLease(self.ownership, self.settings.lease_s * (1 - SPARE))
 
     def close(self) -> None:
-        """Close the connection. Blocking, briefly."""
+        """Close the connection. Blocks briefly."""
         self.ask.close()
 
 
 def make_cluster(url: str, settings: ClusterSettings, password: str = "") -> Cluster:
-    """Return the parts that a worker needs. Connect to nothing yet.
+    """Construct a worker's access to the shared database, without connecting yet.
 
     Raises:
         UsageError: The text is not the URL of a PostgreSQL database, or the URL contains a password.
@@ -100,5 +100,5 @@ def make_cluster(url: str, settings: ClusterSettings, password: str = "") -> Clu
 
 
 def leases_of(cluster: Cluster | None) -> Leases:
-    """Return the leases that end the sandboxes of a process; none without a cluster, on the home's files."""
+    """Return the function that gives each sandbox its lease; without a cluster, sandboxes have no lease."""
     return no_leases if cluster is None else cluster.leases

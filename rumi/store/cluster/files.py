@@ -1,4 +1,4 @@
-"""Files of chats that move between workers, and the lease that ends their sandboxes."""
+"""Files of chats that move between workers, and the lease that limits the workers' sandboxes."""
 
 import logging
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from rumi.store.ownership import Ownership, partition_of
 logger = logging.getLogger(__name__)
 
 LEAVE_S: Final = 30.0
-"""Maximum time that a chat which ends may take to store its files, in seconds."""
+"""Maximum time to store the files of a chat that stops on this worker, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxLease:
-    """The worker's lease as the limit of its sandboxes: at its end they end.
+    """The worker's lease as the time limit of its sandboxes: sandboxes end when the lease ends.
 
-    A chat that is handed over in time has no sandbox any more at that moment.
+    A chat that was handed over before that no longer has a sandbox on this worker.
     """
 
     ownership: Ownership
@@ -35,9 +35,10 @@ class SandboxLease:
 
 
 class CarriedFiles:
-    """Fetches the files of a chat or a task to this worker, and stores them for the next one.
+    """Fetches the files of a chat or a task to this worker, and stores them for the next worker.
 
-    `partition_key` decides which worker serves the files: the chat, or the owner of a task without a chat.
+    `partition_key` determines which worker serves the files. It is the chat, or the owner of a task without a
+    chat.
     """
 
     def __init__(self, carrier: WorkspaceCarrier, ownership: Ownership) -> None:
@@ -51,10 +52,12 @@ class CarriedFiles:
         return fence
 
     async def fetch(self, key: str, partition_key: str) -> None:
-        """Replace the folder with the stored files. If cancelled, it has the old files or the stored ones.
+        """Replace the folder's content with the stored files.
+
+        On cancellation, the folder contains either the old files or the stored ones, never a mixture.
 
         Raises:
-            RumiError: The folder still has the old files, so no command should run in it.
+            RumiError: The folder still contains the old files, so no command should run in it.
         """
         try:
             await self._carrier.fetch(key, self._fence(partition_key))
@@ -79,7 +82,7 @@ class CarriedFiles:
         return None
 
     async def leave(self, key: str, partition_key: str) -> None:
-        """Store the files that came since the last turn, and drop the carrier's state of the folder."""
+        """Store files created since the last turn, and drop the carrier's state of the folder."""
         with trio.move_on_after(LEAVE_S):
             if (error := await self.store(key, partition_key)) is not None:
                 logger.warning("the files of %s were not stored: %s", key, error)

@@ -1,4 +1,4 @@
-"""The actor that renews a worker's lease. Everything that depends on the lease ends before the lease does."""
+"""The actor that renews a worker's lease. All work that depends on the lease stops before the lease ends."""
 
 import json
 import logging
@@ -21,28 +21,30 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 
 RENEWALS: Final = 5
-"""Renewals in the length of a lease."""
+"""Number of renewals in the duration of one lease."""
 
 SPARE: Final = 1 / 3
-"""Share of a lease that remains when a worker that cannot renew it ends its work: time to end before others
-claim its partitions."""
+"""Fraction of a lease that is left when a worker that cannot renew it stops its work. The work must stop
+before other workers claim the partitions."""
 
 AGAIN_S: Final = 0.25
 """Pause between attempts to reach the database, in seconds."""
 
 LEAVE_S: Final = 5.0
-"""Maximum time that a worker which ends tries to report this to the database, in seconds."""
+"""Maximum time that a stopping worker tries to report this to the database, in seconds."""
 
 
 class LeaseLost(RumiError):
-    """This worker's lease cannot be renewed: other workers serve its chats from now on."""
+    """This worker's lease cannot be renewed; other workers take over its chats."""
 
 
 class AskStore(Protocol):
-    """Sends requests about workers to the database, on a connection that nothing else uses."""
+    """Sends requests about workers to the database, on a connection that is used for nothing else."""
 
     async def __call__(self, request: Request[R], /) -> R:
-        """Return the answer. On cancellation, return at once; the request may have been done or not.
+        """Send a request; return the reply.
+
+        On cancellation, return at once: the request may have been executed or not.
 
         Raises:
             JournalError: The database does not answer.
@@ -54,10 +56,10 @@ class AskStore(Protocol):
 class ClusterSettings:
     """Settings of a worker that shares a database.
 
-    `lease_s` is the length of a lease in seconds: the time after which other workers may claim the partitions
-    of a worker that does not reach the database. A worker that leaves lets turns continue for `drain_s`
-    seconds. Other workers connect to it at `address`, and workers authenticate each other with the shared
-    `key`; without a key, workers do not connect to each other.
+    `lease_s` is the duration of a lease in seconds. If a worker cannot reach the database for that time,
+    other workers may claim its partitions. A worker that shuts down lets its running turns continue for
+    `drain_s` seconds. Other workers connect to this worker at `address`. The workers authenticate each other
+    with the shared `key`; without a key, they do not connect to each other.
     """
 
     version: str
@@ -68,9 +70,10 @@ class ClusterSettings:
 
 
 class WorkerLease(Actor[Never]):
-    """Holds the worker's lease. Without it, the actor crashes with `LeaseLost` and ends all actors below it.
+    """Holds the worker's lease. If the lease is lost, this actor crashes and so ends its child actors.
 
-    Each incarnation is another worker with a new name, because a lease that has ended is never renewed.
+    The crash is `LeaseLost`. Each incarnation registers as a new worker with a new name, because a lease that
+    has ended is never renewed.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class WorkerLease(Actor[Never]):
         self._refused = trio.Event()
 
     async def started(self) -> None:
-        """Join the workers; retry until the database answers."""
+        """Register as a worker; retry until the database answers."""
         ownership, settings = self._ownership, self._settings
         ownership.begin(self._new_name(), self._lose)
         while True:
@@ -105,12 +108,12 @@ class WorkerLease(Actor[Never]):
         self.start_soon(self._renew)
 
     def _extend(self, sent: tuple[float, float]) -> None:
-        """Set the end of the lease, counted on both clocks from the moment at which the renewal was sent."""
+        """Set the end of the lease on both clocks, counted from the moment at which the renewal was sent."""
         lasts_s = self._settings.lease_s * (1 - SPARE)
         self._ownership.valid_until, self._ownership.boottime_until = (clock + lasts_s for clock in sent)
 
     def _lose(self, numbers: frozenset[int]) -> None:
-        """Stop serving after a refused write. Called by the journal's thread."""
+        """Stop serving all chats after a refused write. Called by the journal's thread."""
         self._ownership.set({})
         try:
             trio.from_thread.run_sync(self._refused.set)
@@ -151,7 +154,7 @@ class WorkerLease(Actor[Never]):
         return False
 
     async def stopped(self, reason: str) -> None:
-        """Release the remaining partitions and end the lease: no actor below runs any more."""
+        """Release the remaining partitions and end the lease. All actors below have stopped by then."""
         numbers = tuple(self._ownership.numbers())
         self._ownership.set({})
         # After a crash the lease is lost or in doubt: its partitions become free when it ends.
@@ -167,7 +170,7 @@ class WorkerLease(Actor[Never]):
                 logger.warning("the worker could not hand over its chats: %s", error)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the worker's name, its number of partitions, and the rest of its lease in seconds."""
+        """Return the worker's name, the number of its partitions, and the seconds until its lease ends."""
         left = self._ownership.valid_until - trio.current_time()
         return {
             "worker": self._ownership.worker,

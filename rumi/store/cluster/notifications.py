@@ -1,4 +1,4 @@
-"""Notifications from other workers: chats in which something is new."""
+"""Notifications from other workers about chats that have new entries."""
 
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 AGAIN_S: Final = 1.0
-"""Pause between attempts to listen, in seconds. Meanwhile `Partitions` looks for new entries regularly."""
+"""Pause between attempts to listen, in seconds. During the pause, `Partitions` finds new entries by
+polling."""
 
 
 class Notifications(Protocol):
-    """Receives the notifications for a worker."""
+    """Receives the notifications that other workers send to one worker."""
 
     async def receive(self, worker: str) -> tuple[str, ...]:
-        """Return the chats of the next notifications.
+        """Wait for notifications; return the chats that they name.
 
-        Notifications may be lost, for example with the connection. A cancellation loses none.
+        Notifications may be lost, for example when the connection breaks. A cancellation loses none.
         """
         ...
 
@@ -41,7 +42,7 @@ class PostgresNotifications:
         self._worker = ""
 
     async def receive(self, worker: str) -> tuple[str, ...]:
-        """Return the chats of the next notifications."""
+        """Wait for notifications; return the chats that they name."""
         while True:
             try:
                 if self._listener is None or self._worker != worker:

@@ -19,23 +19,23 @@ from rumi.store.ownership import PARTITIONS, Ownership, partition_of
 logger = logging.getLogger(__name__)
 
 AFTER_S: Final = 1.0
-"""Time after the end of a lease until its sandboxes have certainly ended, in seconds."""
+"""Time after the end of a lease by which the sandboxes of its worker have certainly ended, in seconds."""
 
 LOOK_S: Final = 5.0
-"""Interval of the look into the database for chats whose notification was missed, in seconds."""
+"""Interval between two searches of the database for chats whose notification was missed, in seconds."""
 
 
 class Partitioned(Protocol):
-    """A part of the actor tree that serves the chats of this worker's partitions."""
+    """A part of the actor tree that serves the chats in this worker's partitions."""
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Start to serve partitions: continue the work that earlier workers left there."""
+        """Start to serve partitions: continue the work that earlier workers left unfinished in them."""
         ...
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Stop serving partitions: start nothing new there, and return when nothing runs there any more.
+        """Stop serving partitions: start no new work in them, and return when their running work has ended.
 
-        Running work may continue for `patience_s` seconds, then it is interrupted.
+        Running work may continue for `patience_s` seconds; then it is interrupted.
         """
         ...
 
@@ -45,9 +45,9 @@ class Dependents:
     """The parts of a process that depend on its partitions.
 
     `parts` are in the order in which they take partitions over. `look` reads the database and wakes those of
-    the given chats in which something is new; None stands for all chats. `busy` returns the partitions in
-    which work runs: the idle ones are handed over first. `slow_down` is called with the account of a channel
-    if the channel's service has asked any worker to send less.
+    the given chats that have new entries; None stands for all chats. `busy` returns the partitions with
+    running work; partitions without running work are handed over first. `slow_down` is called with a channel
+    account when the channel's service has asked any worker to send less.
     """
 
     parts: Sequence[Partitioned]
@@ -58,11 +58,11 @@ class Dependents:
 
 @dataclass(frozen=True, slots=True)
 class Drain(Request[None]):
-    """Hand over all partitions, because this worker ends. The reply comes when none is served any more."""
+    """Hand over all partitions, because this worker shuts down. Replies when it serves no partition."""
 
 
 class Partitions(Actor[Drain]):
-    """Serves a fair share of the partitions. It stands below its dependents in the tree: it ends first."""
+    """Serves a fair share of the partitions. It is below its dependents in the tree, so it stops first."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Partitions(Actor[Drain]):
         self._leaving = False
 
     async def started(self) -> None:
-        """Start balancing and listening; take over the partitions that an earlier incarnation has claimed."""
+        """Start balancing and listening; take over the partitions that an earlier incarnation claimed."""
         # After a crash of this actor alone the lease is still valid, and so are its partitions.
         if self._ownership.fences:
             async with self._changing:
@@ -110,7 +110,7 @@ class Partitions(Actor[Drain]):
         self._directory.update(await self._ask(Members()), await self._ask(Owners()))
 
     async def _balance(self) -> None:
-        """Claim or hand over partitions after each read of the directory, as workers join and leave."""
+        """Claim or hand over partitions after each read of the directory, because workers join and leave."""
         done = -1.0
         while True:
             while self._directory.read == done:
@@ -150,7 +150,7 @@ class Partitions(Actor[Drain]):
                 await self._hand_over(frozenset(idle), self._settings.drain_s)
 
     async def _take_over(self, claimed: Sequence[Claimed]) -> None:
-        """Serve partitions, after the wait until no sandbox of an earlier worker can run there."""
+        """Serve partitions, after waiting until no sandbox of an earlier worker can run in them."""
         await trio.sleep(max(partition.wait_s for partition in claimed))
         self._ownership.set(
             {**self._ownership.fences, **{partition.number: partition.fence for partition in claimed}}
@@ -163,7 +163,7 @@ class Partitions(Actor[Drain]):
         logger.info("this worker serves %d more partitions", len(claimed))
 
     async def _hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Stop serving partitions, and release them for other workers."""
+        """Stop serving partitions, and release them to other workers."""
         # In reverse order: each part may depend on those before it.
         for part in reversed(self._dependents.parts):
             await part.hand_over(numbers, patience_s)
@@ -175,7 +175,7 @@ class Partitions(Actor[Drain]):
         logger.info("this worker has handed over %d partitions", len(numbers))
 
     async def _release(self, numbers: tuple[int, ...]) -> None:
-        """Release partitions; retry until the database answers. The end of the lease ends the attempts."""
+        """Release partitions; retry until the database answers or the lease ends."""
         while True:
             try:
                 return await self._ask(Release(self._ownership.worker, numbers))
@@ -189,7 +189,7 @@ class Partitions(Actor[Drain]):
             await self._wake(chats)
 
     async def _look_again(self) -> None:
-        """Look for new entries in all chats regularly, because notifications may be lost."""
+        """Search all chats for new entries regularly, because notifications may be lost."""
         while True:
             await trio.sleep(LOOK_S)
             await self._wake(None)
@@ -211,11 +211,11 @@ class Partitions(Actor[Drain]):
             await self._hand_over(self._ownership.numbers(), self._settings.drain_s)
 
     async def stopped(self, reason: str) -> None:
-        """Close the connection for notifications."""
+        """Close the connection that receives notifications."""
         self._notifications.close()
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the number of live workers, and this worker's share of the partitions."""
+        """Return the number of live workers, and the number of partitions that this worker should serve."""
         members = self._directory.members
         live = [member for member in members if member.left_s > 0]
         return {"workers": len(live), "share": share_of(self._ownership.worker, members)}
@@ -224,7 +224,8 @@ class Partitions(Actor[Drain]):
 def share_of(worker: str, members: Iterable[Member]) -> int:
     """Return the number of partitions that a worker should serve.
 
-    All workers get the same number; the first ones by name get one more if the division has a remainder.
+    All workers get the same number of partitions. If a remainder is left, the first workers by name get one
+    more.
     """
     names = sorted(member.name for member in members if member.left_s > 0 and not member.leaving)
     if worker not in names:
@@ -234,14 +235,17 @@ def share_of(worker: str, members: Iterable[Member]) -> int:
 
 
 def _limited(member: Member) -> Mapping[str, object]:
-    """Return how often services have asked a worker to send less, by channel account."""
+    """Return how often services asked a worker to send less, by channel account."""
     counts = member.status.get("limited")
     return counts if isinstance(counts, Mapping) else {}
 
 
 @dataclass(slots=True)
 class WorkerDirectory:
-    """The known workers, and the owner of each partition by name, as of the time `read` on trio's clock."""
+    """The known workers, and the owner of each partition by name.
+
+    `read` is the time of the last update, on trio's clock.
+    """
 
     members: Sequence[Member] = ()
     owners: Mapping[int, str] = field(default_factory=dict)
@@ -249,24 +253,24 @@ class WorkerDirectory:
     changed: trio.Event = field(default_factory=trio.Event)
 
     def update(self, members: Sequence[Member], owners: Mapping[int, str]) -> None:
-        """Store the current content of the database, and wake the tasks that wait for it."""
+        """Store the directory as just read from the database, and wake the tasks that wait for a change."""
         self.members, self.owners, self.read = members, owners, trio.current_time()
         self.changed.set()
         self.changed = trio.Event()
 
     def owner_of(self, partition_key: str) -> Member | None:
-        """Return the worker that served this partition key when the directory was read, None if unknown."""
+        """Return the worker that served this partition key at the last read; None if unknown."""
         name = self.owners.get(partition_of(partition_key))
         return next((member for member in self.members if member.name == name), None)
 
     async def until_other(self, partition_key: str, worker: str) -> None:
-        """Wait until another worker than `worker` serves this partition key."""
+        """Wait until a different worker than `worker` serves this partition key."""
         number = partition_of(partition_key)
         while self.owners.get(number, worker) == worker:
             await self.changed.wait()
 
     def as_json(self) -> list[dict[str, object]]:
-        """Return the workers for the JSON status; times in seconds."""
+        """Return the workers as JSON for the status; times are in seconds."""
         age = trio.current_time() - self.read
         return [
             {

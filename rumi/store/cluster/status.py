@@ -1,4 +1,4 @@
-"""The workers of a database for `rumi status --all`, also if none of them runs on this machine."""
+"""The workers of a database for `rumi status --all`, even if no worker runs on this machine."""
 
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ _FIGURES: Final = ("turns", "tasks", "waiting", "trouble")
 
 
 def read_workers(server: PostgresServer) -> dict[str, Any]:
-    """Return the workers, and the backlog in partitions that no worker serves. Blocking.
+    """Return the workers, and the backlog of the partitions that no worker serves. Blocking.
 
     Raises:
         JournalError: The database does not answer.
@@ -34,7 +34,7 @@ def read_workers(server: PostgresServer) -> dict[str, Any]:
 
 
 def _as_json(member: Member, backlog: WorkerBacklog) -> dict[str, object]:
-    """Return a worker as JSON; times in seconds. `lag_s` is the age of the status that it last reported."""
+    """Return a worker as JSON; times are in seconds. `lag_s` is the age of its last reported status."""
     lease_s = member.status.get("lease_s")
     live = isinstance(lease_s, int | float) and member.left_s > 0
     lag_s = float(lease_s) - member.left_s if live else None  # type: ignore[arg-type]

@@ -30,26 +30,26 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WATCH_S: Final = 15.0
-"""Interval of the check that the file was not replaced and the reserve exists, in seconds."""
+"""Interval between checks that the file was not replaced and that the disk reserve exists, in seconds."""
 
 LOCKED_S: Final = 60.0
-"""Time in seconds that another program may lock the file before new messages are refused. Other requests wait
-longer."""
+"""Time in seconds that another program may lock the file before new messages are refused. All other requests
+continue to wait."""
 
 CLEAR_S: Final = 5.0
-"""Interval of the check if a full disk has free space again, in seconds."""
+"""Interval between checks whether a full disk has free space again, in seconds."""
 
 ATTEMPTS: Final = Backoff(first_s=0.05, factor=2.0, cap_s=2.0)
-"""Pauses between attempts to write."""
+"""Backoff between attempts to write."""
 
 SLICE_PAUSE_S: Final = 0.01
-"""Pause between two slices of a deletion, in seconds, so that other requests are written first."""
+"""Pause between two slices of a deletion, in seconds, which lets other requests be written."""
 
 EXPIRE_S: Final = 3600.0
-"""Interval of the search for entries that are past their retention, in seconds."""
+"""Interval between searches for entries past their retention, in seconds."""
 
 _LEAVES_SOMETHING: Final = (NewSession, MarkExtracted, SkipExtraction)
-"""Requests after which there may be history to delete."""
+"""Requests that may leave history to delete."""
 
 Identity: TypeAlias = tuple[tuple[int, int] | None, ...]
 
@@ -58,7 +58,7 @@ class AskJournal(Protocol):
     """Sends a request to the journal: to its actor, or to the files of a home that no process has locked."""
 
     async def __call__(self, request: Request[R], /) -> R:
-        """Return the answer.
+        """Send a request; return the reply.
 
         Raises:
             JournalError: The file cannot be used.
@@ -69,11 +69,12 @@ class AskJournal(Protocol):
 
 @dataclass(slots=True)
 class JournalState:
-    """State of the journal that survives its restarts.
+    """State of the journal that survives restarts of its actor.
 
-    `observe` is called when the trouble changes, with None at its end. `since` is the start of the trouble on
-    trio's clock. `file` identifies the open file: a file that replaced it is not written. `large` lists large
-    files that could be deleted, as found when the disk was last full. `opened`: the database was open before.
+    `observe` is called when `trouble`, the reason why the file cannot be written, changes; None means that
+    the file can be written again. `since` is the start of the trouble on trio's clock. `file` identifies the
+    open file: if another file replaced it, the journal does not write. `large` lists large files that the
+    user could delete, as found when the disk was last full. `opened` is True once the database was opened.
     """
 
     reserve: Reserve | None = None
@@ -92,7 +93,7 @@ class JournalState:
         return self.trouble is not None
 
     def set(self, trouble: Trouble | None) -> None:
-        """Set the reason why the file cannot be written. A replaced file stays so until a restart."""
+        """Set the reason why the file cannot be written. The reason `replaced` stays until a restart."""
         if trouble == self.trouble or self.trouble == "replaced":
             return
         if self.trouble is None:
@@ -106,11 +107,12 @@ class JournalState:
 
 
 class _Job:
-    """A request that waits to be written. The task that asked waits for `done`.
+    """A request that waits to be written. The task that sent the request waits for `done`.
 
-    `writing`: the request is in a transaction now. `withdrawn`: the asker was cancelled before that, and the
-    request is not written. `served` has the partitions that this worker served when the request was asked: a
-    write that waits past the end of a lease must not count as one of the next lease.
+    `writing` is True while a transaction executes the request. `withdrawn` is True if the sender was
+    cancelled before that; then the request is not written. `served` contains the partitions that this worker
+    served when the request was sent: a write that outlasts its lease must not be accepted under the next
+    lease.
     """
 
     __slots__ = ("done", "error", "reply", "request", "served", "withdrawn", "writing")
@@ -125,7 +127,7 @@ class _Job:
         self.withdrawn = False
 
     def answer(self, reply: object) -> None:
-        """Set the reply of the request, and wake its asker."""
+        """Set the reply of the request, and wake the task that waits for the reply."""
         if isinstance(reply, NotOwner):
             self.error = Refused(reply)
         else:
@@ -136,12 +138,13 @@ class _Job:
 class Journal(Actor[JournalMessage]):
     """Writes requests with group commit: requests that arrive during one transaction share the next one.
 
-    It accepts many requests at once while earlier ones wait for the disk. The asks of one sender are written
-    in their order; tells have no order.
+    The actor accepts many requests at once while earlier ones wait for the disk. Requests that one sender
+    asks are written in order; requests that are told have no order.
 
-    A file that cannot be written now (a full disk, another program's lock) does not crash the actor. The
-    pending requests are retained and retried until they are written, reads are answered, and new messages are
-    refused with `NotStored`, for a lock only after `LOCKED_S`. Any other error is a crash.
+    The actor does not crash if the file cannot be written now (a full disk, another program's lock). It
+    retains pending requests and retries them until they are written. Meanwhile it answers reads and refuses
+    new messages with `NotStored`; if another program holds a lock, it refuses them only after `LOCKED_S`. Any
+    other error crashes the actor.
     """
 
     # Each waiting request occupies one handler: with fewer, requests could not gather for the next commit.
@@ -156,9 +159,9 @@ class Journal(Actor[JournalMessage]):
         retention_s: float = 0.0,
         ownership: Ownership | None = None,
     ) -> None:
-        """`retention_s` is how long finished entries are retained, in seconds; 0 is without limit.
+        """Set up the journal; `retention_s` is the retention of finished entries in seconds, 0 for ever.
 
-        With an `ownership`, several workers share the database, and this one serves some of the chats.
+        With an `ownership`, several workers share the database, and this worker serves some of the chats.
         """
         self._database = database
         self._path = database if isinstance(database, Path) else None
@@ -181,8 +184,8 @@ class Journal(Actor[JournalMessage]):
         """Open the file and start the background tasks.
 
         Raises:
-            JournalError: The file cannot be opened, or is not the one that was open before a restart. The
-                error says what to do.
+            JournalError: The file cannot be opened, or is a different file than before a restart. The error
+                says what to do.
         """
         state = self._state
         if state.file and state.file[:1] != self._identity()[:1]:
@@ -219,9 +222,10 @@ class Journal(Actor[JournalMessage]):
 
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
-        """Hand the request to the writer, and return its reply after the commit.
+        """Pass the request to the writer, and return its reply after the commit.
 
-        On cancellation, a message that is not being written yet is withdrawn; other requests are written.
+        On cancellation, a new message is withdrawn if it is not being written yet. Other requests are still
+        written.
         """
         job = _Job(message, Served() if self._ownership is None else self._ownership.served)
         self._waiting.append(job)
@@ -262,7 +266,7 @@ class Journal(Actor[JournalMessage]):
                 await self._put_off(store, error.trouble)
 
     def _next_look(self) -> float:
-        """Return the time of the next attempt to write or to probe the file, on trio's clock."""
+        """Return the time of the next attempt to write the file or to probe it, on trio's clock."""
         if self._deferred:
             return self._next_try
         return float("inf") if self._state.trouble in (None, "replaced") else self._next_clear
@@ -301,7 +305,7 @@ class Journal(Actor[JournalMessage]):
             self._state.set(None)
 
     def _run(self, store: Store, jobs: Sequence[_Job]) -> list[object]:
-        """Do the requests of the jobs in one transaction. Called in a thread."""
+        """Execute the requests of the jobs in one transaction. Called in a thread."""
         requests = [job.request for job in jobs]
         return (
             store.run(requests)
@@ -310,9 +314,10 @@ class Journal(Actor[JournalMessage]):
         )
 
     async def _look_again(self, store: Store) -> None:
-        """Probe if the file can be written again, while no request is pending.
+        """Check that the file can be written again, while no request is pending.
 
-        A full disk counts as full until the reserve exists again: the space until then is for running work.
+        A full disk counts as full until the reserve is restored: free space before that is left for running
+        work.
         """
         reserve = self._state.reserve
         if self._state.trouble == "full" and reserve and not await self._offload(reserve.make):
@@ -323,7 +328,7 @@ class Journal(Actor[JournalMessage]):
         self._state.set(None)
 
     async def _put_off(self, store: Store, trouble: Trouble) -> None:
-        """Postpone the requests that could not be written, and answer those that need no writing."""
+        """Postpone the requests that could not be written, and answer those that only read."""
         # `_watch` looks at once: the file may have been replaced, and on a full disk it lists large files.
         if self._state.trouble is None:
             self._look_now.set()
@@ -338,7 +343,7 @@ class Journal(Actor[JournalMessage]):
         self._failures += 1
 
     async def _give_back(self, trouble: Trouble) -> bool:
-        """Delete the reserve, if that may help. Return True if this has freed disk space."""
+        """Delete the disk reserve if that may help. Return True if this freed disk space."""
         reserve = self._state.reserve
         if reserve is None or trouble not in ("full", "failing"):
             return False
@@ -351,7 +356,7 @@ class Journal(Actor[JournalMessage]):
     async def _without_writing(self, store: Store, jobs: Sequence[_Job]) -> list[_Job]:
         """Refuse new messages, and answer requests that only read. Return the requests that remain.
 
-        A message that a commit without an answer may have stored is not refused.
+        A message is not refused if a commit whose result is unknown may have stored it.
         """
         trouble, left = self._state.trouble, []
         for job in jobs:
@@ -375,7 +380,7 @@ class Journal(Actor[JournalMessage]):
     # Background tasks
 
     def _identity(self) -> Identity:
-        """Return device and inode of the database and its write-ahead log; None for a missing file."""
+        """Return device and inode of the database and of its write-ahead log; None for a missing file."""
         if self._path is None:
             return ()
         found: list[tuple[int, int] | None] = []
@@ -389,7 +394,7 @@ class Journal(Actor[JournalMessage]):
         return tuple(found)
 
     async def _watch(self) -> None:
-        """Check regularly that the file at the path is still the open one, and that the reserve exists."""
+        """Check regularly that the path still leads to the open file and that the disk reserve exists."""
         state = self._state
         while True:
             if state.trouble is None and state.reserve is not None:
@@ -405,7 +410,7 @@ class Journal(Actor[JournalMessage]):
                 self._work.set()
 
     async def _beside(self, work: Callable[[], T]) -> T | None:
-        """Do blocking background work; log an error instead of crashing, and return None."""
+        """Run blocking background work; on an error, log the error and return None instead of crashing."""
         try:
             return await self._offload(work)
         except Exception as error:  # noqa: BLE001  # whatever it is, the next look finds it again
@@ -413,7 +418,7 @@ class Journal(Actor[JournalMessage]):
             return None
 
     async def _sweep(self) -> None:
-        """Delete the history of forgotten sessions, a slice at a time."""
+        """Delete the history of forgotten sessions in slices."""
         while True:
             await self._to_sweep.wait()
             self._to_sweep = trio.Event()
@@ -421,7 +426,7 @@ class Journal(Actor[JournalMessage]):
                 await trio.sleep(SLICE_PAUSE_S)
 
     async def _expire(self) -> None:
-        """Delete entries past their retention, a slice at a time, at startup and every hour."""
+        """Delete entries past their retention in slices, when the journal starts and then every hour."""
         while True:
             before = self._now() - self._retention_s
             cursor: ExpiryCursor | None = ExpiryCursor()
@@ -451,7 +456,7 @@ class Journal(Actor[JournalMessage]):
         return ", ".join(words)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the pending requests, the unacknowledged replies as of the last commit, and the trouble."""
+        """Return metrics: pending requests, replies not acknowledged at the last commit, and the trouble."""
         trouble = self._state.trouble
         return {
             "waiting": len(self._waiting) + len(self._deferred),

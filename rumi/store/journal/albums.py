@@ -1,4 +1,4 @@
-"""Parts of albums: messages that arrive one by one and are stored until they are joined to one message."""
+"""Parts of albums: messages that arrive separately and are stored until they are joined into one message."""
 
 import json
 from dataclasses import asdict

@@ -19,9 +19,9 @@ SELECT chat, number, CASE WHEN learn_after > ends THEN learn_after ELSE ends END
 
 @dataclass(frozen=True, slots=True)
 class FindDueSessions(Read[DueSessions]):
-    """Return the sessions with new messages that have ended, are overdue, or were requested.
+    """Return sessions with new messages that are due: ended, silent too long, or requested by a user.
 
-    `chat` restricts this to one chat. With `going_on`, sessions that are not due yet are included.
+    `chat` restricts the search to one chat. With `going_on`, sessions that are not due yet are included.
     """
 
     chat: str | None = None
@@ -30,7 +30,7 @@ class FindDueSessions(Read[DueSessions]):
 
 @steps.of(FindDueSessions)
 def find_due_sessions(request: FindDueSessions, transaction: Transaction) -> DueSessions:
-    """Return the due sessions. A partial index has only the sessions with new messages."""
+    """Return the due sessions. A partial index lists the sessions with new messages."""
     now, due, then = transaction.now(), [], math.inf
     sessions = transaction.db.execute(_DUE.format(mine=mine(transaction)), (request.chat, math.inf))
     for chat, number, since in sessions:
@@ -43,7 +43,7 @@ def find_due_sessions(request: FindDueSessions, transaction: Transaction) -> Due
 
 @dataclass(frozen=True, slots=True)
 class ReadUnextracted(Read[SessionExcerpt]):
-    """Return the excerpt of a session from which no facts were extracted yet."""
+    """Return the part of a session from which no facts were extracted yet."""
 
     chat: str
     session: int
@@ -51,7 +51,7 @@ class ReadUnextracted(Read[SessionExcerpt]):
 
 @steps.of(ReadUnextracted)
 def read_unextracted(request: ReadUnextracted, transaction: Transaction) -> SessionExcerpt:
-    """Return the user's messages and the answers, without tool results and tainted entries."""
+    """Return the user's messages and the assistant's answers, without tool results and tainted entries."""
     row = transaction.db.execute(
         "SELECT learned, tries,"
         " (SELECT coalesce(max(id), 0) FROM history WHERE chat = sessions.chat AND session = number)"
@@ -78,10 +78,10 @@ def read_unextracted(request: ReadUnextracted, transaction: Transaction) -> Sess
 
 @dataclass(frozen=True, slots=True)
 class MarkExtracted(OwnedWrite[None]):
-    """Record the last entry from which facts were extracted; a forgotten session can be deleted then.
+    """Record the last history entry from which facts were extracted; a forgotten session can then be deleted.
 
-    `episode` is a line about the session's subject, empty if there is none; `began` is the time at which the
-    session began, in seconds since 1970.
+    `episode` is one line about the subject of the session, or empty. `began` is the start time of the
+    session, in seconds since 1970.
     """
 
     chat: str
@@ -93,7 +93,7 @@ class MarkExtracted(OwnedWrite[None]):
 
 @steps.of(MarkExtracted)
 def mark_extracted(request: MarkExtracted, transaction: Transaction) -> None:
-    """Record the last entry from which facts were extracted, and store the episode."""
+    """Record the last history entry from which facts were extracted, and store the episode."""
     # The user may have written more during the extraction: then the session stays fresh.
     since = transaction.db.execute(
         "SELECT message FROM history WHERE chat = ? AND session = ? AND id > ?",
@@ -117,7 +117,7 @@ def mark_extracted(request: MarkExtracted, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PostponeExtraction(OwnedWrite[None]):
-    """Record a failed extraction; the session is not due again before `until`, in seconds since 1970."""
+    """Record a failed extraction; the next attempt is due at `until`, in seconds since 1970."""
 
     chat: str
     session: int
@@ -126,7 +126,7 @@ class PostponeExtraction(OwnedWrite[None]):
 
 @steps.of(PostponeExtraction)
 def postpone_extraction(request: PostponeExtraction, transaction: Transaction) -> None:
-    """Record a failed attempt, and the earliest time of the next one."""
+    """Record a failed extraction, and the earliest time of the next attempt."""
     transaction.db.execute(
         "UPDATE sessions SET tries = tries + 1, learn_after = ? WHERE chat = ? AND number = ?",
         (request.until, request.chat, request.session),
@@ -135,9 +135,9 @@ def postpone_extraction(request: PostponeExtraction, transaction: Transaction) -
 
 @dataclass(frozen=True, slots=True)
 class RequestExtraction(JournalRequest[None]):
-    """Request the extraction of the chat's session, or those of all chats, now, although they continue.
+    """Request that facts are extracted now from the session of a chat or of all chats, without ending it.
 
-    With `retry`, sessions whose failed attempts were postponed or abandoned are included.
+    With `retry`, sessions are included whose extraction failed and was postponed or abandoned.
     """
 
     chat: str | None = None
@@ -146,7 +146,7 @@ class RequestExtraction(JournalRequest[None]):
 
 @steps.of(RequestExtraction)
 def request_extraction(request: RequestExtraction, transaction: Transaction) -> None:
-    """Make sessions with new messages due at once; this survives a restart."""
+    """Make sessions with new messages due at once. The request survives a restart."""
     also = ", learn_after = 0, tries = 0" if request.retry else ""
     transaction.db.execute(
         f"UPDATE sessions SET asked = TRUE{also} WHERE fresh AND chat = coalesce(?, chat)", (request.chat,)
@@ -155,9 +155,9 @@ def request_extraction(request: RequestExtraction, transaction: Transaction) -> 
 
 @dataclass(frozen=True, slots=True)
 class SkipExtraction(JournalRequest[None]):
-    """Let forgotten sessions be deleted without an extraction.
+    """Allow forgotten sessions to be deleted without extracting facts from them.
 
-    With `ever`, no facts are extracted from any message so far.
+    With `ever`, facts are never extracted from any message stored so far.
     """
 
     ever: bool = False

@@ -1,4 +1,4 @@
-"""Requests that delete a slice of rows: forgotten sessions and chats, and rows past their retention."""
+"""Requests that delete rows in slices: forgotten sessions, deleted chats, and rows past their retention."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from rumi.store.steps import Transaction
 
 @dataclass(frozen=True, slots=True)
 class ExpiryCursor:
-    """The cursor of an expiry: the index of a table, and the number of the last row that was examined."""
+    """The cursor of `Expire`: the index of a table in `_TABLES`, and the key of the last examined row."""
 
     table: int = 0
     row: int = 0
@@ -21,10 +21,10 @@ _OF_A_SESSION = (
     " AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.chat = {0}.chat AND s.number = {0}.session"
     " AND (s.fresh OR (s.ended IS NULL AND (s.due = 0 OR s.due >= :now))))"
 )
-"""SQL condition: the row is not of a current session, nor of one whose facts are still to be extracted."""
+"""SQL condition that excludes rows of current sessions and of sessions that still need fact extraction."""
 
 _OF_EARLIER_MONTHS = " AND created < :month - 86400"
-"""SQL condition: the row is older than the current month, whose usage its budgets count."""
+"""SQL condition for rows older than the current month: budgets still count the usage of this month."""
 
 UNDO = ("undos", "schedule_changes")
 
@@ -47,10 +47,11 @@ _TABLES = (
     ("undos", "created", " AND done"),
     ("schedule_changes", "created", ""),
 )
-"""Tables whose rows expire, in this order, each with the column of its age and a further condition."""
+"""Tables whose rows expire, in the order of deletion. Each has a column with the time of the row and an
+additional SQL condition."""
 
 _KEYS = {"summaries": "rowid", "budget_notices": "rowid", "undos": "message"}
-"""The columns that number the rows of tables without an `id` in the order of their arrival."""
+"""Key columns of tables without an `id`; the keys are in the order in which the rows were inserted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def sweep(request: Sweep, transaction: Transaction) -> bool:
 
 
 def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
-    """Return the first session whose history must be deleted now, as chat and number."""
+    """Return the chat and number of the first session whose history must be deleted now, or None."""
     found: tuple[str, int] | None = transaction.db.execute(
         "SELECT chat, number FROM sessions WHERE forget AND NOT fresh"
         f"{mine(transaction)} ORDER BY chat, number LIMIT 1"
@@ -90,22 +91,22 @@ def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
 class LeaveNoTrace(JournalRequest[bool]):
     """Remove deleted rows from the write-ahead log of `state.db` as well.
 
-    Return False if a reader of the file prevents this, so that it must be asked again. A PostgreSQL server
-    manages its log itself: there nothing is done, and the reply is True.
+    Return False if a reader of the file prevents this; the request must then be sent again. On PostgreSQL
+    nothing is done and the reply is True, because the server manages its log.
     """
 
 
 @steps.of(LeaveNoTrace)
 def leave_no_trace(request: LeaveNoTrace, transaction: Transaction) -> bool:
-    """Do nothing: `Store.run` truncates the log after the transaction."""
+    """Return False without doing anything: `Store.run` truncates the log after the transaction."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteChat(JournalRequest[bool]):
-    """Delete a slice of all rows of a chat that has ended. Return True if there may be more.
+    """Delete a slice of all rows of a deleted chat. Return True if there may be more.
 
-    Facts stay, because they belong to the chat's owner.
+    Facts are not deleted, because they belong to the owner of the chat.
     """
 
     chat: str
@@ -113,7 +114,7 @@ class DeleteChat(JournalRequest[bool]):
 
 @steps.of(DeleteChat)
 def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
-    """Delete a slice of a chat: history and messages first, and the rows by which a chat is found last."""
+    """Delete a slice of a chat: history and messages first, and the rows that list the chat last."""
     chat, left = request.chat, SLICE
     _empty_last_message(transaction, chat)
     for table in ("history", "messages", "outbox"):
@@ -146,9 +147,9 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ForgetChat(JournalRequest[bool]):
-    """Delete a slice of a chat's content before a message. Return True if there may be more.
+    """Delete a slice of a chat's content that is older than a message. Return True if there may be more.
 
-    The chat continues. No facts are extracted from the deleted content; undelivered replies stay.
+    The chat continues. No facts are extracted from the deleted content. Undelivered replies are not deleted.
     """
 
     chat: str
@@ -186,9 +187,9 @@ def forget_chat(request: ForgetChat, transaction: Transaction) -> bool:
 
 
 def _empty_last_message(transaction: Transaction, chat: str) -> None:
-    """Clear the last message of all chats if it is this chat's.
+    """Clear the content of the newest message in the database if it belongs to this chat.
 
-    Its row stays, because the numbers of messages continue from it.
+    The row is not deleted, because new message numbers continue from it.
     """
     row = transaction.db.execute(
         "SELECT id FROM messages WHERE id = (SELECT max(id) FROM messages) AND chat = ?", (chat,)
@@ -216,8 +217,8 @@ def _month(now: float) -> float:
 class Expire(JournalRequest[ExpiryCursor | None]):
     """Examine a slice of rows, and delete finished rows older than `before`, in seconds since 1970.
 
-    Rows stay if they are open, undelivered, or of a session that is current or whose facts are to be
-    extracted. Return the cursor of the next slice, None at the end.
+    Rows are not deleted if they are open or undelivered, or if their session is current or still needs fact
+    extraction. Return the cursor of the next slice, None at the end.
     """
 
     before: float
@@ -226,7 +227,7 @@ class Expire(JournalRequest[ExpiryCursor | None]):
 
 @steps.of(Expire)
 def expire(request: Expire, transaction: Transaction) -> ExpiryCursor | None:
-    """Examine the next rows, and delete the old and finished ones. Return the cursor of the next slice."""
+    """Examine a slice of rows, and delete old and finished ones. Return the cursor of the next slice."""
     cursor = request.cursor
     table, age, condition = _TABLES[cursor.table]
     key = _KEYS.get(table, "id")

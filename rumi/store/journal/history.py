@@ -22,7 +22,7 @@ UNREADABLE = "(This entry of the history cannot be read any more.)"
 
 @dataclass(frozen=True, slots=True)
 class Append(OwnedWrite[None]):
-    """Append entries to a session's history while its turn runs."""
+    """Append entries to the history of a session while a turn runs."""
 
     chat: str
     session: int
@@ -37,10 +37,10 @@ def append(request: Append, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewSession(OwnedWrite[int]):
-    """End the chat's session and begin another one; return its number.
+    """End the chat's session and begin another one; return the number of the new session.
 
-    `forget` also deletes the chat's whole history, in slices (`Sweep`). With `extract_first`, sessions with
-    new messages are deleted only after facts were extracted from them. Parked calls are deleted at once.
+    `forget` also deletes the whole history of the chat, in slices (`Sweep`). With `extract_first`, a session
+    with new messages is deleted only after facts were extracted from it. Parked calls are deleted at once.
     """
 
     chat: str
@@ -50,7 +50,7 @@ class NewSession(OwnedWrite[int]):
 
 @steps.of(NewSession)
 def new_session(request: NewSession, transaction: Transaction) -> int:
-    """End the session and begin another; return its number."""
+    """End the current session and begin another one; return the number of the new session."""
     chat = (request.chat,)
     transaction.db.execute(
         "UPDATE sessions SET ended = ? WHERE chat = ? AND ended IS NULL", (transaction.now(), *chat)
@@ -74,9 +74,10 @@ def new_session(request: NewSession, transaction: Transaction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SessionApart(OwnedWrite[int]):
-    """Begin a separate session for one turn, while the chat's session continues; return its number.
+    """Begin a separate session for one turn, and return its number. The chat's session continues.
 
-    Facts are extracted from it at the time that the turn's `Settle` sets, or after a day if that never comes.
+    Facts are extracted from the separate session at the time set by the turn's `Settle`, or after a day if
+    there is no `Settle`.
     """
 
     chat: str
@@ -84,7 +85,7 @@ class SessionApart(OwnedWrite[int]):
 
 @steps.of(SessionApart)
 def session_apart(request: SessionApart, transaction: Transaction) -> int:
-    """Open a session that counts as ended, so that the other one stays the chat's session."""
+    """Open a session that is marked as ended, so that the chat's current session stays the same."""
     # The chat's session must exist first: numbers are given in order, and the latest open one is current.
     session_of(transaction, request.chat)
     number = _open_session(transaction, request.chat)
@@ -98,11 +99,11 @@ def session_apart(request: SessionApart, transaction: Transaction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Summarize(OwnedWrite[Summary | None]):
-    """Replace the beginning of a session by a summary; return the summary that its prompts have now.
+    """Replace the beginning of a session by a summary; return the summary that prompts now use.
 
-    With `leave_out`, only the summary's turn counts: prompts leave out all messages up to its end, and no
-    text covers them yet. Return None, and change nothing, if the session has ended or the stored summary
-    covers more.
+    With `leave_out`, only the summary's `turn` is used: prompts leave out all messages up to the end of that
+    turn, without a text that replaces them yet. Return None, and change nothing, if the session has ended or
+    the stored summary covers more messages.
     """
 
     chat: str
@@ -113,7 +114,7 @@ class Summarize(OwnedWrite[Summary | None]):
 
 @steps.of(Summarize)
 def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
-    """Store a summary or a cut of the current session, unless it covers less than the stored one."""
+    """Store a summary, or a cut with `leave_out`, unless the stored summary covers more messages."""
     # A summary is made in the background: another one, or the session's end, may have come first.
     summary, session = request.summary, (request.chat, request.session)
     (end,) = transaction.db.execute(
@@ -142,7 +143,7 @@ def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut(JournalRequest[tuple[HistoryEntry, ...]]):
-    """Return the latest entries that prompts leave out and no summary covers, in about `max_tokens`."""
+    """Return the latest entries that prompts leave out and no summary covers: about `max_tokens` tokens."""
 
     chat: str
     session: int
@@ -161,7 +162,7 @@ def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, 
 
 @dataclass(frozen=True, slots=True)
 class Shorten(OwnedWrite[None]):
-    """Show the session's tool results shortened in prompts, except those of the `latest` entries.
+    """Shorten the session's tool results in prompts, except in the `latest` entries.
 
     `latest` is a number of entries. The stored history does not change.
     """
@@ -173,7 +174,7 @@ class Shorten(OwnedWrite[None]):
 
 @steps.of(Shorten)
 def shorten(request: Shorten, transaction: Transaction) -> None:
-    """Record the last entry whose tool results prompts show shortened."""
+    """Record the last entry whose tool results are shortened in prompts."""
     # The position is stored and only grows: prompts must keep their beginning, which servers cache.
     session = (request.chat, request.session)
     row = transaction.db.execute(
@@ -190,7 +191,7 @@ def shorten(request: Shorten, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MarkFiles(OwnedWrite[None]):
-    """Record if the chat's files contain untrusted content."""
+    """Record whether the chat's files contain untrusted content."""
 
     chat: str
     tainted: bool
@@ -198,7 +199,7 @@ class MarkFiles(OwnedWrite[None]):
 
 @steps.of(MarkFiles)
 def mark_files(request: MarkFiles, transaction: Transaction) -> None:
-    """Record if the chat's files contain untrusted content."""
+    """Record whether the chat's files contain untrusted content."""
     if request.tainted:
         transaction.db.execute(
             "INSERT INTO tainted_files (chat, since) VALUES (?, ?) ON CONFLICT DO NOTHING",
@@ -209,7 +210,7 @@ def mark_files(request: MarkFiles, transaction: Transaction) -> None:
 
 
 def taint_of(transaction: Transaction, chat: str, session: int) -> tuple[bool, bool]:
-    """Return whether the session contains untrusted content, and whether the chat's files do."""
+    """Return two flags: if the session contains untrusted content, and if the chat's files do."""
     row = transaction.db.execute(
         "SELECT EXISTS (SELECT 1 FROM history WHERE chat = ? AND session = ? AND tainted AND NOT undone),"
         " EXISTS (SELECT 1 FROM tainted_files WHERE chat = ?)",
@@ -221,11 +222,11 @@ def taint_of(transaction: Transaction, chat: str, session: int) -> tuple[bool, b
 def history_of(
     transaction: Transaction, chat: str, session: int, limit: int, max_tokens: int | None
 ) -> tuple[Summary | None, tuple[HistoryEntry, ...]]:
-    """Return the summary of a session's beginning, if there is one, and the latest entries after it.
+    """Return the summary of the beginning of a session, or None, and the latest entries after it.
 
-    Tool results are as prompts show them. At most `limit` entries are read, and only as many as take about
-    `max_tokens`, because a history may be too long for memory. Prompts leave out the entries before those
-    from now on, until a summary covers them.
+    Tool results are shortened where prompts shorten them. Because a long history may not fit in memory, at
+    most `limit` entries with about `max_tokens` tokens are read. If earlier entries do not fit, prompts leave
+    them out from now on, until a summary covers them.
     """
     row = transaction.db.execute(
         "SELECT upto, turn, text, tainted, links, told FROM summaries WHERE chat = ? AND session = ?",
@@ -251,10 +252,10 @@ def _entries(
     limit: int,
     max_tokens: int | None,
 ) -> tuple[tuple[HistoryEntry, ...], str]:
-    """Return the latest entries of a range within the limits, and the turn that did not fit, or "".
+    """Return the latest entries of a range within the limits, and the newest turn that did not fit, or "".
 
-    The range is after the entry `behind`, up to the entry `upto`. With `max_tokens`, only the last turn is
-    read in part.
+    The range begins after the entry `behind` and ends with the entry `upto`. A turn that does not fit in
+    `max_tokens` is left out completely, except the latest turn, of which only the end is returned.
     """
     rows = transaction.db.execute(
         "SELECT turn, message, tainted, links, id <= sessions.short FROM history"
@@ -299,7 +300,7 @@ def insert_history(
 
 
 def session_of(transaction: Transaction, chat: str) -> tuple[int, float]:
-    """Return the chat's session, opening one if there is none, and the time at which it ends.
+    """Return the chat's current session, opening one if there is none, and the time at which it ends.
 
     The time is in seconds since 1970; 0 for a new session.
     """
@@ -338,7 +339,7 @@ def dump_message(message: Message) -> str:
 
 
 def load_message(text: str) -> Message:
-    """Load a message that `dump_message` wrote; for a damaged text, return a message that says so."""
+    """Load a message written by `dump_message`; if the text is damaged, return a message that says so."""
     try:
         fields = json.loads(text)
         calls = tuple(ToolCall(**call) for call in fields["tool_calls"])
@@ -349,7 +350,7 @@ def load_message(text: str) -> Message:
 
 
 def role_of(text: str) -> str:
-    """Return the role of a message that `dump_message` wrote; empty if the text is damaged."""
+    """Return the role of a message written by `dump_message`; empty if the text is damaged."""
     try:
         return str(json.loads(text)["role"])
     except (ValueError, KeyError, TypeError):
@@ -357,7 +358,7 @@ def role_of(text: str) -> str:
 
 
 def load_links(text: str) -> tuple[str, ...]:
-    """Load known URLs; none from a damaged text, so that the user is asked about them again."""
+    """Load known URLs; none if the text is damaged, so that the user is asked about the URLs again."""
     try:
         return tuple(map(str, json.loads(text)))
     except (ValueError, TypeError):

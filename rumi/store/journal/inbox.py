@@ -1,4 +1,4 @@
-"""Requests about messages: storing them, and finding those without a reply."""
+"""Requests that store messages, and find messages without a reply."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -23,30 +23,32 @@ from rumi.store.journal.undo import FindUndo, find_undo
 from rumi.store.steps import Transaction
 
 SEEN_S = 48 * 3600.0
-"""Retention of the number of an update, in seconds. A source repeats updates for half that time, and may
-restart its numbering after a quiet week. So a comparison with the last number would not be correct, and
-neither would numbers that are stored for ever."""
+"""Retention of update numbers, in seconds. A source may repeat an update for half that time, and may restart
+its numbering after a week without updates. So comparing with the last number would be wrong, and so would
+storing the numbers for ever."""
 
 SEEN_LEAST = 1000
-"""Number of the newest updates that are remembered whatever their age: a clock may jump ahead by days."""
+"""Number of the newest updates that are remembered regardless of their age: a clock may jump ahead by
+days."""
 
 MOST_MOVED = 100_000
-"""Number of moved groups that are remembered: more than a bot meets, and few enough that strangers cannot
-fill the disk."""
+"""Maximum number of moved groups that are remembered: more than a bot ever sees, but few enough that
+strangers cannot fill the disk."""
 
 LANGUAGES: Final = get_args(Language)
 
 _OPEN: Final = "messages INDEXED BY messages_open"
-"""The table with its partial index of open messages, which are few among all messages of a chat."""
+"""The table `messages` with its partial index of open messages. Few of a chat's messages are open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accept(JournalRequest[tuple[Incoming | None, ...] | NotStored]):
-    """Store messages before anything is done with them: the whole batch or none of it.
+    """Store messages before they are processed: the whole batch or nothing.
 
-    The reply has, for each message in order, the message as stored. It is None for a message whose update was
-    seen within `SEEN_S` or is one of the last `SEEN_LEAST` of its source; such a message is not stored again.
-    For a part of an album, which is not a message yet, it has only the update.
+    The reply has one item for each message, in order: the stored message, or None. It is None if the
+    message's update was seen within `SEEN_S` or is one of the last `SEEN_LEAST` updates of its source; such a
+    message is not stored again. For a part of an album, which is not a message yet, the item has only the
+    update.
     """
 
     batch: tuple[Incoming, ...]
@@ -54,7 +56,7 @@ class Accept(JournalRequest[tuple[Incoming | None, ...] | NotStored]):
 
 @steps.of(Accept)
 def accept(request: Accept, transaction: Transaction) -> tuple[Incoming | None, ...]:
-    """Store a batch of messages, without those that were seen before."""
+    """Store a batch of messages, without those whose update was seen before."""
     for source in {message.update.source for message in request.batch if message.update is not None}:
         transaction.db.execute(
             "DELETE FROM updates WHERE source = ?1 AND seen < ?2 AND seen <="
@@ -120,10 +122,10 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
 
 @dataclass(frozen=True, slots=True)
 class JoinAlbums(OwnedWrite[tuple[tuple[Incoming, ...], float | None]]):
-    """Join each album that has received no part for `quiet_s` seconds to one message.
+    """Join each album that has received no part for `quiet_s` seconds into one message.
 
-    An album without a part that is meant for the assistant is deleted. Return the messages as stored, and the
-    seconds until the next album is complete; None if no parts are left.
+    An album is deleted if none of its parts is addressed to the assistant. Return the stored messages, and
+    the seconds until the next album is complete; None if no parts are left.
     """
 
     quiet_s: float
@@ -131,7 +133,7 @@ class JoinAlbums(OwnedWrite[tuple[tuple[Incoming, ...], float | None]]):
 
 @steps.of(JoinAlbums)
 def join_albums(request: JoinAlbums, transaction: Transaction) -> tuple[tuple[Incoming, ...], float | None]:
-    """Join the complete albums to messages."""
+    """Join each complete album into one message."""
     now, stored, next_s = transaction.now(), list[Incoming](), None
     albums = transaction.db.execute(
         f"SELECT chat, album, max(came) FROM album_parts WHERE TRUE{mine(transaction)}"
@@ -154,9 +156,9 @@ def join_albums(request: JoinAlbums, transaction: Transaction) -> tuple[tuple[In
 
 @dataclass(frozen=True, slots=True)
 class RecordMove(JournalRequest[bool]):
-    """Map the chat id `new` of a moved group to its chat `old`; return True if that holds now.
+    """Map the chat id `new` of a moved group to its chat `old`; return True if they are mapped.
 
-    Return False, and change nothing, if `new` or a topic of it has messages of its own.
+    Return False, and change nothing, if `new` or one of its topics already has messages.
     """
 
     old: str
@@ -165,7 +167,7 @@ class RecordMove(JournalRequest[bool]):
 
 @steps.of(RecordMove)
 def moved(request: RecordMove, transaction: Transaction) -> bool:
-    """Map a group's new chat id to its chat. Return False if the new id has messages of its own."""
+    """Map a group's new chat id to its chat. Return False if the new id already has messages."""
     # Topics of a group are its id, `_` and a number. "`" is the character after "_": the range has only them.
     known = transaction.db.execute(
         "SELECT (SELECT old FROM moved WHERE new = ?1), EXISTS (SELECT 1 FROM messages WHERE chat = ?1"
@@ -178,7 +180,7 @@ def moved(request: RecordMove, transaction: Transaction) -> bool:
 
 
 def _note_move(transaction: Transaction, old: str, new: str) -> None:
-    """Map a new chat id to the chat, and drop the source's numbers of the chat's messages."""
+    """Map a new chat id to the chat; drop the source's numbers of messages without a delivered reply."""
     # A group may move more than once: each later id leads to the first one, which names the chat for ever.
     earlier = transaction.db.execute("SELECT old FROM moved WHERE new = ?", (old,)).fetchone()
     old = earlier[0] if earlier else old
@@ -203,7 +205,7 @@ def _note_move(transaction: Transaction, old: str, new: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MovedGroups(Read[tuple[tuple[str, str], ...]]):
-    """Return the moved groups, oldest first: the id of the chat, and the new id that leads to it."""
+    """Return the moved groups, oldest first: the id of the chat, and the new id mapped to it."""
 
 
 @steps.of(MovedGroups)
@@ -214,7 +216,7 @@ def moves(request: MovedGroups, transaction: Transaction) -> tuple[tuple[str, st
 
 @dataclass(frozen=True, slots=True)
 class Begin(OwnedWrite[None]):
-    """Record that a message became a turn, and store the turn's first entries.
+    """Record that a message started a turn, and store the first entries of the turn.
 
     `retries` is the number of the message that this turn runs again.
     """
@@ -229,7 +231,7 @@ class Begin(OwnedWrite[None]):
 
 @steps.of(Begin)
 def begin(request: Begin, transaction: Transaction) -> None:
-    """Record that a message became a turn, and store the turn's first entries."""
+    """Record that a message started a turn, and store the first entries of the turn."""
     transaction.db.execute(
         "UPDATE messages SET turn = ?, session = ? WHERE id = ?",
         (request.turn, request.session, request.message),
@@ -249,10 +251,10 @@ def begin(request: Begin, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Previewed(OwnedWrite[None]):
-    """Record the source's number of the message that shows the growing answer; None if it was deleted.
+    """Record the message that shows a growing answer, by its number at the source; None if it was deleted.
 
-    Only the sender that recorded a preview knows which edits of it are in progress. After a restart, another
-    sender deletes the preview.
+    Only the sender that recorded a preview knows which edits of the preview are in progress. After a restart,
+    a new sender deletes the preview.
     """
 
     message: int
@@ -269,8 +271,7 @@ def previewed(request: Previewed, transaction: Transaction) -> None:
 class Load(Read[ChatRecord]):
     """Return the stored state of a chat, with at most the latest `limit` history entries.
 
-    With `max_tokens`, the entries take about that many tokens in a prompt, but there is always the latest
-    one.
+    With `max_tokens`, only entries with about that many tokens are returned, but always the latest entry.
     """
 
     chat: str
@@ -299,7 +300,7 @@ def load(request: Load, transaction: Transaction) -> ChatRecord:
 
 @dataclass(frozen=True, slots=True)
 class OpenMessages(Read[tuple[Incoming, ...]]):
-    """Return the chat's messages without a final reply whose number is above `after`, in order."""
+    """Return the chat's messages without a final reply whose number is higher than `after`, in order."""
 
     chat: str
     after: int
@@ -313,16 +314,15 @@ def open_messages(request: OpenMessages, transaction: Transaction) -> tuple[Inco
 
 
 RETRIED_OVER = 3
-"""Maximum number of turns completed since the one that `/retry` runs again. An older one would surprise the
-user. Turns of schedules and retries do not count.
-"""
+"""Maximum number of turns that may have completed since the turn that `/retry` runs again. Running an older
+turn would surprise the user. Turns of schedules and retries are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retriable(Read[Incoming | None]):
-    """Return the last message of the session whose turn did not complete and was not retried.
+    """Return the session's last message whose turn did not complete and was not retried.
 
-    None if more than `RETRIED_OVER` turns have completed since.
+    Return None if more than `RETRIED_OVER` turns have completed since.
     """
 
     chat: str
@@ -330,7 +330,7 @@ class Retriable(Read[Incoming | None]):
 
 @steps.of(Retriable)
 def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
-    """Return the message that a retry would run, from the current or the latest separate session."""
+    """Return the message that a retry would run, from the current session or the latest separate session."""
     session, _ = session_of(transaction, request.chat)
     (latest,) = transaction.db.execute(
         "SELECT max(number) FROM sessions WHERE chat = ?", (request.chat,)
@@ -357,14 +357,14 @@ def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
 
 @dataclass(frozen=True, slots=True)
 class OpenChats(Read[tuple[str, ...]]):
-    """Return the chats with messages without a final reply, optionally only those in `partitions`."""
+    """Return the chats that have messages without a final reply, optionally only those in `partitions`."""
 
     partitions: frozenset[int] | None = None
 
 
 @steps.of(OpenChats)
 def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
-    """Return the chats with messages without a final reply."""
+    """Return the chats that have messages without a final reply."""
     rows = transaction.db.execute(
         "SELECT DISTINCT chat FROM messages WHERE reply IS NULL"
         f"{mine(transaction, only=request.partitions)} ORDER BY chat"
@@ -374,14 +374,14 @@ def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NewestOpen(Read[dict[str, int]]):
-    """Return the number of the newest open message of each chat that has one, optionally only of `chats`."""
+    """Return, for each chat with open messages, the newest one's number; optionally only for `chats`."""
 
     chats: tuple[str, ...] | None = None
 
 
 @steps.of(NewestOpen)
 def newest_open(request: NewestOpen, transaction: Transaction) -> dict[str, int]:
-    """Return the newest open message of each chat."""
+    """Return the number of the newest open message of each chat."""
     if request.chats == ():
         return {}
     only = "" if request.chats is None else f" AND chat IN ({', '.join('?' * len(request.chats))})"
@@ -413,12 +413,12 @@ def knows(request: Knows, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Count(Read[Figures]):
-    """Return figures for the status."""
+    """Return figures for the status, such as the number of open messages and the database's size."""
 
 
 @steps.of(Count)
 def count(request: Count, transaction: Transaction) -> Figures:
-    """Return figures for the status."""
+    """Collect the figures for the status."""
     last, waiting, undelivered = transaction.db.execute(
         "SELECT (SELECT coalesce(max(id), 0) FROM messages),"
         " (SELECT count(*) FROM messages WHERE reply IS NULL),"
@@ -428,7 +428,7 @@ def count(request: Count, transaction: Transaction) -> Figures:
 
 
 def _messages(transaction: Transaction, found: str, *values: object) -> tuple[Incoming, ...]:
-    """Return the messages that a query finds; `found` is the query's text after FROM."""
+    """Return the messages selected by a query; `found` is the SQL after FROM."""
     rows = transaction.db.execute(
         "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart, channel,"
         " model, project, coalesce(task, 0), coalesce(schedule, 0), notice, tainted, coalesce(turn, '')"
@@ -480,7 +480,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
 
 
 def _attachments(text: str) -> tuple[Attachment, ...]:
-    """Load the attachments of a message; none if the text is damaged, so that the message gets a reply."""
+    """Load the attachments of a message; none if the text is damaged: the message still gets a reply."""
     try:
         return tuple(Attachment(**one) for one in json.loads(text))
     except (ValueError, TypeError):

@@ -1,8 +1,8 @@
 """Requests about workers that share a database: their leases, and the partitions that they own.
 
-A worker has one lease, which it renews; a lease that has ended is never renewed. Partitions of a worker whose
-lease has ended are free. A claim raises the fence of a partition, so that the earlier worker's writes are
-refused from then on. Times are those of the database's clock.
+Each worker has one lease, which it renews; a lease that has ended is never renewed. When the lease of a
+worker ends, its partitions become free. Claiming a partition increases its fence, so that writes by the
+earlier worker are refused from then on. All times are on the database's clock.
 """
 
 import json
@@ -19,7 +19,7 @@ from rumi.store.steps import Transaction
 class Claimed:
     """A partition that a worker has claimed.
 
-    Sandboxes of the earlier worker may run for `wait_s` more seconds.
+    Sandboxes of the earlier worker may still run for `wait_s` seconds.
     """
 
     number: int
@@ -29,7 +29,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A worker as the other workers see it. `left_s` is the rest of its lease, negative after its end."""
+    """A worker as other workers see it. `left_s`: seconds until its lease ends, negative afterwards."""
 
     name: str
     version: str
@@ -43,19 +43,19 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class WorkerBacklog:
-    """The backlog in the partitions of one worker: messages without a reply, and undelivered replies."""
+    """The backlog of one worker's partitions: messages without a reply, and undelivered replies."""
 
     queued: int = 0
     undelivered: int = 0
 
 
 ENDED_LEASE_S: Final = 600.0
-"""Time after the end of its lease until a worker is removed from the list, in seconds."""
+"""Time in seconds after which a worker whose lease has ended is removed from the list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join(JournalRequest[None]):
-    """Start a worker's lease of `lease_s` seconds. The name of the worker must be new."""
+    """Register a worker with a lease of `lease_s` seconds. The name of the worker must be new."""
 
     worker: str
     version: str
@@ -65,7 +65,7 @@ class Join(JournalRequest[None]):
 
 @steps.of(Join)
 def join(request: Join, transaction: Transaction) -> None:
-    """Store a worker; in a new database, also insert the rows of the partitions."""
+    """Store a worker; in a new database, also insert one row for each partition."""
     db, now = transaction.db, transaction.now()
     db.executemany(
         "INSERT INTO partitions (number) VALUES (?) ON CONFLICT DO NOTHING",
@@ -83,8 +83,8 @@ def join(request: Join, transaction: Transaction) -> None:
 class Renew(JournalRequest[dict[int, int] | None]):
     """Extend a lease to `lease_s` seconds from now; return the fences of the worker's partitions.
 
-    Return None if the lease has ended; it stays ended. `status` is a JSON object for the status commands of
-    other workers.
+    Return None if the lease has already ended. `status` is a JSON object that status commands on other
+    workers show.
     """
 
     worker: str
@@ -94,7 +94,7 @@ class Renew(JournalRequest[dict[int, int] | None]):
 
 @steps.of(Renew)
 def renew(request: Renew, transaction: Transaction) -> dict[int, int] | None:
-    """Renew a lease that has not ended."""
+    """Renew a lease, unless it has ended."""
     now = transaction.now()
     renewed = transaction.db.execute(
         "UPDATE workers SET until = ?, status = ? WHERE name = ? AND until > ?",
@@ -109,7 +109,7 @@ def renew(request: Renew, transaction: Transaction) -> dict[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Leave(JournalRequest[None]):
-    """Record that a worker leaves, so that the others take its share. `ended`: also end its lease now."""
+    """Record that a worker leaves, so that others take its share. `ended`: also end its lease now."""
 
     worker: str
     ended: bool = False
@@ -117,18 +117,18 @@ class Leave(JournalRequest[None]):
 
 @steps.of(Leave)
 def leave(request: Leave, transaction: Transaction) -> None:
-    """Record that a worker leaves."""
+    """Record that a worker is leaving."""
     until = ", until = 0" if request.ended else ""
     transaction.db.execute(f"UPDATE workers SET leaving = TRUE{until} WHERE name = ?", (request.worker,))
 
 
 @dataclass(frozen=True, slots=True)
 class Claim(JournalRequest[tuple[Claimed, ...]]):
-    """Claim up to `most` free partitions; return those that were claimed.
+    """Claim up to `most` free partitions; return the claimed partitions.
 
-    Sandboxes of a worker whose lease has ended may run until `after_s` seconds later. `has` are the
-    partitions that the worker knows to be its own. Others that the database has as its own are claimed again,
-    because the answer to an earlier claim was lost.
+    Sandboxes of a worker whose lease has ended may run for up to `after_s` seconds after that end. `has`
+    lists the partitions that the worker knows it owns. If the database says that the worker owns others, the
+    answer to an earlier claim was lost, and these partitions are claimed again.
     """
 
     worker: str
@@ -139,7 +139,7 @@ class Claim(JournalRequest[tuple[Claimed, ...]]):
 
 @steps.of(Claim)
 def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
-    """Claim free partitions in ascending order, and those of this worker that it does not know of."""
+    """Claim free partitions in ascending order, and those that this worker owns without knowing it."""
     db, now = transaction.db, transaction.now()
     # Claims of several workers run at once: each skips the rows that another one has locked.
     skip = f"{transaction.lock_rows} SKIP LOCKED" if transaction.lock_rows else ""
@@ -172,7 +172,7 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Release(JournalRequest[None]):
-    """Release partitions in which this worker runs nothing any more."""
+    """Release partitions in which this worker no longer runs anything."""
 
     worker: str
     numbers: tuple[int, ...]
@@ -197,7 +197,7 @@ _MEMBER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Members(JournalRequest[tuple[Member, ...]]):
-    """Return the workers by name, including those whose lease has ended within `ENDED_LEASE_S`."""
+    """Return the workers by name, including those whose lease ended less than `ENDED_LEASE_S` ago."""
 
 
 @steps.of(Members)
@@ -209,14 +209,14 @@ def members(request: Members, transaction: Transaction) -> tuple[Member, ...]:
 
 @dataclass(frozen=True, slots=True)
 class OwnerOf(JournalRequest[Member | None]):
-    """Return the worker that serves a partition now."""
+    """Return the worker that currently serves a partition."""
 
     number: int
 
 
 @steps.of(OwnerOf)
 def owner_of(request: OwnerOf, transaction: Transaction) -> Member | None:
-    """Return the worker of a partition, if its lease has not ended."""
+    """Return the worker that owns a partition, if its lease has not ended."""
     now = transaction.now()
     row = transaction.db.execute(
         f"{_MEMBER} WHERE until > ? AND name = (SELECT worker FROM partitions WHERE number = ?)",
@@ -227,7 +227,7 @@ def owner_of(request: OwnerOf, transaction: Transaction) -> Member | None:
 
 @dataclass(frozen=True, slots=True)
 class Owners(JournalRequest[dict[int, str]]):
-    """Return the name of the current worker of each partition."""
+    """Return the name of the current owner of each partition."""
 
 
 @steps.of(Owners)
@@ -265,7 +265,7 @@ def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, WorkerBac
 
 @dataclass(frozen=True, slots=True)
 class Touch(JournalRequest[None]):
-    """Do nothing in a transaction: a barrier behind earlier requests, and a probe of the database."""
+    """Do nothing in a transaction: waits for earlier requests, and tests that the database works."""
 
 
 @steps.of(Touch)

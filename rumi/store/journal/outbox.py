@@ -1,4 +1,4 @@
-"""Requests about final replies: storing them, and tracking their delivery."""
+"""Requests that store final replies and track their delivery."""
 
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -13,13 +13,13 @@ from rumi.store.steps import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Settle(OwnedWrite[int]):
-    """Store the final reply to messages with the related state; return its delivery number.
+    """Store the final reply to messages, and the state that depends on it; return its delivery number.
 
-    All is stored in one transaction. The first message is the one that the turn worked on, and `reason` is
-    the way the turn ended. A message that has a reply already keeps it. `due` is the new end of the session,
-    None if the session has not changed. `session` is 0 for the session in which the turn began. `noticed` are
-    the keys of budgets that the reply reports as nearly used up. `asked` are parked calls that the reply asks
-    about. `buttons` are added to those that the first message came with.
+    Everything is stored in one transaction. The turn worked on the first message, and `reason` is the way the
+    turn ended. A message that already has a reply keeps that reply. `due` is the new end time of the session,
+    None if it has not changed. `session` is 0 for the session in which the turn began. `noticed` lists the
+    keys of budgets that the reply reports as nearly used up. `asked` lists the parked calls that the reply
+    asks about. `buttons` are added to the buttons that the first message already has.
     """
 
     chat: str
@@ -36,7 +36,7 @@ class Settle(OwnedWrite[int]):
 
 @steps.of(Settle)
 def settle(request: Settle, transaction: Transaction) -> int:
-    """Store the final reply to messages, with the related state; return its delivery number."""
+    """Store the final reply to messages, and the state that depends on it; return its delivery number."""
     replied = [_reply_of(transaction, message) for message in request.messages]
     if all(replied):  # each message gets exactly one final reply: drop a second one
         return int(replied[0] or 0)
@@ -101,7 +101,7 @@ def _session_of(transaction: Transaction, message: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Delivered(OwnedWrite[None]):
-    """Record that a reply was delivered. `by_reader`: the reader's acknowledgement, valid at any worker."""
+    """Record that a reply was delivered. `by_reader`: its reader acknowledged it, at any worker."""
 
     delivery: int
     by_reader: bool = False
@@ -132,7 +132,7 @@ def part_sent(request: PartSent, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Undeliverable(OwnedWrite[None]):
-    """Record `why` a chat's undelivered replies, or only the one `delivery`, cannot be delivered."""
+    """Record `why` the undelivered replies of a chat, or only the reply `delivery`, cannot be delivered."""
 
     chat: str
     why: str
@@ -141,7 +141,7 @@ class Undeliverable(OwnedWrite[None]):
 
 @steps.of(Undeliverable)
 def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
-    """Record that replies cannot be delivered, so that they wait no longer."""
+    """Record that replies cannot be delivered, so that they are no longer pending."""
     transaction.db.execute(
         "UPDATE outbox SET delivered = ?, failure = ?"
         " WHERE chat = ? AND delivered IS NULL AND id = coalesce(?, id)",
@@ -168,7 +168,7 @@ def waiting(request: UndeliveredChats, transaction: Transaction) -> tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class Undelivered(Read[tuple[StoredReply, ...]]):
-    """Return the chat's undelivered replies and all replies `to` these messages, oldest first."""
+    """Return the chat's undelivered replies and all replies to the messages in `to`, oldest first."""
 
     chat: str
     to: tuple[int, ...] = ()
@@ -176,7 +176,7 @@ class Undelivered(Read[tuple[StoredReply, ...]]):
 
 @steps.of(Undelivered)
 def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredReply, ...]:
-    """Return the chat's undelivered replies and those to the named messages, oldest first."""
+    """Return the chat's undelivered replies and all replies to the messages in `to`, oldest first."""
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
         " coalesce(task, 0), coalesce(schedule, 0), coalesce(buttons, '[]')"
@@ -212,11 +212,11 @@ WELL: Final = frozenset({"complete", "succeeded"})
 
 
 NEITHER: Final = frozenset({"stopped", "interrupted"})
-"""A person or the end of the process ended the work: that is neither a success nor a failure."""
+"""Reasons that count as neither success nor failure: a person stopped the work, or the process ended."""
 
 
 def fire_ended(transaction: Transaction, table: Literal["messages", "tasks"], id: int, how: str) -> None:
-    """Update the consecutive failures of the schedule that started a turn's message or a task, if any."""
+    """Update the count of consecutive failures of the schedule that created a message or a task, if any."""
     if how in NEITHER:
         return
     transaction.db.execute(

@@ -10,15 +10,15 @@ from rumi.store.journal.transaction import JournalRequest, OwnedWrite, clean, st
 from rumi.store.steps import Transaction
 
 MOST_PARKED = 500
-"""Number of a chat's latest calls that are loaded: far more than can wait for approval."""
+"""Maximum number of a chat's latest parked calls that are loaded: far more than can wait for approval."""
 
 MOST_WITH_BUTTONS = 100
-"""Number of a chat's latest messages with buttons that are searched for a pressed button."""
+"""Maximum number of a chat's latest messages with buttons that are searched for a pressed button."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadParked(JournalRequest[tuple[Parked, ...]]):
-    """Return the parked calls of a chat, or of a task by its key, oldest first."""
+    """Return the parked calls of a chat, or those of the task with this key, oldest first."""
 
     chat: str
 
@@ -39,7 +39,7 @@ def load_parked(request: LoadParked, transaction: Transaction) -> tuple[Parked, 
 
 @dataclass(frozen=True, slots=True)
 class KeepParked(OwnedWrite[None]):
-    """Store parked calls that are new or have changed. New ones belong to the `turn`."""
+    """Store parked calls that are new or have changed. New ones are assigned to `turn`."""
 
     chat: str
     parked: tuple[Parked, ...]
@@ -64,14 +64,14 @@ def keep_parked(request: KeepParked, transaction: Transaction) -> None:
 
 
 def note_asked(transaction: Transaction, chat: str, numbers: Collection[int]) -> None:
-    """Record that a message of the same transaction asks about these parked calls."""
+    """Record that a message stored in the same transaction asks about these parked calls."""
     transaction.db.executemany(
         "UPDATE parked SET asked = TRUE WHERE chat = ? AND number = ?", [(chat, number) for number in numbers]
     )
 
 
 def forget_parked(transaction: Transaction, chat: str) -> None:
-    """Delete a chat's parked calls, but retain the last one without its content."""
+    """Delete a chat's parked calls. The last one is retained without its content."""
     # Numbers continue from the last row: a late answer to a deleted call must not approve a later one.
     transaction.db.execute(
         "DELETE FROM parked WHERE chat = ?1 AND number < (SELECT max(number) FROM parked WHERE chat = ?1)",
@@ -83,7 +83,7 @@ def forget_parked(transaction: Transaction, chat: str) -> None:
 
 
 def in_words(message: Incoming, transaction: Transaction) -> Incoming:
-    """Return a button press as the message that the button stands for; other messages unchanged."""
+    """Return the message that a button press stands for; return any other message unchanged."""
     if not message.button:
         return message
     rows = transaction.db.execute(
@@ -96,7 +96,7 @@ def in_words(message: Incoming, transaction: Transaction) -> Incoming:
 
 
 def buttons_in(text: str) -> Buttons:
-    """Load buttons from a JSON list; return none if the text is damaged."""
+    """Load buttons from a JSON list; if the text is damaged, return none."""
     try:
         return tuple(Button(*map(str, fields)) for fields in json.loads(text))
     except (ValueError, TypeError):
@@ -104,5 +104,5 @@ def buttons_in(text: str) -> Buttons:
 
 
 def buttons_json(buttons: Buttons) -> str:
-    """Return buttons as a JSON list for the database."""
+    """Convert buttons to a JSON list for the database."""
     return clean(json.dumps([[button.id, button.label, button.words] for button in buttons]))

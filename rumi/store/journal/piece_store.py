@@ -1,4 +1,4 @@
-"""The store of chat files behind the carrier of workspaces, in the journal's database."""
+"""Storage for the files of chats in the journal's database; the carrier of workspaces uses it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -20,13 +20,13 @@ SLICE_PAUSE_S: Final = 0.01
 
 
 class JournalPieces:
-    """A `PieceStore` in the database of the journal."""
+    """A `PieceStore` in the journal's database."""
 
     def __init__(self, ask: AskJournal) -> None:
         self._ask = ask
 
     async def manifest(self, chat: str, fence: int) -> bytes:
-        """Return the stored manifest, empty if there is none. From now on earlier owners cannot write.
+        """Return the stored manifest, empty if there is none; from then on, earlier owners cannot write.
 
         Raises:
             LeaseLostError: A later owner has loaded the manifest.
@@ -37,11 +37,11 @@ class JournalPieces:
         return manifest
 
     async def missing(self, chat: str, keys: Sequence[str]) -> Sequence[str]:
-        """Return the keys without a stored piece."""
+        """Return the keys for which no piece is stored."""
         return await self._ask(MissingPieces(chat, tuple(keys)))
 
     async def put(self, chat: str, fence: int, pieces: Mapping[str, bytes]) -> None:
-        """Store pieces by their keys.
+        """Store pieces under their keys.
 
         Raises:
             LeaseLostError: A later owner has loaded the manifest. Nothing was stored.
@@ -50,13 +50,13 @@ class JournalPieces:
             raise LeaseLostError
 
     async def get(self, chat: str, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the pieces that are stored under these keys."""
+        """Return the pieces stored under these keys."""
         return dict(await self._ask(GetPieces(chat, tuple(keys))))
 
     async def set_manifest(
         self, chat: str, fence: int, manifest: bytes, keys: Sequence[str], size: int
     ) -> Sequence[str]:
-        """Replace the manifest if all its pieces are stored; otherwise return the keys without a piece.
+        """Replace the manifest if all its pieces are stored; otherwise return the keys of missing pieces.
 
         Raises:
             LeaseLostError: A later owner has loaded the manifest. Nothing has changed.
@@ -67,6 +67,9 @@ class JournalPieces:
         return missing
 
     async def collect_garbage(self, chat: str, fence: int) -> None:
-        """Delete the chat's pieces that its manifest does not list, in slices. A cancellation leaves some."""
+        """Delete, in slices, the chat's pieces that its manifest does not list.
+
+        On cancellation, some of these pieces remain.
+        """
         while await self._ask(CollectPieces(chat, fence)):  # noqa: ASYNC110  # others go first
             await trio.sleep(SLICE_PAUSE_S)

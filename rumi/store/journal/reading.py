@@ -10,11 +10,11 @@ from rumi.store.journal.transaction import JournalRequest, Read, clean, steps
 from rumi.store.steps import Transaction
 
 SEARCHED = 1_000
-"""Maximum number of history rows that one search request reads. Other requests wait for it."""
+"""Maximum number of history rows that one search request reads. Other requests wait during that time."""
 
 
 SHOWN_CHARS = 200
-"""Characters of a chat's last message in a list."""
+"""Maximum number of characters of a chat's last message in a list of chats."""
 
 MOST_FOUND = 50
 """Maximum number of entries that one search request returns."""
@@ -24,7 +24,7 @@ _NOT_FORGOTTEN = (
     " AND NOT EXISTS (SELECT 1 FROM sessions AS s"
     " WHERE s.chat = history.chat AND s.number = session AND s.forget)"
 )
-"""SQL condition: the entry is not of a forgotten session, which a sweep will delete."""
+"""SQL condition that excludes entries of forgotten sessions, which a sweep will delete."""
 _GOING_ON = (
     " AND session = (SELECT max(number) FROM sessions AS s WHERE s.chat = history.chat AND s.ended IS NULL)"
     " AND NOT undone"
@@ -33,7 +33,7 @@ _GOING_ON = (
 
 @dataclass(frozen=True, slots=True)
 class ListChats(Read[tuple[StoredChat, ...]]):
-    """Return the chats with messages, latest first, without those whose id begins with one of `without`."""
+    """Return chats with messages, latest first, except those whose id begins with a prefix in `without`."""
 
     without: tuple[str, ...] = ()
     limit: int = 200
@@ -58,7 +58,7 @@ def list_chats(request: ListChats, transaction: Transaction) -> tuple[StoredChat
 
 @dataclass(frozen=True, slots=True)
 class NameChat(JournalRequest[None]):
-    """Give a chat a title; an empty one removes it."""
+    """Set the title of a chat; an empty title removes it."""
 
     chat: str
     title: str
@@ -66,7 +66,7 @@ class NameChat(JournalRequest[None]):
 
 @steps.of(NameChat)
 def name_chat(request: NameChat, transaction: Transaction) -> None:
-    """Store or remove a title."""
+    """Store or remove the title of a chat."""
     if request.title:
         transaction.db.execute(
             "INSERT INTO titles (chat, title) VALUES (?, ?)"
@@ -79,9 +79,9 @@ def name_chat(request: NameChat, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReadHistory(Read[tuple[StoredEntry, ...]]):
-    """Return a chat's latest entries before the entry number `before`, oldest first.
+    """Return the chat's latest history entries before the entry number `before`, oldest first.
 
-    They are from all its sessions; with `going_on`, only from the current one.
+    The entries are from all sessions of the chat; with `going_on`, only from the current session.
     """
 
     chat: str
@@ -92,7 +92,7 @@ class ReadHistory(Read[tuple[StoredEntry, ...]]):
 
 @steps.of(ReadHistory)
 def read_history(request: ReadHistory, transaction: Transaction) -> tuple[StoredEntry, ...]:
-    """Return the latest entries of a chat."""
+    """Return the latest history entries of a chat."""
     which = _GOING_ON if request.going_on else _NOT_FORGOTTEN
     rows = transaction.db.execute(
         f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id < ?{which} ORDER BY id DESC LIMIT ?",
@@ -103,11 +103,11 @@ def read_history(request: ReadHistory, transaction: Transaction) -> tuple[Stored
 
 @dataclass(frozen=True, slots=True)
 class SearchHistory(Read[FoundEntries]):
-    """Search a slice of the history before the entry number `before`, for entries with all of the words.
+    """Search a slice of the history before the entry number `before` for entries that contain all words.
 
-    The search covers messages of users and the assistant, of one `chat`, or of all chats whose id does not
-    begin with one of `without`. Case and accents do not matter. The caller continues with
-    `FoundEntries.next`. A slice is short, because other requests wait for it.
+    The search covers messages from users and the assistant. It covers one `chat`, or all chats except those
+    whose id begins with a prefix in `without`. Case and accents are ignored. To search the next slice, the
+    caller passes `FoundEntries.next`. A slice is short, because other requests wait for it.
     """
 
     words: str
@@ -141,13 +141,13 @@ def search_history(request: SearchHistory, transaction: Transaction) -> FoundEnt
 
 
 def folded(text: str) -> str:
-    """Return the text for comparisons, in lower case and without accents."""
+    """Convert a text to lower case without accents, for comparisons."""
     split = unicodedata.normalize("NFKD", text.casefold())
     return "".join(letter for letter in split if not unicodedata.combining(letter))
 
 
 def excerpt(text: str, words: str, chars: int = 160) -> str:
-    """Return the part of a text around the first of the words, on one line."""
+    """Return the part of a text around the first occurrence of a search word, on one line."""
     line = " ".join(text.split())
     first = next(iter(folded(words).split()), "")
     # Folding may change lengths, so the position is approximate, which suffices here.
@@ -160,7 +160,7 @@ def _has(text: str, words: list[str]) -> bool:
 
 
 def _without(column: str, prefixes: tuple[str, ...]) -> str:
-    """Return the SQL condition that the column begins with none of the prefixes. They are its parameters."""
+    """Return the SQL condition that a column begins with none of the prefixes, which are its parameters."""
     return " AND ".join([f"instr({column}, ?) != 1"] * len(prefixes)) or "TRUE"
 
 

@@ -1,4 +1,4 @@
-"""The values that the journal stores and returns. They are independent of the database."""
+"""Values that the journal stores and returns. They do not depend on the type of database."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,14 +20,14 @@ Reason: TypeAlias = Literal[
     "crashed",
     "interrupted",
 ]
-"""The way a turn ended; also the `stopped_reason` of the audit log."""
+"""Reason why a turn ended; also the `stopped_reason` in the audit log."""
 
 ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used", "withdrawn"]
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """A parked tool call: its question as people read it, and whether a stored message has `asked` it."""
+    """A parked tool call. `question` is shown to people; `asked`: a stored message asks the question."""
 
     number: int
     call: str
@@ -38,21 +38,21 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class NotStored:
-    """The answer to a message that was not stored: the reason why the journal cannot write now."""
+    """The reply for a message that was not stored: the reason why the journal cannot write now."""
 
     trouble: Trouble
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """The undo of a turn, requested by a `message`: what was restored, and what was not.
+    """The undo of a turn, requested by a `message`: what was restored and what was not.
 
-    `schedules` and `facts` were restored; `schedules_kept` and `facts_kept` have changed since, so they stay
-    as they are. `parked` are the numbers of questions that were withdrawn, `tasks` those of tasks that the
-    turn started and that are stopped. `withdrawn` is the delivery number of the turn's reply if it was not
-    sent yet and never will be, otherwise 0. `files` is `restored`, `untouched`, or the reason why the files
-    stay. `calls` are tool calls with effects outside of this machine, which cannot be undone. `done`: the
-    undo is complete.
+    `schedules` and `facts` were restored. `schedules_kept` and `facts_kept` were not restored, because they
+    have changed since the turn. `parked` has the numbers of questions that were withdrawn. `tasks` has the
+    numbers of tasks that the turn started and that are stopped. `withdrawn` is the delivery number of the
+    turn's reply if the reply was not sent and never will be, otherwise 0. `files` is `restored`, `untouched`,
+    or the reason why the files were not restored. `calls` are tool calls with effects outside this machine,
+    which cannot be undone. `done` is True if the undo is complete.
     """
 
     message: int
@@ -72,10 +72,10 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One message of a chat's history, with the turn that it belongs to.
+    """One message in the history of a chat, with the turn that it belongs to.
 
-    `tainted`: when the message was made, untrusted content had been read. `links` are the known URLs in it,
-    exactly as the user or a page wrote them.
+    `tainted` is True if untrusted content had been read when the message was created. `links` are the known
+    URLs in the message, exactly as the user or a page wrote them.
     """
 
     turn: str
@@ -86,10 +86,11 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The text that replaces, in a session's prompts, all messages up to the end of a `turn`.
+    """A text that replaces, in prompts, all messages of a session up to the end of a `turn`.
 
-    `tainted`: untrusted content is among those messages. `links` are the known URLs in them. `gap`: the text
-    covers only a part of the messages, because no newer summary was made in time; it may be empty.
+    `tainted` is True if these messages contain untrusted content. `links` are the known URLs in these
+    messages. `gap` is True if the text covers only a part of the messages, because no newer summary was ready
+    in time; then the text may be empty.
     """
 
     turn: str
@@ -101,12 +102,12 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """An attachment of a message: a file or a voice recording to fetch, or words of somebody else.
+    """An attachment of a message: a file or voice recording to fetch, or a text written by somebody else.
 
-    `reference` is the front end's key of the file. `name` is chosen by the sender, so it may be anything.
-    `size_bytes` is the size as reported to the front end, None if unknown. `source` names the origin of the
-    attachment, and is empty if the user made it; strangers choose words of it. `text` has the words; `cut`:
-    their end is missing.
+    `reference` is the front end's key for the file. The sender chooses `name`, so it is untrusted.
+    `size_bytes` is the size reported to the front end, None if unknown. `source` names the origin of the
+    attachment, and is empty if the user made the attachment; strangers may choose words in `source`. `text`
+    contains the written text; `cut` is True if the end of the text is missing.
     """
 
     kind: Literal["file", "voice", "words"]
@@ -120,13 +121,13 @@ class Attachment:
 
     @property
     def tainted(self) -> bool:
-        """Return True if the content is untrusted: all but a recording of the user's own voice."""
+        """Return True if the content is untrusted: anything except a recording of the user's own voice."""
         return self.kind != "voice" or bool(self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The id of an update that its source, such as `telegram`, may deliver more than once."""
+    """The id of an update. Its source, such as `telegram`, may deliver the update more than once."""
 
     source: str
     number: int
@@ -134,7 +135,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button below a reply. A press sends the text `words`; channels know only the random `id`."""
+    """A button below a reply. A press sends the text `words`; channels get only the random `id`."""
 
     id: str
     label: str
@@ -146,35 +147,37 @@ Buttons: TypeAlias = tuple[Button, ...]
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A received message: the same value from its front end to the chat that handles it.
+    """A received message. Front ends, the journal and chats all use this type.
 
-    - `update`: a message whose update was stored before is not stored again; None if the source never repeats
-      updates.
-    - `chat`: if empty, only the update is stored.
-    - `language`: if None, the message is answered in the configured language.
+    - `update`: the id of the update. If it was stored before, the message is not stored again; None if the
+      source never repeats updates.
+    - `chat`: the chat's id; if empty, only the update is stored.
+    - `language`: the language of the answer; None for the configured language.
     - `admin`: the sender may see the state of the whole process.
-    - `origin`: the source's number of the message; `user`: the source's number of the sender.
-    - `answer`: the final reply, stored with the message; then the chat does not get the message.
-    - `moved`: the chat id of a group, and the id that the group's new number would have.
-    - `unattended`: no front end shows the reply. It counts as delivered, unless it also answers a message
-      that somebody sent.
-    - `apart`: the turn has a session of its own, separate from the chat's session.
-    - `channel`: the name of the channel that received the message; empty if only the chat id shows it.
-    - `model`: the model that the attached client chose for the message; empty for that of the process.
-    - `project`: the folder of the attached client, whose skills are available in the turn.
-    - `task`: the task whose result the message is; 0 for a message that somebody sent.
-    - `schedule`: the schedule that created the message. Then a person may be away.
+    - `origin`: the source's number of the message.
+    - `user`: the source's number of the sender.
+    - `answer`: the final reply, which is stored with the message; then the chat does not receive the message.
+    - `moved`: the chat id of a moved group, and the chat id that the group's new number would have.
+    - `unattended`: no front end shows the reply. The reply counts as delivered, unless it also answers a
+      message that a person sent.
+    - `apart`: the turn has its own session, separate from the chat's session.
+    - `channel`: the name of the channel that received the message; empty if only the chat id identifies it.
+    - `model`: the model that the attached client chose for the message; empty for the process's model.
+    - `project`: the folder of the attached client. The turn can use the skills in this folder.
+    - `task`: the number of the task whose result this message contains; 0 if there is none.
+    - `schedule`: the number of the schedule that created the message. Then the person may be away.
     - `notice`: the text is the reply, and no turn begins.
     - `tainted`: the text may contain untrusted content.
-    - `buttons`: buttons below the reply, on channels that have buttons.
-    - `button`: the id of the pressed button. The message gets that button's words as its text, or its
-      `answer` as the reply if the chat has no such button.
+    - `buttons`: buttons below the reply, on channels that support buttons.
+    - `button`: the id of the pressed button. The message gets the text of that button. If the chat has no
+      such button, `answer` is the reply.
     - `album`: messages with the same album are parts of one message: see `JoinAlbums`.
-    - `addressed`: the part of the album is meant for the assistant.
+    - `addressed`: this part of the album is addressed to the assistant.
 
-    The journal sets the other fields: the number `id`, which is higher than those of all earlier messages;
-    `before`, the number of the chat's open message before this one; the `turn` that the message began; and
-    `reply`, the delivery number of its stored answer. They are 0 or empty if there is none.
+    The journal sets the other fields, which are 0 or empty if they do not apply. `id` is the number of the
+    message, higher than the numbers of all earlier messages. `before` is the number of the chat's previous
+    open message. `turn` is the turn that the message started. `reply` is the delivery number of the stored
+    answer.
     """
 
     update: Update | None = None
@@ -207,19 +210,19 @@ class Incoming:
 
     @property
     def ready(self) -> bool:
-        """Return True if the text is already the reply: the result of a task, or a reminder's text."""
+        """Return True if no turn is needed: the text is the result of a task or the text of a reminder."""
         return bool(self.task) or self.notice
 
     @property
     def by_hand(self) -> bool:
-        """Return True if a person wrote the text: only such a text is a command, a yes or a no."""
+        """Return True if a person wrote the text: only then can it be a command, a yes or a no."""
         return not (self.task or self.schedule or self.tainted)
 
 
 def joined(parts: Sequence[Incoming]) -> Incoming:
-    """Join the parts of an album to one message, which replaces the last part.
+    """Join the parts of an album into one message, which replaces the last part.
 
-    The message has the text of the first part with a text, and its reply answers that part.
+    The text is the first text among the parts. The reply answers the part with that text.
     """
     last = parts[-1]
     speaking = next((part for part in parts if part.text.strip()), parts[0])
@@ -238,9 +241,10 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
 
 @dataclass(frozen=True, slots=True)
 class StoredChat:
-    """A chat in a list. `title` is the owner's title for it, or empty.
+    """A chat in a list. `title` is the title that the owner gave the chat, or empty.
 
-    `text` is the beginning of the last message, received at `at`, in seconds since 1970.
+    `text` is the beginning of the last message. `at` is the time when that message was received, in seconds
+    since 1970.
     """
 
     chat: str
@@ -251,9 +255,9 @@ class StoredChat:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry of a chat's history with its ascending number `id`, its session and its time.
+    """A history entry of a chat, with its number `id`, its session and its time. Later ids are higher.
 
-    `at` is in seconds since 1970. `undone`: the turn of the entry was undone.
+    `at` is in seconds since 1970. `undone` is True if the turn of the entry was undone.
     """
 
     id: int
@@ -276,12 +280,12 @@ class FoundEntries:
 class StoredReply:
     """A final reply in the outbox, and the messages that it answers.
 
-    `turn` is the turn that the reply ends, `reason` the way it ended; both are empty if it ends no turn.
-    `origin` is the source's number of the first message, None if no message came from the source, 0 if the
-    number is no longer valid. `preview` is the source's number of the message that showed the growing answer;
-    it is negative in files of earlier versions if an edit was in doubt. `parts` is the number of parts
-    already sent, `task` the task whose result the reply brings, `schedule` the schedule that created the
-    message.
+    `turn` is the turn that the reply ends, and `reason` is why the turn ended; both are empty if the reply
+    ends no turn. `origin` is the source's number of the first message: None if no message came from the
+    source, 0 if the number is no longer valid. `preview` is the source's number of the message that showed
+    the growing answer; in files of earlier versions it is negative if the result of an edit was unknown.
+    `parts` is the number of parts that were already sent. `task` is the task whose result the reply contains.
+    `schedule` is the schedule that created the message.
     """
 
     delivery: int
@@ -299,12 +303,13 @@ class StoredReply:
 
 @dataclass(frozen=True, slots=True)
 class ChatRecord:
-    """The stored state of a chat: its current session with its history, and its open messages.
+    """The stored state of a chat: its current session with the history, and its open messages.
 
-    `due` is the time at which a silent session ends, in seconds since 1970; 0 for a new session. `tainted`:
-    the session contains untrusted content, also in entries that are not in `history`. `files_tainted`: the
-    chat's files contain untrusted content, from any session. `summary` replaces the messages before
-    `history`. `parked` are calls that wait for a person's approval or have an answer.
+    `due` is the time at which the session ends if the chat stays silent, in seconds since 1970; 0 for a new
+    session. `tainted` is True if the session contains untrusted content, even in entries that are not in
+    `history`. `files_tainted` is True if the chat's files contain untrusted content from any session.
+    `summary` replaces the messages before `history`. `parked` are calls that wait for approval or have been
+    answered.
     """
 
     session: int
@@ -316,12 +321,12 @@ class ChatRecord:
     summary: Summary | None = None
     parked: tuple[Parked, ...] = ()
     undo: Undone | None = None
-    """An undo that was begun and has to be completed, if there is one."""
+    """An undo that was begun and must still be completed, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures for the status. `last_message` is the highest message number, `bytes` the database's size."""
+    """Figures for the status. `last_message` is the highest message number, `bytes` is the database size."""
 
     last_message: int
     open_messages: int
@@ -331,9 +336,9 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class DueSessions:
-    """Sessions to extract facts from now, by chat and number, and the time when the next one is due.
+    """Sessions from which facts can be extracted now, by chat and number.
 
-    `next` is in seconds since 1970, infinity for none.
+    `next` is the time when the next session is due, in seconds since 1970, infinity if there is none.
     """
 
     now: tuple[tuple[str, int], ...]
@@ -342,11 +347,11 @@ class DueSessions:
 
 @dataclass(frozen=True, slots=True)
 class SessionExcerpt:
-    """The part of a session to extract facts from: the user's messages and the answers, oldest first.
+    """The part of a session for fact extraction: the user's messages and the answers, oldest first.
 
-    It has no tainted messages. `upto` is the number of the last history entry that it covers, `tries` the
-    number of failed attempts. `language` is that of the chat's last message, or empty. `began` is the time of
-    the first message, in seconds since 1970.
+    Tainted messages are excluded. `upto` is the number of the last history entry in this part, `tries` is the
+    number of failed attempts. `language` is the language of the chat's last message, or empty. `began` is the
+    time of the first message, in seconds since 1970.
     """
 
     upto: int
@@ -367,15 +372,15 @@ TaskState: TypeAlias = Literal[
     "stopped",
     "interrupted",
 ]
-"""The state of a task; all but the first four are final."""
+"""The state of a task; all values except the first four are final."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The usage of a task: model calls, tokens, read sources, times and money.
+    """Resources that a task has used: model calls, tokens, sources, time and money.
 
-    `seconds` is its run time, `sandbox_s` the time of its sandbox. `nano_usd` is the price of its model calls
-    in billionths of a USD.
+    `seconds` is the run time of the task, `sandbox_s` is the run time of its sandbox. `nano_usd` is the price
+    of the model calls in billionths of a USD.
     """
 
     calls: int = 0
@@ -390,13 +395,14 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """A stored task: its owner and question, its state and its result.
+    """A stored task: its owner, question, state and result.
 
-    `chat` gets the result of a task that is not `attached`; if empty, the result is only stored. `parent` is
-    the task that waits for this one, `message` the number of the command that asked for it; 0 if there is
-    none. `options` and `report` are JSON objects whose content depends on the `kind`. `model` is the chosen
-    model, empty for that of the process. Times are in seconds since 1970, 0 if not reached. A session of a
-    `bot` works in iterations: it sleeps until `wake_at` and then reads the messages that people have `said`.
+    If the task is not `attached`, `chat` gets its result; if `chat` is empty, the result is only stored.
+    `parent` is the task that waits for this task, and `message` is the number of the command that requested
+    it; 0 if there is none. `options` and `report` are JSON objects whose content depends on `kind`. `model`
+    is the chosen model, empty for the process's model. Times are in seconds since 1970, 0 if not reached. A
+    session of a `bot` works in iterations: it sleeps until `wake_at`, and then reads the messages in `said`,
+    which people have sent to it.
     """
 
     kind: str
@@ -419,25 +425,25 @@ class TaskRecord:
     started: float = 0.0
     ended: float = 0.0
     schedule: int = 0
-    """The schedule that started the task, 0 for a task that somebody asked for."""
+    """The schedule that started the task; 0 for a task that a person requested."""
     bot: str = ""
     said: tuple[str, ...] = ()
     wake_at: float = 0.0
     user: int | None = None
-    """The source's number of the person who asked for the task; None if unknown."""
+    """The source's number of the person who requested the task; None if unknown."""
 
     @property
     def partition_key(self) -> str:
-        """Return the key that decides which worker serves the task: its chat, or its owner without a chat."""
+        """Return the key that determines which worker serves the task: its chat, or else its owner."""
         return self.chat or self.owner
 
 
 @dataclass(frozen=True, slots=True)
 class IterationRecord:
-    """A finished iteration of a bot: the way its turn ended, and its summary.
+    """A finished iteration of a bot: the reason why its turn ended, and its summary.
 
-    `tainted`: the iteration read untrusted content. `spent` is the total of the session at the iteration's
-    end, `ended` the time of that end in seconds since 1970.
+    `tainted` is True if the iteration read untrusted content. `spent` is what the session had used in total
+    when the iteration ended. `ended` is the end time of the iteration, in seconds since 1970.
     """
 
     number: int
@@ -449,21 +455,23 @@ class IterationRecord:
 
 
 ScheduleKind: TypeAlias = Literal["text", "turn", "research", "bot"]
-"""The action of a fire: send the text, or start a turn, a research or a bot with it."""
+"""The action of a schedule when it fires: send the text, or start a turn, a research task or a bot with
+it."""
 
 ScheduleState: TypeAlias = Literal["active", "paused", "done"]
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRecord:
-    """A stored schedule: its times, and the action of a fire.
+    """A stored schedule: its times, and its action when it fires.
 
-    `cron` is the recurrence in the local time of `zone`; empty for a schedule that fires once. The next fire
-    is for the time `instant` and happens at `next_at`, both in seconds since 1970. `failures` counts
-    consecutive fires whose work failed. `missed` counts missed fire times that were not reported yet, since
-    `missed_at`. `tainted`: the text may contain untrusted content. `message` is the number of the command
-    that asked for the schedule, `fired` the time of the last fire. Numbers are 0 if there is none. `turn` is
-    the turn that asks for the schedule; it is not stored in its row.
+    `cron` is the recurrence in the local time of `zone`; empty for a schedule that fires once. The next
+    firing is for the time `instant` and happens at `next_at`, both in seconds since 1970. `failures` is the
+    number of consecutive firings whose work failed. `missed` is the number of missed fire times since
+    `missed_at` that were not reported yet. `tainted` is True if the text may contain untrusted content.
+    `message` is the number of the command that created the schedule. `fired` is the time of the last firing.
+    Numbers are 0 if there is none. `turn` is the turn that creates the schedule; it is not stored in the
+    schedule's row.
     """
 
     owner: str
@@ -487,19 +495,20 @@ class ScheduleRecord:
     id: int = 0
     fired: float = 0.0
     user: int | None = None
-    """The source's number of the person who asked for the schedule; None if unknown."""
+    """The source's number of the person who requested the schedule; None if unknown."""
     turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """One firing of a schedule, done in one transaction.
+    """One firing of a schedule, executed in one transaction.
 
-    `instant` is the stored next fire time of the `schedule`; `of` is the time that the firing is for, if it
-    is a later one; `then` is the following fire time, 0 for none. The firing stores a `message`, a `task`,
-    both, or neither if the time was missed; `missed` fire times are added to the count, the first of them at
-    `missed_at`. `failed`: the work could not begin. `number` is the number of the message that asked for a
-    firing now; then the schedule keeps its next fire time.
+    `instant` is the stored next fire time of `schedule`. If the firing is for a later time, `of` is that
+    time. `then` is the fire time after this firing, 0 if there is none. The firing stores a `message`, a
+    `task`, both, or neither if the fire time was missed. `missed` is the number of missed fire times to add
+    to the schedule's count; the first of them is `missed_at`. `failed` is True if the work could not begin.
+    If a command requested an immediate firing, `number` is the number of its message, and the next fire time
+    does not change.
     """
 
     schedule: int
@@ -516,7 +525,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """The rows that a fire has stored: none if the time has fired before, or was missed."""
+    """The rows stored by a firing; none if its fire time has already fired or was missed."""
 
     message: Incoming | None = None
     task: TaskRecord | None = None
@@ -524,7 +533,7 @@ class Fired:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFigures:
-    """Numbers of active and paused schedules, and the time of the next fire: infinity for none."""
+    """Numbers of active and paused schedules, and the next fire time, which is infinity if there is none."""
 
     active: int
     paused: int

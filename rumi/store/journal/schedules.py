@@ -1,4 +1,4 @@
-"""Requests that store and fire schedules. A firing and the next instant are one transaction."""
+"""Requests that store and fire schedules. One transaction fires a schedule and sets its next fire time."""
 
 import math
 from dataclasses import dataclass, replace
@@ -21,17 +21,19 @@ from rumi.store.journal.undo import note_schedule, schedule_row
 from rumi.store.steps import Transaction
 
 FAILURES: Final = 3
-"""Consecutive failures of its work after which a schedule is paused."""
+"""Number of consecutive firings with failed work after which a schedule is paused."""
 
 
 MAX_FIRES: Final = 20
-"""Number of a schedule's latest fires that are stored: they do not fire again if the clock is set back."""
+"""Number of each schedule's latest firings that are recorded, so that they do not repeat if the clock is set
+back."""
 
 AHEAD_S: Final = 60.0
-"""A schedule whose row was set more than this many seconds in the future: the clock was set back since."""
+"""If a row was last changed more than this many seconds in the future, the clock has been set back since
+then."""
 
 DONE_S: Final = 30 * 86_400.0
-"""Retention of a schedule that is done, in seconds."""
+"""Retention of completed schedules, in seconds."""
 
 _KINDS: Final = get_args(ScheduleKind)
 _STATES: Final = get_args(ScheduleState)
@@ -45,8 +47,8 @@ _FIELDS: Final = (
 class AddSchedule(JournalRequest[ScheduleRecord | None]):
     """Store a schedule; return it with its number, or the existing schedule of the same `message`.
 
-    Return None if the owner has `most` schedules that are not done, or if the person with the user numbers
-    `users` has `most_of_users`.
+    Return None if the owner already has `most` schedules that are not done. Also return None if the person
+    with the user numbers `users` already has `most_of_users` such schedules.
     """
 
     schedule: ScheduleRecord
@@ -57,7 +59,7 @@ class AddSchedule(JournalRequest[ScheduleRecord | None]):
 
 @steps.of(AddSchedule)
 def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleRecord | None:
-    """Store a schedule, unless its message has asked for one already: then return that one."""
+    """Store a schedule, or return the existing schedule of the same message."""
     new = request.schedule
     if new.message:
         found = _schedules(transaction, "message = ?", new.message)
@@ -95,7 +97,7 @@ def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleReco
 
 @dataclass(frozen=True, slots=True)
 class LoadSchedule(Read[ScheduleRecord | None]):
-    """Return a schedule, None if it does not exist."""
+    """Return a schedule, or None if it does not exist."""
 
     id: int
 
@@ -109,7 +111,7 @@ def load_schedule(request: LoadSchedule, transaction: Transaction) -> ScheduleRe
 
 @dataclass(frozen=True, slots=True)
 class ListSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return the schedules of an `owner` or of all owners (None): open ones first, then the latest done."""
+    """Return the schedules of an `owner`, or of all owners (None): first open ones, then the latest done."""
 
     owner: str | None
     limit: int = 1000
@@ -117,14 +119,17 @@ class ListSchedules(Read[tuple[ScheduleRecord, ...]]):
 
 @steps.of(ListSchedules)
 def list_schedules(request: ListSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return schedules, those that are not done first."""
+    """Return schedules: first those that are not done."""
     which = "owner = ?1 OR ?1 IS NULL ORDER BY state = 'done', CASE state WHEN 'done' THEN -id ELSE id END"
     return _schedules(transaction, f"{which} LIMIT ?2", request.owner, request.limit)
 
 
 @dataclass(frozen=True, slots=True)
 class SetSchedule(JournalRequest[bool]):
-    """Pause a schedule, or resume it at `instant`. Return False if it is done or does not exist."""
+    """Pause a schedule, or resume it with the next fire time `instant`.
+
+    Return False if the schedule is done or does not exist.
+    """
 
     id: int
     state: ScheduleState
@@ -146,7 +151,7 @@ def set_schedule(request: SetSchedule, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PauseSchedules(JournalRequest[int]):
-    """Pause all active schedules. Return their number."""
+    """Pause all active schedules. Return the number of paused schedules."""
 
 
 @steps.of(PauseSchedules)
@@ -158,9 +163,10 @@ def pause_schedules(request: PauseSchedules, transaction: Transaction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MoveSchedules(OwnedWrite[None]):
-    """Set the next firings of schedules.
+    """Set the next fire times of schedules.
 
-    Each move has the number of a schedule, its former instant, the new instant, and the time of the firing.
+    Each move contains the number of a schedule, its former instant, the new instant, and the time at which
+    the schedule fires.
     """
 
     moves: tuple[tuple[int, float, float, float], ...]
@@ -168,7 +174,7 @@ class MoveSchedules(OwnedWrite[None]):
 
 @steps.of(MoveSchedules)
 def move_schedules(request: MoveSchedules, transaction: Transaction) -> None:
-    """Set the next firings of schedules whose instant is still the former one."""
+    """Set the next fire times of those schedules whose instant is still the former one."""
     now = transaction.now()
     transaction.db.executemany(
         "UPDATE schedules SET instant = ?, next_at = ?, touched = ? WHERE id = ? AND instant = ?",
@@ -178,7 +184,10 @@ def move_schedules(request: MoveSchedules, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DeleteSchedule(JournalRequest[bool]):
-    """Delete a schedule. Return False if it does not exist. With a `turn` of a `chat`, it can be undone."""
+    """Delete a schedule. Return False if it does not exist.
+
+    If a `turn` of a `chat` is given, undoing the turn restores the schedule.
+    """
 
     id: int
     turn: str = ""
@@ -187,7 +196,7 @@ class DeleteSchedule(JournalRequest[bool]):
 
 @steps.of(DeleteSchedule)
 def delete_schedule(request: DeleteSchedule, transaction: Transaction) -> bool:
-    """Delete a schedule and the record of its fires."""
+    """Delete a schedule and the record of its firings."""
     before = schedule_row(transaction, request.id) if request.turn else None
     transaction.db.execute("DELETE FROM fires WHERE schedule = ?", (request.id,))
     deleted = transaction.db.execute("DELETE FROM schedules WHERE id = ?", (request.id,)).rowcount
@@ -198,7 +207,7 @@ def delete_schedule(request: DeleteSchedule, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DueSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return a slice of the active schedules that fire until `upto`, the earliest first."""
+    """Return a slice of the active schedules that fire at or before `upto`, earliest first."""
 
     upto: float
 
@@ -212,26 +221,26 @@ def due_schedules(request: DueSchedules, transaction: Transaction) -> tuple[Sche
 
 @dataclass(frozen=True, slots=True)
 class AheadSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return a slice of the active recurring schedules that were set after `now`: the clock was set back."""
+    """Return a slice of active recurring schedules changed later than `now`: the clock was set back."""
 
     now: float
 
 
 @steps.of(AheadSchedules)
 def ahead_schedules(request: AheadSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return active recurring schedules that were set in the future."""
+    """Return active recurring schedules whose last change is in the future."""
     which = f"state = 'active' AND cron != '' AND touched > ?{mine(transaction)} ORDER BY touched, id LIMIT ?"
     return _schedules(transaction, which, request.now + AHEAD_S, SLICE)
 
 
 @dataclass(frozen=True, slots=True)
 class CountSchedules(Read[ScheduleFigures]):
-    """Return the numbers of active and paused schedules, and the time of the next fire."""
+    """Return the numbers of active and paused schedules, and the next fire time."""
 
 
 @steps.of(CountSchedules)
 def count_schedules(request: CountSchedules, transaction: Transaction) -> ScheduleFigures:
-    """Count schedules, and find the time of the next fire."""
+    """Count schedules, and find the next fire time."""
     active, paused = transaction.db.execute(
         "SELECT count(*) FILTER (WHERE state = 'active'), count(*) FILTER (WHERE state = 'paused')"
         " FROM schedules"
@@ -244,9 +253,9 @@ def count_schedules(request: CountSchedules, transaction: Transaction) -> Schedu
 
 @dataclass(frozen=True, slots=True)
 class Fire(OwnedWrite[tuple[Fired, ...]]):
-    """Fire schedules: advance each one and store its message or task, in one transaction.
+    """Fire schedules: set their next fire times and store their messages or tasks, in one transaction.
 
-    A firing does nothing if its instant is not the schedule's next one, because it was done before.
+    A firing has no effect if its instant is not the schedule's next one, because it has already fired.
     """
 
     firings: tuple[Firing, ...]
@@ -254,12 +263,12 @@ class Fire(OwnedWrite[tuple[Fired, ...]]):
 
 @steps.of(Fire)
 def fire(request: Fire, transaction: Transaction) -> tuple[Fired, ...]:
-    """Fire schedules, each instant once."""
+    """Fire schedules; each instant fires only once."""
     return tuple(_fire(firing, transaction) for firing in request.firings)
 
 
 def _fire(firing: Firing, transaction: Transaction) -> Fired:
-    """Fire one schedule: a compare-and-set of its next instant, then the message or task of the firing."""
+    """Fire one schedule: compare and set its next instant, then store the message or task of the firing."""
     now = transaction.now()
     # A firing that a command asked for leaves the next instant alone.
     if not firing.number:
@@ -313,7 +322,7 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
 
 
 def _delete_done(transaction: Transaction) -> None:
-    """Delete a slice of the schedules that have been done for `DONE_S`."""
+    """Delete a slice of the schedules that were completed at least `DONE_S` ago."""
     old = "SELECT id FROM schedules WHERE state = 'done' AND touched < ? ORDER BY touched LIMIT ?"
     found = transaction.db.execute(old, (transaction.now() - DONE_S, SLICE)).fetchall()
     transaction.db.executemany("DELETE FROM fires WHERE schedule = ?", found)
@@ -321,7 +330,7 @@ def _delete_done(transaction: Transaction) -> None:
 
 
 def _goes_on(firing: Firing, transaction: Transaction) -> bool:
-    """Return True if the work of an earlier fire is not finished: a schedule never has two works at once."""
+    """Return True if work of an earlier firing is unfinished: a schedule never runs two works at once."""
     turn = firing.message is not None and not firing.message.notice
     if not turn and firing.task is None:
         return False
@@ -350,7 +359,10 @@ def failed_schedules(request: FailedSchedules, transaction: Transaction) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class PauseFailed(OwnedWrite[Incoming | None]):
-    """Pause a schedule that failed too often, and store the `message` about it. None if paused already."""
+    """Pause a schedule that failed too often, and store a `message` about it.
+
+    Return None if the schedule is already paused.
+    """
 
     id: int
     message: Incoming
@@ -358,7 +370,7 @@ class PauseFailed(OwnedWrite[Incoming | None]):
 
 @steps.of(PauseFailed)
 def pause_failed(request: PauseFailed, transaction: Transaction) -> Incoming | None:
-    """Pause a schedule that failed too often, and store the message once."""
+    """Pause a schedule that failed too often, and store a message about it once."""
     paused = transaction.db.execute(
         "UPDATE schedules SET state = 'paused' WHERE id = ? AND state = 'active' AND failures >= ?",
         (request.id, FAILURES),
@@ -368,7 +380,7 @@ def pause_failed(request: PauseFailed, transaction: Transaction) -> Incoming | N
 
 @dataclass(frozen=True, slots=True)
 class MissedSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return the schedules with missed fire times that were not reported yet, of one `chat` or all."""
+    """Return schedules with missed fire times that were not reported yet, for one `chat` or all."""
 
     chat: str = ""
 
@@ -383,10 +395,10 @@ def missed_schedules(request: MissedSchedules, transaction: Transaction) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class TellMissed(OwnedWrite[Incoming | None]):
-    """Store the `message` that reports the missed fire times of a chat's schedules, and reset their counts.
+    """Store the `message` that reports missed fire times of a chat's schedules, and reset their counts.
 
-    `told` has the number of each reported schedule and its reported count. Return None, and store nothing, if
-    a count is not the current one any more.
+    `told` contains the number of each reported schedule and the reported count. Return None, and store
+    nothing, if any count has changed since.
     """
 
     chat: str
@@ -396,7 +408,7 @@ class TellMissed(OwnedWrite[Incoming | None]):
 
 @steps.of(TellMissed)
 def tell_missed(request: TellMissed, transaction: Transaction) -> Incoming | None:
-    """Store the report of missed fire times and reset the counts, if the report is still complete."""
+    """Store the report of missed fire times and reset the counts, if no count has changed since."""
     missed = dict(
         transaction.db.execute(
             "SELECT id, missed FROM schedules WHERE missed != 0 AND chat = ?", (request.chat,)
@@ -412,7 +424,7 @@ def tell_missed(request: TellMissed, transaction: Transaction) -> Incoming | Non
 
 @dataclass(frozen=True, slots=True)
 class ZoneOf(Read[str]):
-    """Return the time zone of an owner, empty if none was set."""
+    """Return the time zone of an owner, empty if none is set."""
 
     owner: str
 
@@ -443,7 +455,7 @@ def set_zone(request: SetZone, transaction: Transaction) -> None:
 
 
 def _schedules(transaction: Transaction, which: str, *values: object) -> tuple[ScheduleRecord, ...]:
-    """Return the schedules that fulfil an SQL condition."""
+    """Return the schedules that match an SQL condition."""
     fired = "(SELECT max(at) FROM fires WHERE schedule = schedules.id) AS fired"
     rows = transaction.db.execute(f"SELECT {_FIELDS}, {fired} FROM schedules WHERE {which}", values)
     names = (*_FIELDS.replace(",", "").split(), "fired")
@@ -451,7 +463,7 @@ def _schedules(transaction: Transaction, which: str, *values: object) -> tuple[S
 
 
 def _schedule(row: dict[str, object]) -> ScheduleRecord:
-    """Load a schedule from a row; replace damaged values. One with a damaged kind sends its text."""
+    """Load a schedule from a row; replace damaged values. A damaged kind is replaced by `text`."""
     row |= {name: row[name] or 0 for name in ("message", "fired")}
     row["tainted"] = bool(row["tainted"])
     row["language"] = row["language"] if row["language"] in LANGUAGES else "en"

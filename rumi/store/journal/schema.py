@@ -1,4 +1,4 @@
-"""The tables of `state.db`, the version of the schema, and the migrations from earlier versions."""
+"""The tables of `state.db`, the schema version, and the migrations from earlier versions."""
 
 from rumi.store.sqlite import Schema
 
@@ -538,7 +538,7 @@ CREATE TABLE workspaces (
 );
 """,
 }
-"""The statements that lead from each version to the next one."""
+"""SQL statements that upgrade each version to the next one."""
 
 STATE = Schema(SCHEMA_VERSION, SCHEMA, MIGRATIONS)
 
@@ -555,5 +555,6 @@ CREATE INDEX sessions_to_learn_of_all ON sessions (partition_of(chat)) WHERE fre
 INSERT INTO partitions (number) SELECT generate_series(0, 256);
 """
 }
-"""Additional statements for a new PostgreSQL database: the order of arrival, which SQLite has in `rowid`;
-indexes for workers that serve some of the chats; and the partition rows that transactions lock."""
+"""Additional statements for a new PostgreSQL database. They create columns for the order of insertion, which
+SQLite has in `rowid`; indexes for workers that serve only some of the chats; and the partition rows that
+transactions lock."""

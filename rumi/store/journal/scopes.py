@@ -1,7 +1,7 @@
-"""Scopes of requests: the partitions that a request touches, and whether this worker must own them.
+"""Scopes of requests: the partitions that a request uses, and whether this worker must own them.
 
-If several workers share a database, each transaction locks the rows of these partitions. Thus the requests
-of one chat run one after another, as they do with a SQLite file.
+If several workers share a database, each transaction locks the rows of the partitions in its scope. This
+makes the requests of one chat run one after another, as they do with a SQLite file.
 """
 
 from collections.abc import Iterable, Sequence
@@ -61,22 +61,23 @@ _OF_ALL: Final = (
     SettleLeft,
     AddSchedule,
 )
-"""Requests that read data of all chats and then change it, so they lock the row `SHARED` as well."""
+"""Requests that read data of all chats before changing it, so they also lock the row `SHARED`."""
 
 _OPENS_A_SESSION: Final = (Load, Retriable, LoadTask)
-"""Reads that open a session if there is none: without a lock two workers could open the same one."""
+"""Read requests that open a session if there is none: without a lock, two workers could open the same
+session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The partitions of a request. `owned`: this worker must own them."""
+    """The partitions of a request. If `owned` is set, this worker must own all of them."""
 
     numbers: frozenset[int] = frozenset()
     owned: bool = False
 
 
 def scopes_of(requests: Sequence[Request[Any]], transaction: Transaction) -> list[Scope]:
-    """Return the scope of each of the requests."""
+    """Return the scope of each request."""
     return [_scope_of(request, transaction) for request in requests]
 
 

@@ -1,7 +1,8 @@
 """Requests that record model calls and enforce budgets. Each call is reserved first, and settled once.
 
-The table `usage` has the sums of settled calls: a row for each day, account, model and tool. The table
-`reservations` has the running calls. A budget counts both, so that simultaneous calls cannot exceed it.
+The table `usage` contains the totals of settled calls, with one row for each day, account, model and tool.
+The table `reservations` contains the running calls. A budget counts both, so that simultaneous calls cannot
+exceed the budget together.
 """
 
 from dataclasses import dataclass
@@ -16,11 +17,11 @@ By: TypeAlias = Literal["chat", "owner", "person", "model", "tool", "day", "all"
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """The usage of model calls. `day` is the local date on which they began, as 2026-11-23.
+    """Usage of model calls. `day` is the local date on which the calls began, such as 2026-11-23.
 
-    `tool` is the tool that a reply called, empty for an answer in words; the tokens of a reply are divided
-    among the tools that it called. `nano` is the price in billionths of a USD, `unpriced` the number of
-    tokens without a known price. `estimated` is the number of calls whose server did not report their usage.
+    `tool` is the tool that a reply called, empty if the reply is text. If a reply called several tools, its
+    tokens are divided among them. `nano` is the price in billionths of a USD. `unpriced` is the number of
+    tokens whose price is unknown. `estimated` is the number of calls whose server did not report their usage.
     """
 
     day: str = ""
@@ -43,7 +44,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A limit for the period from the day `first` to the day `last`, both included."""
+    """A budget limit for the period from the day `first` to the day `last`, both included."""
 
     limit: Limit
     first: str
@@ -52,7 +53,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class BudgetState:
-    """The state of one budget. `used` includes `reserved`, the part of running calls."""
+    """The state of one budget. `used` includes `reserved`, which is the part for running calls."""
 
     bound: Bound
     name: str
@@ -62,14 +63,15 @@ class BudgetState:
 
     @property
     def most(self) -> int:
-        """Return the limit plus the granted amount."""
+        """Return the limit plus the additionally granted amount."""
         return self.bound.limit.most + self.granted
 
     @property
     def key(self) -> str:
-        """Return the key of this budget in this period, for the record of notifications.
+        """Return the key under which notifications about this budget in this period are recorded.
 
-        Another grant changes the key, so that people are notified again about the larger budget.
+        When an additional amount is granted, the key changes, so that people are notified again about the
+        larger budget.
         """
         limit = self.bound.limit
         return ":".join(
@@ -78,10 +80,10 @@ class BudgetState:
 
 
 NOTICE_SHARE: Final = 0.8
-"""The used share of a budget from which its users are notified."""
+"""Fraction of a budget. When this fraction is used, the people who use the budget are notified."""
 
 _USED: Final = {"usd": ("nano", "nano"), "tokens": ("prompt + completion",) * 2, "calls": ("1", "calls")}
-"""SQL expressions for the amount in `reservations` and in `usage`, by unit."""
+"""SQL expressions for the amounts in `reservations` and in `usage`, by unit."""
 
 _GRANTED: Final = {"usd": "nano", "tokens": "tokens", "calls": "0"}
 _KEY: Final = "day, owner, chat, task, bot, model, tool, person"
@@ -93,7 +95,7 @@ _TASK: Final = "CAST(coalesce(nullif(?3, ''), '0') AS BIGINT)"
 
 @dataclass(frozen=True, slots=True)
 class ReserveCall(JournalRequest[BudgetState | None]):
-    """Reserve the maximum usage of a model call, or return the budget that does not allow it."""
+    """Reserve the maximum usage of a model call, or return the budget that does not allow the call."""
 
     key: str
     account: Account
@@ -108,7 +110,7 @@ class ReserveCall(JournalRequest[BudgetState | None]):
 
 @steps.of(ReserveCall)
 def reserve_call(request: ReserveCall, transaction: Transaction) -> BudgetState | None:
-    """Reserve a call; if a budget does not allow it, return that budget and store nothing."""
+    """Reserve a call; if a budget does not allow the call, return that budget and store nothing."""
     # Comparison and reservation share a transaction of the one writer: no other call fits in between.
     account, tokens = request.account, request.prompt + request.completion
     for bound in request.bounds:
@@ -138,9 +140,9 @@ def reserve_call(request: ReserveCall, transaction: Transaction) -> BudgetState 
 
 @dataclass(frozen=True, slots=True)
 class SettleCall(JournalRequest[tuple[BudgetState, ...]]):
-    """End a reservation and count its usage `rows`, or the reserved amount if None. Idempotent.
+    """End a reservation; count its usage `rows`, or the reserved amount if `rows` is None. Idempotent.
 
-    Return the budgets that are nearly used up and whose users were not notified yet.
+    Return the budgets that are nearly used up and about which nobody was notified yet.
     """
 
     key: str
@@ -151,7 +153,7 @@ class SettleCall(JournalRequest[tuple[BudgetState, ...]]):
 
 @steps.of(SettleCall)
 def settle_call(request: SettleCall, transaction: Transaction) -> tuple[BudgetState, ...]:
-    """End a reservation and count its usage, once. Return budgets to notify people about."""
+    """End a reservation and count its usage once. Return the budgets to notify people about."""
     if not _settle(transaction, request.key, request.rows):
         return ()
     account = request.account
@@ -168,9 +170,9 @@ def settle_call(request: SettleCall, transaction: Transaction) -> tuple[BudgetSt
 
 @dataclass(frozen=True, slots=True)
 class SettleLeft(JournalRequest[int]):
-    """Settle the reservations of an earlier process with their reserved amounts. Return their number.
+    """Settle the reservations of an earlier process by counting the reserved amounts; return their number.
 
-    `partitions` restricts this to reservations of these partitions.
+    `partitions` restricts this to reservations in these partitions.
     """
 
     partitions: frozenset[int] | None = None
@@ -178,7 +180,7 @@ class SettleLeft(JournalRequest[int]):
 
 @steps.of(SettleLeft)
 def settle_left(request: SettleLeft, transaction: Transaction) -> int:
-    """Settle reservations with their reserved amounts."""
+    """Settle reservations by counting the reserved amounts."""
     # The process that made them has ended: how much its calls used is not known.
     left = transaction.db.execute(
         f"SELECT key FROM reservations WHERE TRUE{mine(transaction, only=request.partitions)}"
@@ -204,7 +206,7 @@ def record_usage(request: RecordUsage, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MarkNoticed(JournalRequest[None]):
-    """Record that people were notified that these budgets are nearly used up."""
+    """Record that people were notified about these budgets, which are nearly used up."""
 
     keys: tuple[str, ...]
 
@@ -240,7 +242,7 @@ def noticed(request: Noticed, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Grant(JournalRequest[None]):
-    """Grant an additional amount on a day: to the chat, to its owner, and to the total budget."""
+    """Grant an additional amount on one day to a chat, to its owner, and to the total budget."""
 
     day: str
     owner: str
@@ -251,7 +253,7 @@ class Grant(JournalRequest[None]):
 
 @steps.of(Grant)
 def grant(request: Grant, transaction: Transaction) -> None:
-    """Store an additional amount for a day."""
+    """Store an additional amount for one day."""
     transaction.db.execute(
         "INSERT INTO grants (day, owner, chat, nano, tokens, created) VALUES (?, ?, ?, ?, ?, ?)",
         (request.day, request.owner, request.chat, request.nano, request.tokens, transaction.now()),
@@ -262,7 +264,7 @@ def grant(request: Grant, transaction: Transaction) -> None:
 class Spending(Read[tuple[UsageRow, ...]]):
     """Return the usage from the day `first` to the day `last`, both included, grouped `by` one column.
 
-    `owner`, `chat` and `person` restrict the usage if they are not empty.
+    If not empty, `owner`, `chat` and `person` restrict the usage.
     """
 
     by: By
@@ -275,7 +277,7 @@ class Spending(Read[tuple[UsageRow, ...]]):
 
 @steps.of(Spending)
 def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...]:
-    """Return the usage of a period, summed up by one column."""
+    """Return the usage of a period, summed by one column."""
     by = request.by
     column = by if by != "all" else None
     sums = ", ".join(f"sum({name})" for name in _COUNTS.split(", "))
@@ -294,7 +296,7 @@ def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...
 
 @dataclass(frozen=True, slots=True)
 class Standing(Read[tuple[BudgetState, ...]]):
-    """Return the state of budgets: those of an `owner`, a `chat` and a `person`, or all."""
+    """Return the state of budgets: the budgets of an `owner`, a `chat` and a `person`, or all budgets."""
 
     bounds: tuple[Bound, ...]
     owner: str = ""
@@ -304,7 +306,7 @@ class Standing(Read[tuple[BudgetState, ...]]):
 
 @steps.of(Standing)
 def standing(request: Standing, transaction: Transaction) -> tuple[BudgetState, ...]:
-    """Return the state of the budgets of an owner and a chat, or of all with any usage."""
+    """Return the state of the budgets of an owner, a chat and a person, or of all budgets with usage."""
     found = []
     for bound in request.bounds:
         for name in _names(transaction, bound, request):
@@ -318,7 +320,7 @@ def standing(request: Standing, transaction: Transaction) -> tuple[BudgetState, 
 
 
 def merge_chat(transaction: Transaction, chat: str) -> None:
-    """Remove a chat's id from its usage. Its owner's budget and all sums do not change."""
+    """Remove the id of a chat from its usage rows. The owner's budget and all totals stay the same."""
     # Usage rows are unique without the chat: merge a row with the one of earlier deleted chats.
     counts = _KEY.replace("chat", "''", 1)
     transaction.db.execute(
@@ -332,7 +334,7 @@ def merge_chat(transaction: Transaction, chat: str) -> None:
 
 
 def _settle(transaction: Transaction, key: str, rows: tuple[UsageRow, ...] | None) -> bool:
-    """End a reservation and count its call. Return False, and count nothing, if it had ended before."""
+    """End a reservation and count its call. Return False, and count nothing, if it has already ended."""
     found = transaction.db.execute(
         "SELECT day, owner, chat, task, bot, person, model, prompt, completion, nano, priced"
         " FROM reservations WHERE key = ?",
@@ -390,7 +392,7 @@ def _state(transaction: Transaction, bound: Bound, name: str, account: Account) 
 def _granted(
     transaction: Transaction, unit: Unit, scope: Scope, days: tuple[str, str], account: Account
 ) -> int:
-    """Return the granted amount: for the total budget all grants, for others those of their owner or chat."""
+    """Return the amount granted to a budget: all grants for the total budget, else its owner's or chat's."""
     theirs = {"total": ("1 = 1 OR ?3 = ''", ""), "owner": ("owner = ?3", account.owner)}
     which, name = theirs.get(scope, ("chat = ?3", account.chat))
     sql = f"SELECT sum({_GRANTED[unit]}) FROM grants WHERE day >= ?1 AND day <= ?2 AND ({which})"
@@ -402,7 +404,7 @@ def _sum(transaction: Transaction, sql: str, days: tuple[str, str], name: str) -
 
 
 def _of(scope: Scope) -> str:
-    """Return the SQL condition for the rows of a scope."""
+    """Return the SQL condition that selects the rows of a budget scope."""
     days = "day >= ?1 AND day <= ?2"
     if scope == "total":
         return f"{days} AND ?3 != ''"
@@ -410,7 +412,7 @@ def _of(scope: Scope) -> str:
 
 
 def _names(transaction: Transaction, bound: Bound, request: Standing) -> tuple[str, ...]:
-    """Return the names whose budgets of a scope a request is about, such as owners or chats."""
+    """Return the names, such as owners or chats, whose budgets in one scope the request asks for."""
     scope = bound.limit.scope
     if scope == "total":
         return ("total",) if not request.owner else ()

@@ -1,7 +1,7 @@
-"""The journal's database: opening, schema upgrades, and transactions of several requests.
+"""The journal's database: opening, schema upgrades, and transactions that execute several requests.
 
-Blocking, used by one thread at a time. The database is `state.db`, written with WAL and `synchronous=FULL`,
-so that commits survive a power cut; or a PostgreSQL database that several workers share.
+Blocking; used by one thread at a time. The database is either `state.db` or a PostgreSQL database that
+several workers share. `state.db` uses WAL and `synchronous=FULL`, so that commits survive a power failure.
 """
 
 import json
@@ -40,18 +40,18 @@ from rumi.store.sqlite import DatabaseFault, leave_no_trace, transaction
 from rumi.store.steps import Transaction
 
 NOT_NOW: Final = object()
-"""Placeholder for the answer to a request that has to wait until the file can be written."""
+"""Placeholder for the reply to a request that must wait until the file can be written."""
 
 ATTEMPTS: Final = 5
-"""Attempts at a transaction that conflicts with others, before the journal pauses."""
+"""Maximum number of attempts at a transaction that conflicts with others, before the journal pauses."""
 
 
 class JournalError(RumiError):
-    """The database cannot be read or written, so no message is accepted."""
+    """The database cannot be read or written, so messages are not accepted."""
 
 
 class Unwritable(JournalError, UsageError):
-    """The database cannot be written now; the requests themselves are correct and may be retried."""
+    """The database cannot be written now. The requests themselves are correct and can be retried."""
 
     def __init__(self, database: Path | Backend, trouble: Trouble, error: object = "") -> None:
         super().__init__(*backend_of(database).why_unwritten(trouble, error))
@@ -59,12 +59,12 @@ class Unwritable(JournalError, UsageError):
 
 
 class NotOwner(JournalError):
-    """The write was refused, because another worker serves the chat by now."""
+    """The write was refused, because another worker now serves the chat."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Unsure:
-    """A transaction whose commit had no answer: its worker, its number, its requests and their replies."""
+    """A transaction whose COMMIT got no answer: its worker, its number, its requests and their replies."""
 
     worker: str
     batch: int
@@ -73,10 +73,10 @@ class _Unsure:
 
 
 class Store:
-    """An open database. `undelivered` is the number of unacknowledged replies as of the last commit.
+    """An open database. `undelivered` is the number of replies not acknowledged at the last commit.
 
-    With an `ownership`, other workers write the database as well. Then each transaction locks the partitions
-    that it touches, and an `OwnedWrite` gets the reply `NotOwner` if this worker does not own its partition.
+    With an `ownership`, other workers also write to the database. Each transaction then locks the partitions
+    that it uses. An `OwnedWrite` gets the reply `NotOwner` if this worker does not own its partition.
 
     Raises:
         Unwritable: The database cannot be opened now.
@@ -89,14 +89,15 @@ class Store:
         now: Callable[[], float] | None = time.time,
         ownership: Ownership | None = None,
     ) -> None:
-        """`now` returns the time to store with rows; None stands for the database's own clock."""
+        """Open the database. `now` returns the time to store with rows; None selects the database's clock."""
         self._backend = backend_of(database)
         self._now = now
         self._ownership = ownership
         self._batch = 0
         self._unsure: _Unsure | None = None
         self._done: list[tuple[Request[Any], object]] = []
-        """Requests that a commit without an answer has done, each with its reply, until `run` returns it."""
+        """Requests that were executed by a commit without an answer, each with its reply. `run` returns these
+        replies."""
         self._touched: set[str] = set()
         self.undelivered = 0
         self._db = self._open()
@@ -104,7 +105,7 @@ class Store:
 
     @property
     def location(self) -> str:
-        """Return the name of the database that users see."""
+        """Return the name of the database as shown to users."""
         return self._backend.location
 
     def _open(self) -> Database:
@@ -132,28 +133,28 @@ class Store:
         closed(self._db)
 
     def abandon(self) -> None:
-        """Shut down the connection to wake a thread that is blocked on it. Callable from another thread."""
+        """Shut down the connection to wake a thread that is blocked on it. Callable from any thread."""
         if (cut := getattr(self._db, "cut", None)) is not None:
             cut()
 
     def has_reservations(self) -> bool:
-        """Return True if model calls are reserved; in a file just opened, by earlier processes."""
+        """Return True if model calls are reserved; in a newly opened file, by earlier processes."""
         return self._db.execute("SELECT 1 FROM reservations LIMIT 1").fetchone() is not None
 
     def may_have(self, request: Request[Any]) -> bool:
-        """Return True if a commit without an answer may have done the request."""
+        """Return True if a commit without an answer may have executed the request."""
         unsure = () if self._unsure is None else self._unsure.requests
         return any(request_done is request for request_done in (*unsure, *(done for done, _ in self._done)))
 
     def run(self, requests: Sequence[Request[Any]], asked: Sequence[Served] = ()) -> list[object]:
-        """Do all requests in one transaction and return their replies, or do none and raise.
+        """Execute all requests in one transaction and return their replies; on an error, execute none.
 
-        `asked` has, for each request, the partitions that this worker served when it was asked; by default
-        those that it serves now.
+        `asked` contains, for each request, the partitions that this worker served when the request was sent;
+        by default those that it serves now.
 
         Raises:
             Unwritable: The database cannot be written now, for example on a full disk. The same requests may
-                be tried again.
+                be retried.
             JournalError: The database cannot be used.
         """
         try:
@@ -200,10 +201,10 @@ class Store:
         return [known[id(request)] for request in requests]
 
     def _after_an_unsure_commit(self) -> None:
-        """Reconnect if the connection is lost; find out if a commit without an answer was done.
+        """Reconnect if the connection is lost; find out if a commit without an answer succeeded.
 
-        If it was, its replies are retained until `run` returns them, because the next commit may have no
-        answer either.
+        If the commit succeeded, its replies are retained until `run` returns them, because the next commit
+        may also get no answer.
         """
         if getattr(self._db, "broken", False):
             self._db = self._open()
@@ -260,7 +261,7 @@ class Store:
         return replies
 
     def _lock(self, scopes: Sequence[Scope]) -> Mapping[int, tuple[str | None, int]]:
-        """Lock the partitions of the requests; return the worker and the fence of each."""
+        """Lock the partitions of the requests; return the worker and the fence of each partition."""
         # All workers lock in ascending order, so that two transactions cannot deadlock.
         numbers = sorted(frozenset().union(*(scope.numbers for scope in scopes)))
         if not numbers:
@@ -275,7 +276,7 @@ class Store:
     def _not_served(
         scope: Scope, owners: Mapping[int, tuple[str | None, int]], served: Served
     ) -> frozenset[int]:
-        """Return the partitions of an owned request whose current owner or fence is not that in `served`."""
+        """Return the partitions of an owned request whose worker or fence differs from that in `served`."""
         if not scope.owned:
             return frozenset()
         fences = served.fences
@@ -290,7 +291,7 @@ class Store:
         return NotOwner(f"{type(request).__name__} was refused: another worker serves this chat by now.")
 
     def _notify_others(self, owners: Mapping[int, tuple[str | None, int]], now: Served) -> None:
-        """Notify other workers of the chats that they serve and in which something is new."""
+        """Notify other workers about chats that they serve and that have new entries."""
         new: dict[str, list[str]] = {}
         for chat in sorted(self._touched):
             worker, _ = owners.get(partition_of(chat), (None, 0))
@@ -304,7 +305,7 @@ class Store:
     # Reading
 
     def read(self, requests: Sequence[Request[Any]]) -> list[object]:
-        """Return the answers that need no writing, and `NOT_NOW` for the other requests."""
+        """Return the replies to requests that only read, and `NOT_NOW` for all other requests."""
         # Only a local file can still be read while it cannot be written; on a server all requests wait.
         if not isinstance(self._backend, SqliteFile):
             return [NOT_NOW for _ in requests]
@@ -324,7 +325,7 @@ class Store:
             return NOT_NOW
 
     def probe(self) -> None:
-        """Test if the database can be written, without changing anything.
+        """Test if the database can be written, without changing its content.
 
         Raises:
             Unwritable: The database still cannot be written.
@@ -348,6 +349,6 @@ class Store:
         )
 
     def _count_undelivered(self, db: Database) -> int:
-        """Return the number of unacknowledged replies. They are few, and a partial index has only them."""
+        """Return the number of unacknowledged replies. A partial index contains only these few replies."""
         (count,) = db.execute("SELECT count(*) FROM outbox WHERE delivered IS NULL").fetchone()
         return int(count)

@@ -40,7 +40,7 @@ from rumi.store.steps import Transaction
 
 MOST_ENTRIES: Final = 10_000
 MOST_SAID: Final = 20
-"""Maximum number of people's messages that wait for a bot's session."""
+"""Maximum number of messages from people that may wait for a bot's session."""
 
 _STATES: Final = get_args(TaskState)
 _FIELDS: Final = (
@@ -58,7 +58,7 @@ class AddTask(JournalRequest[TaskRecord]):
 
 @steps.of(AddTask)
 def add_task(request: AddTask, transaction: Transaction) -> TaskRecord:
-    """Store a queued task, unless its message has asked for one already: then return that one."""
+    """Store a queued task, or return the existing task of the same message."""
     task = request.task
     if task.message:
         found = _tasks(transaction, "message = ?", task.message)
@@ -116,14 +116,14 @@ def load_task(
 
 @dataclass(frozen=True, slots=True)
 class BeginTask(OwnedWrite[None]):
-    """Record that a task runs."""
+    """Record that a task is running."""
 
     id: int
 
 
 @steps.of(BeginTask)
 def begin_task(request: BeginTask, transaction: Transaction) -> None:
-    """Record that a task runs."""
+    """Record that a task is running."""
     # Not from 'stopping': a stop that was recorded before the start must not be overwritten.
     transaction.db.execute(
         "UPDATE tasks SET state = 'running', started = coalesce(started, ?)"
@@ -134,14 +134,14 @@ def begin_task(request: BeginTask, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MarkStopping(JournalRequest[bool]):
-    """Record that a task must stop, also if its process ends first. Return False if it has ended."""
+    """Record that a task must stop, even if its process ends first. Return False if it has ended."""
 
     id: int
 
 
 @steps.of(MarkStopping)
 def mark_stopping(request: MarkStopping, transaction: Transaction) -> bool:
-    """Record that a task must stop, and notify its worker."""
+    """Record that a task must stop, and notify the worker that serves it."""
     row = transaction.db.execute(
         f"UPDATE tasks SET state = 'stopping' WHERE id = ? AND ended IS NULL RETURNING {TASK_PARTITION_KEY}",
         (request.id,),
@@ -153,9 +153,9 @@ def mark_stopping(request: MarkStopping, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class KeepTask(OwnedWrite[None]):
-    """Append to a task's history and store its usage so far, in one transaction.
+    """Append entries to the history of a task and store its usage so far, in one transaction.
 
-    `heard` is the number of people's messages to the task that are among the entries: they no longer wait.
+    `heard` is the number of messages from people that are among the entries; these messages no longer wait.
     """
 
     id: int
@@ -166,7 +166,7 @@ class KeepTask(OwnedWrite[None]):
 
 @steps.of(KeepTask)
 def keep_task(request: KeepTask, transaction: Transaction) -> None:
-    """Append to a task's history, and store its usage."""
+    """Append entries to the history of a task, and store its usage."""
     key = task_key(request.id)
     session, _ = session_of(transaction, key)
     insert_history(transaction, key, session, request.entries)
@@ -180,10 +180,11 @@ def keep_task(request: KeepTask, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EndIteration(OwnedWrite[Incoming | None]):
-    """Store a finished iteration of a bot, begin the session of the next one, and set the end of its sleep.
+    """Store a finished iteration of a bot, begin the next iteration's session, and set the sleep's end.
 
-    A `message` is a text for the bot's chat that asks about the parked calls `asked`; it is stored as well,
-    and returned as stored. All is done in one transaction, and only once for each iteration.
+    A `message` is a text for the bot's chat that asks about the parked calls in `asked`. It is stored too,
+    and the stored message is returned. Everything happens in one transaction, and only once for each
+    iteration.
     """
 
     id: int
@@ -196,7 +197,7 @@ class EndIteration(OwnedWrite[Incoming | None]):
 
 @steps.of(EndIteration)
 def end_iteration(request: EndIteration, transaction: Transaction) -> Incoming | None:
-    """Store an iteration, and begin the session of the next one."""
+    """Store a finished iteration, and begin the session of the next iteration."""
     found = _tasks(transaction, "id = ? AND ended IS NULL", request.id)
     done = request.iteration
     if not found or not _add_iteration(transaction, request.id, done):
@@ -225,7 +226,7 @@ def end_iteration(request: EndIteration, transaction: Transaction) -> Incoming |
 
 @dataclass(frozen=True, slots=True)
 class Iterations(Read[tuple[IterationRecord, ...]]):
-    """Return the last iterations of a task, or of all sessions of a `bot`, oldest first."""
+    """Return the latest iterations of a task, or of all sessions of a `bot`, oldest first."""
 
     id: int
     limit: int = 1000
@@ -234,7 +235,7 @@ class Iterations(Read[tuple[IterationRecord, ...]]):
 
 @steps.of(Iterations)
 def iterations(request: Iterations, transaction: Transaction) -> tuple[IterationRecord, ...]:
-    """Return the last iterations of a task or a bot."""
+    """Return the latest iterations of a task or a bot."""
     which = "task IN (SELECT id FROM tasks WHERE bot = ?1)" if request.bot else "task = ?1"
     rows = transaction.db.execute(
         f"SELECT number, reason, summary, tainted, spent, ended FROM iterations WHERE {which}"
@@ -249,9 +250,10 @@ def iterations(request: Iterations, transaction: Transaction) -> tuple[Iteration
 
 @dataclass(frozen=True, slots=True)
 class SayToTask(JournalRequest[bool]):
-    """Store a person's message to a bot's session for its next iteration, and end its sleep.
+    """Store a person's message for the next iteration of a bot's session, and end the session's sleep.
 
-    An empty text only ends the sleep. Return False if the session has ended, or if `MOST_SAID` messages wait.
+    An empty text only ends the sleep. Return False if the session has ended, or if `MOST_SAID` messages
+    already wait.
     """
 
     id: int
@@ -260,7 +262,7 @@ class SayToTask(JournalRequest[bool]):
 
 @steps.of(SayToTask)
 def say_to_task(request: SayToTask, transaction: Transaction) -> bool:
-    """Store a person's message to a session, and end its sleep."""
+    """Store a person's message to a session, and end the session's sleep."""
     found = _tasks(transaction, "id = ? AND ended IS NULL", request.id)
     if not found or len(found[0].said) >= MOST_SAID:
         return False
@@ -272,9 +274,10 @@ def say_to_task(request: SayToTask, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReopenTask(JournalRequest[TaskRecord | None]):
-    """Resume a bot's session that ended short of its goal, with these options and model; return the task.
+    """Resume a bot's session that ended before reaching its goal; return the task.
 
-    Return None, and change nothing, if the task is not such a session, or if another session of the bot runs.
+    `options` and `model` replace the earlier ones. Return None, and change nothing, if the task is not such a
+    session, or if another session of the bot is running.
     """
 
     id: int
@@ -303,7 +306,7 @@ def reopen_task(request: ReopenTask, transaction: Transaction) -> TaskRecord | N
 class EndTask(OwnedWrite[Incoming | None]):
     """Record how a task ended, and store the message with its result for its chat, in one transaction.
 
-    Return that message as stored; None if the task had ended before, or if its chat gets no message.
+    Return the stored message; None if the task had already ended, or if no chat gets a message.
     """
 
     id: int
@@ -320,7 +323,7 @@ class EndTask(OwnedWrite[Incoming | None]):
 
 @steps.of(EndTask)
 def end_task(request: EndTask, transaction: Transaction) -> Incoming | None:
-    """Record once how a task ended, and store the message with its result."""
+    """Record how a task ended, only once, and store the message with its result."""
     found = _tasks(transaction, "id = ? AND ended IS NULL", request.id)
     if not found:
         return None
@@ -345,7 +348,7 @@ def end_task(request: EndTask, transaction: Transaction) -> Incoming | None:
 
 @dataclass(frozen=True, slots=True)
 class OpenTasks(Read[tuple[TaskRecord, ...]]):
-    """Return the open tasks, oldest first: of one `chat`, of some `partitions`, or all."""
+    """Return the open tasks, oldest first: those of one `chat`, those in some `partitions`, or all."""
 
     chat: str = ""
     partitions: frozenset[int] | None = None
@@ -361,9 +364,9 @@ def open_tasks(request: OpenTasks, transaction: Transaction) -> tuple[TaskRecord
 
 @dataclass(frozen=True, slots=True)
 class InterruptTasks(JournalRequest[None]):
-    """Record that the open attached tasks were interrupted: their waiting clients ended with their process.
+    """Record that open attached tasks were interrupted, because their clients ended with the process.
 
-    `partitions` restricts this to tasks of these partitions.
+    `partitions` restricts this to tasks in these partitions.
     """
 
     partitions: frozenset[int] | None = None
@@ -371,7 +374,7 @@ class InterruptTasks(JournalRequest[None]):
 
 @steps.of(InterruptTasks)
 def interrupt_tasks(request: InterruptTasks, transaction: Transaction) -> None:
-    """Record that the open attached tasks were interrupted."""
+    """Record that open attached tasks were interrupted."""
     transaction.db.execute(
         "UPDATE tasks SET state = 'interrupted', ended = ? WHERE attached AND ended IS NULL"
         + mine(transaction, TASK_PARTITION_KEY, request.partitions),
@@ -381,7 +384,7 @@ def interrupt_tasks(request: InterruptTasks, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ListTasks(Read[tuple[TaskRecord, ...]]):
-    """Return the latest tasks, newest first, of an `owner` or of all owners (None).
+    """Return the latest tasks of an `owner`, or of all owners (None), newest first.
 
     Only tasks with a number below `before` are returned; with a `bot`, only its sessions.
     """
@@ -421,14 +424,14 @@ def delete_task(request: DeleteTask, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OldTasks(Read[tuple[int, ...]]):
-    """Return the numbers of a slice of tasks that ended before `before`, in seconds since 1970."""
+    """Return the numbers of some tasks that ended earlier than `before`, in seconds since 1970."""
 
     before: float
 
 
 @steps.of(OldTasks)
 def old_tasks(request: OldTasks, transaction: Transaction) -> tuple[int, ...]:
-    """Return tasks past their retention."""
+    """Return the numbers of tasks past their retention."""
     rows = transaction.db.execute(
         f"SELECT id FROM tasks WHERE ended < ?{mine(transaction, TASK_PARTITION_KEY)} ORDER BY id LIMIT ?",
         (request.before, SLICE),
@@ -441,7 +444,7 @@ def _spend(transaction: Transaction, id: int, spent: Spent) -> None:
 
 
 def _add_iteration(transaction: Transaction, id: int, done: IterationRecord) -> bool:
-    """Store a finished iteration; return False if it is stored already."""
+    """Store a finished iteration; return False if it is already stored."""
     values = (
         *(id, done.number, done.reason, clean(done.summary), done.tainted),
         *(json.dumps(asdict(done.spent)), transaction.now()),
@@ -462,7 +465,7 @@ def _say(transaction: Transaction, id: int, said: tuple[str, ...]) -> None:
 
 
 def _texts(said: object) -> tuple[str, ...]:
-    """Load texts from a JSON list; return none if it is damaged."""
+    """Load texts from a JSON list; return none if the list is damaged."""
     try:
         return tuple(map(str, json.loads(str(said))))
     except (ValueError, TypeError):
@@ -470,7 +473,7 @@ def _texts(said: object) -> tuple[str, ...]:
 
 
 def _spent(spent: object) -> Spent:
-    """Load a task's usage from a JSON object; return zeros if it is damaged."""
+    """Load the usage of a task from a JSON object; return zeros if the object is damaged."""
     try:
         return Spent(**json.loads(str(spent)))
     except (ValueError, TypeError):
@@ -478,13 +481,13 @@ def _spent(spent: object) -> Spent:
 
 
 def _tasks(transaction: Transaction, which: str, *values: object) -> tuple[TaskRecord, ...]:
-    """Return the tasks that fulfil an SQL condition."""
+    """Return the tasks that match an SQL condition."""
     rows = transaction.db.execute(f"SELECT {_FIELDS} FROM tasks WHERE {which}", values)
     return tuple(_task(dict(zip(_FIELDS.replace(",", "").split(), row, strict=True))) for row in rows)
 
 
 def _task(row: dict[str, object]) -> TaskRecord:
-    """Load a task from a row; replace damaged values, such as its usage, by defaults."""
+    """Load a task from a row; replace damaged values, such as the usage, with defaults."""
     spent = _spent(row.pop("spent"))
     numbers = ("parent", "message", "started", "ended", "schedule")
     row |= {name: row[name] or 0 for name in numbers}

@@ -1,4 +1,4 @@
-"""The base of all journal requests: their types, the registry of their steps, and common SQL conditions."""
+"""The base of all journal requests: request types, the registry of steps, and common SQL conditions."""
 
 from collections.abc import Collection
 from typing import Any, Final, TypeAlias, TypeVar
@@ -10,14 +10,14 @@ from rumi.store.steps import Steps, Transaction
 R_co = TypeVar("R_co", covariant=True)
 
 SLICE: Final = 250
-"""Maximum number of rows that one transaction deletes or reads in the background. Other requests wait for
-that transaction, so it must be short."""
+"""Maximum number of rows that one background transaction deletes or reads. Other requests wait for that
+transaction, so it must be short."""
 
 TASK_PARTITION_KEY: Final = "coalesce(nullif(chat, ''), owner)"
-"""SQL expression for the partition key of a task: the chat that gets its result, or the task's owner."""
+"""SQL expression for the partition key of a task: the chat that gets the result, or else the task's owner."""
 
 steps: Steps[Transaction] = Steps()
-"""The registry of the steps of all journal requests."""
+"""The registry with the steps of all journal requests."""
 
 
 class JournalRequest(Request[R_co]):
@@ -30,24 +30,24 @@ JournalMessage: TypeAlias = JournalRequest[Any]
 
 
 class Read(JournalRequest[R_co]):
-    """A request that only reads, as long as it finds all rows that it needs.
+    """A request that only reads, unless rows that it needs are missing and must be created.
 
-    The journal answers it also while the database cannot be written.
+    The journal also answers such a request while the database cannot be written.
     """
 
     __slots__ = ()
 
 
 class OwnedWrite(JournalRequest[R_co]):
-    """A request of a running turn, task or schedule: refused unless this worker owns its partition."""
+    """A write from a running turn, task or schedule: refused unless this worker owns its partition."""
 
     __slots__ = ()
 
 
 def clean(text: str) -> str:
-    """Replace lone halves of surrogate pairs, which models sometimes write and SQLite refuses.
+    """Replace unpaired surrogates, which models sometimes write and SQLite refuses.
 
-    Such a character must not cause a write error, which would restart the journal and with it every chat.
+    Such a character must not cause a write error: the error would restart the journal and with it every chat.
     """
     try:
         text.encode()
@@ -59,7 +59,8 @@ def clean(text: str) -> str:
 def mine(transaction: Transaction, key_column: str = "chat", only: Collection[int] | None = None) -> str:
     """Return an SQL condition for rows whose chat this worker serves, to append to a WHERE clause.
 
-    `only` restricts it to these partitions instead. The condition is empty if one process serves all chats.
+    `only` selects the rows of these partitions instead. The condition is empty if one process serves all
+    chats.
     """
     if transaction.owned is None:
         return ""

@@ -13,9 +13,9 @@ from rumi.store.steps import Transaction
 
 @dataclass(frozen=True, slots=True)
 class LastTurn:
-    """A turn that can be undone: its message and user, and the tool calls that it made.
+    """A turn that can be undone: its message, its user, and the tool calls that it made.
 
-    `behind` is the number of the chat's later turns, which are undone already.
+    `behind` is the number of later turns in the chat, which have already been undone.
     """
 
     turn: str
@@ -31,14 +31,14 @@ UNDONE = "this turn was taken back"
 
 @dataclass(frozen=True, slots=True)
 class FindLastTurn(Read[LastTurn | None]):
-    """Return the chat's last turn that was not undone and whose history still exists."""
+    """Return the latest turn of the chat that was not undone and whose history still exists."""
 
     chat: str
 
 
 @steps.of(FindLastTurn)
 def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn | None:
-    """Return the last turn that can be undone, with its calls."""
+    """Return the latest turn that can be undone, with its tool calls."""
     turns = transaction.db.execute(
         "SELECT turn FROM history"
         " JOIN sessions ON sessions.chat = history.chat AND number = history.session AND NOT forget"
@@ -66,7 +66,7 @@ def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn 
 
 
 def _message_of(turn: str) -> int:
-    """Return the number of the message that became a turn, 0 for a turn without a message."""
+    """Return the number of the message that started a turn, 0 for a turn without a message."""
     number = turn[1:]
     return int(number) if number.isdecimal() and len(number) < 19 else 0
 
@@ -80,12 +80,13 @@ def _calls_of(transaction: Transaction, chat: str, turn: str) -> tuple[ToolCall,
 
 @dataclass(frozen=True, slots=True)
 class TakeBack(OwnedWrite[Undone]):
-    """Undo the rows of a turn in `state.db`; afterwards the rest must be undone, up to `EndUndo`.
+    """Undo the rows of a turn in `state.db`. The caller then undoes the rest and sends `EndUndo`.
 
-    Prompts do not show the turn any more. Its parked calls are withdrawn, its schedules are restored unless
-    they have changed since, and its reply is withdrawn unless a part of it was sent. `undone` has the facts
-    that are known already, among them the message that asks for the undo. With `clean_files`, the restored
-    files have no untrusted content. One message undoes one turn, however often this is asked.
+    Prompts no longer show the turn. Its parked calls are withdrawn. Its schedules are restored, unless they
+    have changed since the turn. Its reply is withdrawn, unless a part of the reply was sent. `undone`
+    contains what is already known, such as the message that requested the undo. `clean_files` means that the
+    restored files contain no untrusted content. Each message undoes only one turn, even if this request is
+    repeated.
     """
 
     chat: str
@@ -95,7 +96,7 @@ class TakeBack(OwnedWrite[Undone]):
 
 @steps.of(TakeBack)
 def take_back(request: TakeBack, transaction: Transaction) -> Undone:
-    """Undo the turn's rows, all in this transaction, and record the undo as begun."""
+    """Undo the rows of the turn in this transaction, and record that the undo has begun."""
     chat, db = request.chat, transaction.db
     undone = request.undone
     # This commit decides the undo. After a kill the chat finds the record and completes files and facts.
@@ -126,14 +127,14 @@ def take_back(request: TakeBack, transaction: Transaction) -> Undone:
 
 @dataclass(frozen=True, slots=True)
 class EndUndo(OwnedWrite[None]):
-    """Record that an undo is complete, and its result."""
+    """Record that an undo is complete, and store its result."""
 
     undone: Undone
 
 
 @steps.of(EndUndo)
 def end_undo(request: EndUndo, transaction: Transaction) -> None:
-    """Record that an undo is complete, and its result."""
+    """Record that an undo is complete, and store its result."""
     undone = replace(request.undone, done=True)
     transaction.db.execute(
         "UPDATE undos SET done = TRUE, undone = ? WHERE message = ?", (_dump(undone), undone.message)
@@ -142,7 +143,7 @@ def end_undo(request: EndUndo, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FindUndo(Read[Undone | None]):
-    """Return the undo that a message asked for; without a `message`, the chat's unfinished undo."""
+    """Return the undo that a message requested; without a `message`, the chat's unfinished undo."""
 
     chat: str
     message: int = 0
@@ -150,7 +151,7 @@ class FindUndo(Read[Undone | None]):
 
 @steps.of(FindUndo)
 def find_undo(request: FindUndo, transaction: Transaction) -> Undone | None:
-    """Return the undo of a message, or the chat's unfinished undo."""
+    """Return the undo that a message requested, or the chat's unfinished undo."""
     which = "message = ?2" if request.message else "NOT done"
     row = transaction.db.execute(
         f"SELECT undone FROM undos WHERE chat = ?1 AND {which} ORDER BY message LIMIT 1",
@@ -160,7 +161,7 @@ def find_undo(request: FindUndo, transaction: Transaction) -> Undone | None:
 
 
 def note_schedule(transaction: Transaction, turn: str, chat: str, id: int, before: str | None) -> None:
-    """Record a turn's change of a schedule, after it. `before` is the old row, None for a new schedule."""
+    """Record that a turn changed a schedule. `before` is the row before the change, None if it was new."""
     if turn:
         transaction.db.execute(
             "INSERT INTO schedule_changes (turn, chat, schedule, before, after, created)"
@@ -183,7 +184,7 @@ def schedule_row(transaction: Transaction, id: int) -> str | None:
 def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
     """Restore the schedules that the turn changed, the last change first.
 
-    A schedule that differs from what the turn left was changed since, and stays as it is.
+    A schedule that was changed again after the turn is not restored.
     """
     db, restored, conflicts = transaction.db, list[int](), list[int]()
     rows = db.execute(
@@ -237,7 +238,7 @@ def _tasks_of(transaction: Transaction, chat: str, turn: str) -> tuple[int, ...]
 
 
 def _withdraw_reply(transaction: Transaction, chat: str, turn: str) -> int:
-    """Withdraw the turn's reply if no part of it was sent; return its delivery number, or 0."""
+    """Withdraw the turn's reply if no part of the reply was sent; return its delivery number, or 0."""
     row = transaction.db.execute(
         "UPDATE outbox SET delivered = ?, failure = ? WHERE delivered IS NULL AND parts = 0"
         " AND id = (SELECT reply FROM messages WHERE chat = ? AND turn = ?) RETURNING id",

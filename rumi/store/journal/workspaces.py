@@ -1,10 +1,10 @@
 """Requests that store the files of chats in the database.
 
-A workspace is a manifest, and pieces of files under their hashes. Pieces belong to a chat, so that deleting
-the chat deletes them, and no chat can find out what another one has. The owner of a chat stores the pieces
-first and then the manifest, in a transaction that finds all pieces. So the database always has the old
-workspace or the new one. Each owner has a fence, a growing number: after its `LoadWorkspace`, no earlier
-owner can write.
+A workspace is a manifest and the pieces of the files, stored under their hashes. Pieces belong to one chat:
+deleting the chat deletes its pieces, and no chat can find out which pieces another chat has. The owner of a
+chat first stores the pieces and then the manifest, in a transaction that checks that all pieces are stored.
+So the database always contains either the old workspace or the new one. Each owner has a fence, a number that
+increases with each owner. After an owner's `LoadWorkspace`, earlier owners can no longer write.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from rumi.store.journal.transaction import JournalRequest, Read, steps
 from rumi.store.steps import Transaction
 
 ASKED_AT_ONCE: Final = 500
-"""Keys in one statement: fewer than the parameter limit of any database."""
+"""Maximum number of keys in one statement: below the parameter limit of each database."""
 
 PIECES_AT_ONCE: Final = 32
 """Maximum number of pieces that one transaction deletes. Other requests wait for that transaction."""
@@ -25,8 +25,8 @@ PIECES_AT_ONCE: Final = 32
 class LoadWorkspace(JournalRequest[bytes | None]):
     """Return the manifest of a chat's files, empty if none is stored.
 
-    From now on earlier owners cannot write. Return None if a later owner has loaded the manifest: this owner
-    has lost its lease.
+    From then on, earlier owners cannot write. Return None if a later owner has already loaded the manifest,
+    which means that this owner has lost its lease.
     """
 
     chat: str
@@ -43,7 +43,7 @@ class MissingPieces(Read[tuple[str, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class PutPieces(JournalRequest[bool]):
-    """Store pieces with their keys. Return False, and store nothing, if this owner has lost its lease."""
+    """Store pieces under their keys. Return False, and store nothing, if this owner has lost its lease."""
 
     chat: str
     fence: int
@@ -52,7 +52,7 @@ class PutPieces(JournalRequest[bool]):
 
 @dataclass(frozen=True, slots=True)
 class GetPieces(Read[tuple[tuple[str, bytes], ...]]):
-    """Return the stored pieces of a chat with these keys, without those that do not exist."""
+    """Return the pieces of a chat that are stored under these keys. Keys without a piece are left out."""
 
     chat: str
     keys: tuple[str, ...]
@@ -60,9 +60,9 @@ class GetPieces(Read[tuple[tuple[str, bytes], ...]]):
 
 @dataclass(frozen=True, slots=True)
 class KeepWorkspace(JournalRequest[tuple[str, ...] | None]):
-    """Replace the manifest of a chat's files. `keys` are its pieces, `size` the size of the files in bytes.
+    """Replace the manifest of a chat's files. `keys` are its pieces, `size` is the files' size in bytes.
 
-    Return the keys of missing pieces; if there are any, nothing has changed. Return None if this owner has
+    Return the keys of missing pieces; if any piece is missing, nothing changes. Return None if this owner has
     lost its lease.
     """
 
@@ -95,7 +95,7 @@ WorkspaceMessage: TypeAlias = (
 
 @steps.of(LoadWorkspace)
 def load_workspace(request: LoadWorkspace, transaction: Transaction) -> bytes | None:
-    """Return the manifest, and store the owner's fence."""
+    """Return the manifest, and store the fence of the owner."""
     transaction.db.execute(
         "INSERT INTO workspaces (chat, fence, manifest, size, changed) VALUES (?, ?, ?, 0, ?)"
         " ON CONFLICT DO NOTHING",
@@ -115,7 +115,7 @@ def load_workspace(request: LoadWorkspace, transaction: Transaction) -> bytes | 
 
 @steps.of(MissingPieces)
 def missing_pieces(request: MissingPieces, transaction: Transaction) -> tuple[str, ...]:
-    """Return the keys without a stored piece, in their order."""
+    """Return the keys for which no piece is stored, in the given order."""
     stored = set[str]()
     for keys in _slices(request.keys):
         stored |= {
@@ -130,7 +130,7 @@ def missing_pieces(request: MissingPieces, transaction: Transaction) -> tuple[st
 
 @steps.of(PutPieces)
 def put_pieces(request: PutPieces, transaction: Transaction) -> bool:
-    """Store the pieces that do not exist yet, as unused until a manifest lists them."""
+    """Store pieces that are not stored yet, marked as unused until a manifest lists them."""
     if not _owns(transaction, request.chat, request.fence):
         return False
     transaction.db.executemany(
@@ -142,7 +142,7 @@ def put_pieces(request: PutPieces, transaction: Transaction) -> bool:
 
 @steps.of(GetPieces)
 def get_pieces(request: GetPieces, transaction: Transaction) -> tuple[tuple[str, bytes], ...]:
-    """Return the stored pieces."""
+    """Return the pieces stored under these keys."""
     found: list[tuple[str, bytes]] = []
     for keys in _slices(request.keys):
         rows = transaction.db.execute(
@@ -155,7 +155,7 @@ def get_pieces(request: GetPieces, transaction: Transaction) -> tuple[tuple[str,
 
 @steps.of(KeepWorkspace)
 def keep_workspace(request: KeepWorkspace, transaction: Transaction) -> tuple[str, ...] | None:
-    """Replace the manifest if all its pieces are stored, and mark its pieces as used."""
+    """Replace the manifest if all its pieces are stored, and mark these pieces as used."""
     chat, db = request.chat, transaction.db
     if not _owns(transaction, chat, request.fence):
         return None
@@ -181,7 +181,7 @@ def keep_workspace(request: KeepWorkspace, transaction: Transaction) -> tuple[st
 
 @steps.of(CollectPieces)
 def collect_pieces(request: CollectPieces, transaction: Transaction) -> bool:
-    """Delete a slice of unused pieces. The owner asks for this while it stores no pieces."""
+    """Delete a slice of the unused pieces. The owner sends this request only while it stores no pieces."""
     # Otherwise this could delete pieces that were stored for the next manifest.
     if not _owns(transaction, request.chat, request.fence):
         return False
@@ -208,9 +208,9 @@ def forget_workspace(transaction: Transaction, chat: str) -> bool:
 
 
 def _owns(transaction: Transaction, chat: str, fence: int) -> bool:
-    """Return True if this fence is the one that loaded the chat's files last.
+    """Return True if the owner with this fence was the last one to load the chat's files.
 
-    The UPDATE changes no value, but on PostgreSQL it locks the row, so that no later owner can load the files
+    The UPDATE changes no value. On PostgreSQL it locks the row, so that no later owner can load the files
     before this transaction ends.
     """
     owned = transaction.db.execute(
