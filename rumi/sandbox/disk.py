@@ -170,7 +170,7 @@ class Disk:
         await self._begun.wait()
 
     async def until_taken(self, since: Free, left_bytes: float, left_files: float, seconds: float) -> None:
-        """Wait until all chats together used `left_bytes` or `left_files` since `since`; at most `seconds`."""
+        """Wait until chats have used `left_bytes` or `left_files` since `since`, at most `seconds`."""
         waiter = _Waiter(since.bytes - left_bytes, since.files - left_files)
         self._waiting.add(waiter)
         self._waited_for.set()

@@ -90,7 +90,7 @@ class _Course:
 
 
 class Sandbox(Actor[SandboxMessage]):
-    """Runs a chat's commands one at a time. No process outlives its command, no container the actor."""
+    """Runs one command of a chat at a time, ends all its processes, and removes the container at a stop."""
 
     def __init__(
         self,

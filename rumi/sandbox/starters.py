@@ -56,7 +56,7 @@ class StartRecorder(Protocol):
 
 
 Starter: TypeAlias = Callable[[StartRecorder, str, Sequence[ShellWord]], None]
-"""Checks the words after a program's name; raises CommandRefused if the started program is unknown."""
+"""Checks the words after a program's name; raises CommandRefused if it cannot tell which program starts."""
 
 
 @dataclass(frozen=True, slots=True)

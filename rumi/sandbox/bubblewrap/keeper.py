@@ -9,8 +9,8 @@ file. It runs as two processes:
 - The inner process, the keeper proper, is the first process of a pid namespace. When it ends, for any
   reason, the kernel kills all its descendants, even a child of bubblewrap that has not registered its
   parent yet. It creates a mount namespace with the root file system, the workspace, the folder of skills
-  and the chat's /tmp, drops root if it had it, and then serves requests on a socket (SOCK_SEQPACKET, with file
-  descriptors attached):
+  and the chat's /tmp, drops root if it had it, and then serves requests on a socket (SOCK_SEQPACKET, with
+  file descriptors attached):
 
       join  descriptors of the control group, to which a process writes `0` to join it
       run   words (of the command; its sandbox is set up in advance), stdin, stdout, stderr, reply
@@ -86,7 +86,7 @@ def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
 
 
 def make_base(settings: dict[str, str]) -> None:
-    """Mount the folders and programs for commands below `BASE`; commands may have no access to the home."""
+    """Mount the commands' folders and programs below `BASE`: their user may not be able to reach the home."""
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)  # bubblewrap looks its child up there
     # Opened before BASE is mounted over, because the originals may be below it.
@@ -137,7 +137,7 @@ def settle(settings: dict[str, str], outer: int) -> None:
 
 
 def end_with_parent() -> None:
-    """Let the kernel kill this process when its parent ends. The caller checks for an earlier end."""
+    """Have the kernel kill this process when the parent ends. Callers check that the parent still runs."""
     call("parent death signal", libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
 
 
