@@ -105,7 +105,7 @@ class Actor(Generic[M_contra]):
         return False
 
     def activity(self) -> str:
-        """Return a text on the current work, for the status tree; must be quick and must not wait."""
+        """Describe the current work in a short text for the status tree; must be quick and must not wait."""
         return ""
 
     def metrics(self) -> Mapping[str, object]:
@@ -140,8 +140,8 @@ class Actor(Generic[M_contra]):
     async def start(self, fn: Callable[..., Awaitable[object]], *args: object) -> Any:
         """Start a task as `start_soon` does, wait for `task_status.started(value)`, and return the value.
 
-        As with `trio.Nursery.start`, this call raises the task's error if it fails before that, and
-        cancelling this call cancels the task.
+        As with `trio.Nursery.start`, this call raises the task's error if the task fails before it reports,
+        and cancelling this call cancels the task.
         """
         return await self._bound.start(fn, *args)
 
@@ -182,7 +182,7 @@ class Actor(Generic[M_contra]):
         """Collect the methods decorated with `answers`.
 
         Raises:
-            TypeError: The class names a request among its messages for which no method is registered.
+            TypeError: The class declares a request among its messages, but no method handles that request.
             ValueError: `concurrency` is less than 1.
         """
         super().__init_subclass__(**kwargs)

@@ -167,7 +167,7 @@ class BaseSupervisor(Node):
     def _ended(self, child: Node, outcome: Outcome) -> float | None:
         """Decide what follows the end of a child's incarnation.
 
-        Return the seconds until the child's own task runs the next one, or None if that task has to end.
+        Return the seconds until the child's own task runs the next incarnation; None if that task has to end.
         """
         if outcome.error is not None and not isinstance(outcome.error, Exception):
             self._fail(outcome.error)  # such as KeyboardInterrupt, which ends the tree
@@ -189,7 +189,7 @@ class BaseSupervisor(Node):
 
     @abstractmethod
     def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
-        """Handle that one more restart was refused; `cause` is the last crash."""
+        """Handle the refusal of one more restart; `cause` is the last crash."""
 
     @abstractmethod
     def _delay(self, child: Node, delay_s: float) -> float | None:

@@ -76,7 +76,7 @@ class Cell(Node, Generic[M]):
             self._life.request_stop(self.spec.shutdown)
 
     def crash(self, error: Exception) -> bool:
-        """Crash the incarnation as if its code had raised `error`; return False if none is up. For tests."""
+        """Crash the incarnation as if its code raised `error`; return False if none is up. For tests."""
         if self.phase is not Phase.RUNNING or self._life is None:
             return False
         self._life.fail(error)
@@ -122,7 +122,7 @@ class Cell(Node, Generic[M]):
 
     @property
     def idle_since(self) -> float:
-        """Return the time at which the last message ended, on trio's clock."""
+        """Return the time at which the handling of the last message ended, on trio's clock."""
         return self._life.since if self._life is not None else trio.current_time()
 
     @override

@@ -44,9 +44,9 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
     """Supervisor that runs one child per key, started from `spec_for(key)` when it is first needed.
 
     Each child has its own restart budget (`max_restarts` within `within` seconds), so that crashes of one
-    never affect another. A child that exceeds its budget stops for good, which frees its key; then the
-    supervisor calls `on_limit(key, error)`, which must not wait. Of a stopped child the supervisor retains
-    only the number of its dead letters.
+    child never affect another child. A child that exceeds its budget stops for good, which frees its key;
+    then the supervisor calls `on_limit(key, error)`, which must not wait. When a child has stopped, the
+    supervisor retains only the number of its dead letters.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         return delay_s
 
     def _changed(self, child: Node) -> None:
-        """Handle that a child has come up, or that its task has ended."""
+        """Handle the start of a child, or the end of its task."""
         assert isinstance(child, KeyedCell)
         # Before the starters are woken: the key must be free, because they may try again at once.
         if child.down and child._start_error is not None:

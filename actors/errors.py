@@ -40,8 +40,8 @@ class ActorCrashed(ActorError):
 class Refused(Exception):
     """An expected error, raised by a handler: `ask` raises `error` to the asker, and the actor continues.
 
-    A refusal is not a crash. The refusal of a told message is dropped, because there is no asker. Raised
-    anywhere else in an actor, `Refused` is a crash like any other exception.
+    A refusal is not a crash. A refusal of a message sent with `tell` is dropped, because there is no asker.
+    Raised anywhere else in an actor, `Refused` is a crash like any other exception.
     """
 
     def __init__(self, error: Exception) -> None:

@@ -1,7 +1,8 @@
 """One incarnation of an actor: from its factory to its `stopped` hook, always in the same task.
 
 This is the longest module of the runtime, because the order of these steps is what the runtime guarantees.
-What ends first, which callers get an error, and what is shielded for how long is therefore all in one place.
+Therefore one file decides the order of endings, the callers that get an error, and the shielded steps with
+their time limits.
 """
 
 from collections.abc import Mapping
@@ -219,10 +220,10 @@ class Incarnation(Life, Generic[M]):
             self._cancel_tasks()
 
     def _cancel_tasks(self) -> None:
-        """Cancel the incarnation's tasks, unless the caller is the only one.
+        """Cancel the incarnation's tasks, unless the caller is the only task.
 
-        A cancellation would then have no effect, and unwinding a cancelled nursery costs a good part of a
-        restart.
+        With no other task, a cancellation has no effect, and unwinding a cancelled nursery takes a good part
+        of a restart's time.
         """
         assert self._nursery is not None
         others = self._nursery.child_tasks or self._starts
@@ -346,7 +347,7 @@ class Incarnation(Life, Generic[M]):
 
 
 def _refused(error: Exception, item: Item) -> bool:
-    """Return True if the handler raised `Refused`; give its error to the asker if that still waits."""
+    """Return True if the handler raised `Refused`; give its error to an asker that still waits."""
     alone = _alone(error)  # a nursery in the handler wraps even a single error in a group
     if not isinstance(alone, Refused):
         return False

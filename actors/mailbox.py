@@ -168,7 +168,7 @@ class Mailbox:
             trio.lowlevel.reschedule(reader)
 
     def handler_ended(self) -> None:
-        """Wake the reader if it waits for a handler to end; a reader that waits for messages has capacity."""
+        """Wake the reader if it waits for a handler to end, but not if it waits for messages."""
         if not self._listening:
             self.wake()
 

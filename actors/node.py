@@ -86,7 +86,7 @@ class Parent(Protocol):
     def _ended(self, child: Node, outcome: Outcome) -> float | None:
         """Handle the end of an incarnation.
 
-        Return the seconds until the child's own task runs the next one, or None if that task has to end.
+        Return the seconds until the child's own task runs the next incarnation; None if that task has to end.
         """
         ...
 

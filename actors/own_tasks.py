@@ -1,4 +1,4 @@
-"""Tasks that an actor starts: they end with its incarnation, and an error of theirs crashes the actor."""
+"""Tasks that an actor starts. They end with its incarnation; an error in a task crashes the actor."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable

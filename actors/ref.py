@@ -64,7 +64,7 @@ class ActorRef(Generic[M_contra]):
 
         Raises:
             ActorStopped: The actor has stopped for good.
-            MailboxFull: The mailbox is full, for any `overflow`.
+            MailboxFull: The mailbox is full, regardless of `overflow`.
         """
         self._mailbox.put_nowait(message)
 

@@ -100,7 +100,7 @@ class Ask(Generic[R]):
                 await trio.lowlevel.wait_task_rescheduled(self._abort)
 
     async def reply(self) -> R:
-        """Wait until the ask is settled; return the reply or raise the error. Cancelling settles nothing."""
+        """Wait for the reply and return it, or raise the error. A cancellation does not settle the ask."""
         if self._result is not None:
             return self._result.unwrap()
         self._task = trio.lowlevel.current_task()

@@ -21,8 +21,8 @@ class ChildSpec(Generic[M_contra]):
     `factory` creates a new actor for each incarnation. `restart`: "permanent" restarts after every end,
     "transient" after crashes only, "temporary" never. `capacity` is the maximum number of queued messages;
     when the mailbox is full, senders wait, or get `MailboxFull` with overflow="reject". `shutdown` is a limit
-    in seconds: at a stop the current message gets that long, and then the `stopped` hook again that long.
-    A keyed child stops after `idle_s` seconds without messages in which it was not busy.
+    in seconds: at a stop, the current message may take this long, and afterwards the `stopped` hook may take
+    this long. A keyed child stops when it got no message and was not busy for `idle_s` seconds.
     """
 
     id: str

@@ -123,7 +123,7 @@ class Supervisor(BaseSupervisor):
     async def _restart_groups(self) -> None:
         """Stop the children that depend on those in `_due`, then start all children that are down.
 
-        An incarnation that ends in the meantime is added to `_due` and makes this repeat the round.
+        An incarnation that ends in the meantime is added to `_due` and causes another round.
         """
         while self._due and not self._ending:
             first = 0

@@ -48,7 +48,7 @@ def run(fn: Callable[[], Awaitable[T]], *, instruments: Sequence[trio.abc.Instru
 
 
 def virtual_clock() -> trio.testing.MockClock:
-    """Return a clock that jumps; it only looks its time up, because trio asks thousands of times a second."""
+    """Return a clock that jumps. Reading it is a lookup: trio reads it thousands of times a second."""
     clock = trio.testing.MockClock(autojump_threshold=0)
     clock.current_time = lambda: clock._virtual_base  # type: ignore[method-assign]
     clock._autojump = partial(_jump, clock)  # type: ignore[method-assign]

@@ -37,7 +37,7 @@ TERMINALS: Final = (Path("/lib/terminfo"), Path("/usr/lib/terminfo"), Path("/usr
 
 NODE_MODULES: Final = Path("/usr/share/nodejs")
 NODE_OWN: Final = ("acorn", "acorn-walk", "cjs-module-lexer", "minimatch", "undici")
-"""Names of the parts of node itself that Debian installs in `NODE_MODULES`."""
+"""Names of the modules of node itself that Debian installs in `NODE_MODULES`."""
 
 
 def companions(found: Mapping[str, Program]) -> Iterator[RootfsEntry]:

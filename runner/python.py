@@ -172,7 +172,8 @@ def _modules(folder: Path, inside: Path, python: Interpreter) -> Iterator[Rootfs
 def _compiled(path: Path, python: Interpreter) -> bytes | None:
     """Return the host's bytecode of a module as an unchecked pyc (PEP 552); None if it is missing or stale.
 
-    Unchecked, because all files of a tree have the same time, so Python's comparison of times would fail.
+    The pyc is unchecked, because all files of a tree have the same time, so that Python's comparison of times
+    would fail.
     """
     try:
         content = (path.parent / f"__pycache__/{path.stem}.{python.tag}.pyc").read_bytes()

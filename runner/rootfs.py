@@ -43,7 +43,8 @@ __all__ = [
 ]
 
 FORMAT = 5
-"""Format version of trees. Increase it when the same programs give another tree, to rebuild older ones."""
+"""Format version of trees. Increase it when the same programs give a different tree: older trees are then
+rebuilt."""
 
 EPOCH = 0
 MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")

@@ -1,12 +1,12 @@
 """Transfer of workspaces between this machine and the store, for the process that owns a chat.
 
-`fetch`, before an owner's first turn, makes the folder equal to the stored workspace; `store`, at the end of
-a turn, stores the changes. The caller guarantees that no process of another owner uses the folder between two
+Before an owner's first turn, `fetch` makes the folder equal to the stored workspace. At the end of a turn,
+`store` stores the changes. The caller guarantees that no process of another owner uses the folder between two
 calls for a chat, and that no sandbox of the chat runs during a call.
 
-A crash at any moment leaves the store with the former or the new workspace, because the manifest is written
-after its pieces, and the machine with the former or the new folder, because a new one is built in a staging
-folder and then renamed. The next `fetch` compares the folder with the store and completes the transfer.
+A crash at any moment leaves either the former or the new version, never a mixture. In the store, the manifest
+is written after its pieces. On this machine, a new folder is built in a staging folder and then renamed. The
+next `fetch` compares the folder with the store and completes the transfer.
 """
 
 import contextlib
@@ -41,17 +41,17 @@ from rumi.sandbox.workspace import remove as remove_workspace
 BATCH_BYTES: Final = 4 * PIECE_BYTES
 BATCH_PIECES: Final = 200
 BESIDE: Final = ".carried"
-"""Name of the staging folder among the workspaces. It is not a valid chat id, so it collides with no chat."""
+"""Name of the staging folder, next to the workspaces. No chat has this name: it is not a valid chat id."""
 
 
 class PieceStore(Protocol):
     """The store of chats' workspaces. `fence` is the fencing number of the owner's lease."""
 
     async def manifest(self, chat: str, fence: int) -> bytes:
-        """Return the stored manifest, empty if there is none; from then on reject writes of earlier owners.
+        """Return the stored manifest, empty if there is none; from then on reject writes by earlier owners.
 
         Raises:
-            LeaseLostError: A later owner has called this.
+            LeaseLostError: A later owner has already loaded the manifest.
         """
         ...
 
@@ -64,7 +64,7 @@ class PieceStore(Protocol):
         ...
 
     async def get(self, chat: str, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the stored ones of the requested pieces."""
+        """Return those of the requested pieces that are stored."""
         ...
 
     async def set_manifest(
@@ -104,14 +104,14 @@ class WorkspaceCarrier:
         offload: Offload,
         limits: PackLimits | None = None,
     ) -> None:
-        """`workspaces` is the folder of all chats' folders; `user` is the uid and gid of their commands."""
+        """`workspaces` contains the folders of all chats; `user` is the uid and gid of their commands."""
         self._folder = workspaces
         self._user = user
         self._store = store
         self._offload = offload
         self._limits = limits or PackLimits()
         self._known: dict[str, Mapping[Key, str]] = {}
-        """By chat: the piece keys of files by their version, so that unchanged files are not read again."""
+        """For each chat, the piece keys of each file version, so that unchanged files are not read again."""
 
     async def fetch(self, chat: str, fence: int) -> TransferResult:
         """Make the chat's folder equal to the stored workspace; change nothing if none is stored.
@@ -120,7 +120,7 @@ class WorkspaceCarrier:
         equal to the stored workspace.
 
         Raises:
-            LeaseLostError: A later owner has the chat.
+            LeaseLostError: A later owner has taken over the chat.
             SpoiltWorkspace: The stored workspace is damaged. The folder is unchanged.
             OSError: The folder cannot be written, for example on a full disk. The folder is unchanged.
         """
@@ -150,7 +150,7 @@ class WorkspaceCarrier:
         not sent. If cancelled, the store has either the former workspace or the current one.
 
         Raises:
-            LeaseLostError: A later owner has the chat.
+            LeaseLostError: A later owner has taken over the chat.
             Unpackable: The folder cannot be stored; the error is meant for the chat's user.
         """
         sent = size = 0
@@ -174,7 +174,7 @@ class WorkspaceCarrier:
         raise Unpackable("changing", self._limits)
 
     def forget(self, chat: str) -> None:
-        """Drop the cached file versions of a chat that this process does not own any more."""
+        """Drop the cached file versions of a chat that this process no longer owns."""
         self._known.pop(chat, None)
 
     def _pack(self, chat: str) -> Packed:

@@ -6,9 +6,10 @@ user's own systemd. If none works, `Cgroups.kind` is `none`, and the engine repo
 give.
 
 All chats' groups are in one parent group, so that the kernel gives all commands together only as much
-processor time as one other program. So Rumi gets enough processor time to pause them, however many there are.
+processor time as one other program. So Rumi always gets enough processor time to pause commands, regardless
+of their number.
 
-A control group is a folder; reading and writing its files does not wait.
+A control group is a folder; reading and writing its files never blocks.
 """
 
 import contextlib
@@ -29,9 +30,9 @@ CONTROLLERS = ("memory", "pids", "cpu")
 PERIOD_US = 100_000
 TRIES = 20
 OWN_PROCESSES = 2
-"""Processes of bubblewrap itself, which count against the limit: its monitor and its first process."""
+"""Number of bubblewrap's own processes, its monitor and its first process; they count against the limit."""
 KEEPERS = 2
-"""Processes of the keeper, which a scope includes and which count against its limit."""
+"""Number of the keeper's processes. A scope includes them, so they count against its limit."""
 
 REMOVAL_S = 2.0
 
@@ -93,7 +94,7 @@ class Cgroup:
 class Cgroups:
     """The control groups that this process may use on this machine, detected in about a millisecond.
 
-    `root` is the mount point of the hierarchies, `own` the file that lists this process's groups.
+    `root` is the mount point of the hierarchies. `own` is the file that lists this process's groups.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Cgroups:
         return frozenset(self.parents)
 
     def group(self, name: str) -> Cgroup | None:
-        """Return the group that `create` would create, whether it exists or not; None if it creates none."""
+        """Return the chat's group, even if it does not exist yet; None if `create` creates no group."""
         if self.kind not in ("v1", "v2"):
             return None
         parents = {parent / self._together for parent in self.parents.values()}
@@ -151,7 +152,7 @@ class Cgroups:
         return cgroup
 
     def scope(self, name: str, limits: SandboxLimits) -> list[str]:
-        """Return the words to put before a command to run it in a scope of the user's systemd, or none."""
+        """Return the command prefix for a scope of the user's systemd; empty if no scope is used."""
         if self.kind != "scope":
             return []
         properties = ["OOMPolicy=continue", f"TasksMax={limits.pids + OWN_PROCESSES + KEEPERS}"]
@@ -165,7 +166,7 @@ class Cgroups:
         return [*words, *(word for value in properties for word in ("-p", value)), "--"]
 
     def leftovers(self) -> list[Cgroup]:
-        """Return this installation's groups: before the first container, leftovers of a killed process."""
+        """Return this installation's groups: before the first container, those of a killed process."""
         return groups_of(self._installation, self._root)
 
     def _make(self, folder: Path) -> None:
@@ -226,7 +227,7 @@ def _memberships(own: Path) -> dict[str, str]:
 
 
 def _first_version(root: Path, memberships: dict[str, str]) -> dict[str, Path]:
-    """Return the parent folder of each controller: this process's group if possible, so its limits hold."""
+    """Return the parent folder of each controller: this process's group if possible, so its limits apply."""
     parents = {}
     for controller in CONTROLLERS:
         for group in (memberships.get(controller, "/"), "/"):

@@ -29,9 +29,9 @@ async def choose_engine(
 ) -> Engine:
     """Create the configured engine, or with the backend "auto" the first one that works here.
 
-    `selection` are the programs of bubblewrap's root file system; Docker's image has its own. `address` has
-    the format of DOCKER_HOST; None uses DOCKER_HOST. `leases` returns the lease with which a chat's sandbox
-    ends. The caller closes the engine.
+    `selection` lists the programs of bubblewrap's root file system; Docker's image has its own list.
+    `address` has the format of DOCKER_HOST; None uses DOCKER_HOST. `leases` returns the lease whose expiry
+    ends a chat's sandbox. The caller closes the engine.
 
     Raises:
         SandboxError: No engine works here. The error says what to install or change.

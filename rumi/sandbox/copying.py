@@ -23,7 +23,7 @@ _EVERYTHING = 1 << 62
 
 @dataclass(slots=True)
 class CopySummary:
-    """Numbers of copied bytes and files, and of the entries that were left out."""
+    """Counts of copied bytes, copied files and omitted entries."""
 
     bytes: int = 0
     files: int = 0
@@ -33,7 +33,7 @@ class CopySummary:
 
 
 def size_of_files(folder: Path) -> int:
-    """Return the bytes on the disk that the files below a folder use."""
+    """Return the disk space that the files below a folder use, in bytes."""
     return measure(folder, stop_after=_EVERYTHING).bytes
 
 

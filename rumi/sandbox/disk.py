@@ -1,9 +1,9 @@
-"""The watch over the workspaces' file system, which keeps a reserve free of the files of commands.
+"""The disk watch: it preserves a reserve of free space on the workspaces' file system.
 
 Each chat has its own limit, but ten chats together, or one whose files cannot be counted, could still fill
 the disk that Rumi itself writes to. So while commands run, the watch polls the free space: the closer it is
-to the reserve, the more often. At the reserve, it pauses all commands for a moment, so that the use of each
-can be measured while nothing grows. It ends the commands that grew most; the others continue.
+to the reserve, the more often. When only the reserve is left, the watch pauses all commands for a moment and
+measures the disk use of each. Then it ends the commands that grew most; the others continue.
 """
 
 import contextlib
@@ -28,7 +28,8 @@ MEGA = 1024 * 1024
 MOST_RESERVED_BYTES = 1024 * MEGA
 MOST_RESERVED_FILES = 10_000
 RESERVED_PART = 10
-"""The default reserve is a tenth of the file system, and at most the two values above."""
+"""The default reserve is a tenth of the file system, but at most `MOST_RESERVED_BYTES` and
+`MOST_RESERVED_FILES`."""
 
 LOOK_LEAST_S, LOOK_LONGEST_S = 0.02, 0.25
 FASTEST_BYTES_PER_S, FASTEST_FILES_PER_S = 8e9, 400_000
@@ -40,7 +41,7 @@ the pause will be late too."""
 PAUSED_S = 1.0
 """Maximum pause of commands, in seconds; a workspace that takes longer is measured at the next pause."""
 STEPS = 8
-"""Once the reserve is touched, the loss of each further eighth of it causes the next pause."""
+"""Once the reserve is touched, commands are paused again whenever another eighth of it is lost."""
 GROWTH_BYTES, GROWTH_FILES, GROWTH_S = MEGA, 64, 1.0
 """Commands that together grew by less within `GROWTH_S` (or twice that) are not filling the disk."""
 
@@ -49,7 +50,7 @@ Statvfs: TypeAlias = Callable[[Path], os.statvfs_result]
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Free bytes and files of a file system, for ordinary users, and the reserve. `files` inf: no limit."""
+    """The reserve, and the free bytes and files for ordinary users. `files` is inf if there is no limit."""
 
     bytes: float
     files: float
@@ -62,7 +63,7 @@ class Free:
         return self.bytes < self.reserve_bytes or self.files < self.reserve_files
 
     def after(self, seconds: float, earlier: "Free", elapsed_s: float) -> "Free":
-        """Return the estimate for `seconds` later, at the rate of loss since the `earlier` poll."""
+        """Estimate the free space in `seconds`, from the rate of loss since the `earlier` poll."""
         pace = seconds / elapsed_s if elapsed_s > 0 else 0
         return Free(
             self.bytes - max(earlier.bytes - self.bytes, 0) * pace,
@@ -104,10 +105,10 @@ class Running:
     """The use of its workspace at the last measurement."""
     end: Callable[[Ending], object]
     earlier: Use = field(init=False)
-    """The use one or two seconds before that, or at the start of the command."""
+    """The use one or two seconds before the last measurement, or at the start of the command."""
     hides: bool = field(init=False, default=False)
-    """True if two successive measurements could not count everything. A single one may have met a process
-    that was just starting."""
+    """True if two successive measurements could not count everything. A single incomplete one may be due to a
+    process that was just starting."""
     _later: tuple[Use, float] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -169,7 +170,7 @@ class Disk:
         await self._begun.wait()
 
     async def until_taken(self, since: Free, left_bytes: float, left_files: float, seconds: float) -> None:
-        """Wait until the disk has lost so much since `since`, to any chat, but at most `seconds`."""
+        """Wait until chats have used `left_bytes` or `left_files` since `since`, at most `seconds`."""
         waiter = _Waiter(since.bytes - left_bytes, since.files - left_files)
         self._waiting.add(waiter)
         self._waited_for.set()
@@ -180,7 +181,7 @@ class Disk:
             self._waiting.discard(waiter)
 
     async def until_waited_for(self) -> None:
-        """Wait until a task starts to wait in `until_taken`: the next poll may have to come sooner."""
+        """Wait until a task starts to wait in `until_taken`, because the next poll may then be due sooner."""
         self._waited_for = trio.Event()
         await self._waited_for.wait()
 
@@ -199,7 +200,7 @@ class Disk:
 
 
 class DiskWatch(Actor[Never]):
-    """Actor that polls the disk while commands run, wakes their watches, and preserves the reserve."""
+    """Actor that polls the disk while commands run, wakes their watch tasks, and preserves the reserve."""
 
     def __init__(self, disk: Disk, measure: Measure) -> None:
         self._disk = disk
@@ -300,7 +301,7 @@ def _pause(running: Sequence[Running]) -> set[Running]:
 
 
 def fillers(counted: dict[Running, Use]) -> set[Running]:
-    """Return the measured commands that fill the disk: those that grew most recently, or hide their use.
+    """Return the measured commands that fill the disk: those with the largest recent growth or hidden use.
 
     Commands that grew by less than an eighth of the largest growth continue until the next pause.
     """

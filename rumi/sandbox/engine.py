@@ -118,7 +118,7 @@ class ContainerInfo:
 
 
 def skills_folder(home: Path) -> Path:
-    """Return the folder of a home that its sandboxes see as /skills, read-only."""
+    """Return the home's skills folder, which its sandboxes see as /skills, read-only."""
     return home / "run" / "skills"
 
 
@@ -143,7 +143,7 @@ class Container(Protocol):
     async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
         """Run a command to its end, stream its output to the sinks, and return its exit code.
 
-        If cancelled, this only stops listening; the process continues until `kill_all`.
+        If cancelled, this call stops reading the output; the process continues until `kill_all`.
 
         Raises:
             ContainerGoneError: The container is gone, and the command was not started.
@@ -217,7 +217,7 @@ class Engine(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close the connections. The containers are the caller's to remove."""
+        """Close the connections. The caller removes the containers."""
         ...
 
 

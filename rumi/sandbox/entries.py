@@ -30,7 +30,9 @@ Key: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a workspace. `content`: of a file as given by `take`, a link's target, or a `name`'s file.
+    """An entry of a workspace: a file, a folder, a link, a pipe or another name of a file.
+
+    `content` is the value that `take` returned for a file, the target of a link, or the file of a `name`.
 
     `key` identifies a version of a file: device, inode, size, times. It is empty if the file changed so
     recently that a later change could have the same times. `mode` has no set-id bits.
@@ -72,7 +74,7 @@ class Walk:
         """Return the entries below an open folder, in an order in which they can be created. Call it once.
 
         Raises:
-            Unlistable: There are too many, too deep or too long entries, or one was swapped in the meantime.
+            Unlistable: There are too many, too deep or too long entries, or one was replaced in the meantime.
             OSError: An entry cannot be read.
         """
         self._walk(top, "", MAX_DEPTH)

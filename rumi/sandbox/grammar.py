@@ -20,7 +20,7 @@ PARSE_S: Final = 0.5
 SIMPLER: Final = "Write it more simply, or put it into a script file."
 MAX_FUNCTIONS: Final = 100
 MAX_PIPES: Final = 2000
-"""Limit of `|`: after a syntax error the grammar needs time quadratic in the open pipes, uninterruptibly."""
+"""Maximum number of `|`: after a syntax error, the parser needs time quadratic in it, uninterruptibly."""
 
 _ORDINARY: Final = bytes(byte if byte < 0x80 else 2 for byte in range(256))
 _BLANKS: Final = re.compile(rb"(?:[ \t\n]|\\\n)*")
@@ -53,7 +53,7 @@ class Redirection:
     operator: str
     target: ShellWord | None
     program: str | None
-    """The name of its command: empty if there is no command, None for a group of commands."""
+    """The redirected program's name: empty if there is no command, None for a group of commands."""
 
 
 @dataclass(slots=True)
@@ -76,13 +76,13 @@ class Function:
     until: int
 
     def known_to(self, command: SimpleCommand) -> bool:
-        """Return True if the command can call it, as the body of an earlier function also can."""
+        """Return True if the command can call this function; the body of an earlier function can, too."""
         return command.at < self.until and (command.at >= self.at or command.in_function)
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The parts of a parsed line. `more` are texts in backticks, which bash unescapes and parses again.
+    """The parts of a parsed line. `more` holds texts in backticks, which bash unescapes and parses again.
 
     `plain`: the line is a single simple command of literal words.
     """
@@ -152,8 +152,8 @@ _KEYWORD: Final = re.compile(
 def _without_keywords(source: bytes) -> bytes:
     """Replace the keywords `time` and `coproc`, which the grammar does not know, by blanks.
 
-    Only at the start of a command, because elsewhere they are words. Keywords that are nested deeper than
-    three levels are treated as programs.
+    Keywords are replaced only at the start of a command, because elsewhere they are ordinary words. Keywords
+    that are nested deeper than three levels are treated as programs.
     """
     for _ in range(3):
         starts = {node.start_byte for node in _nodes(_parsed(source)) if node.type == "command_name"}
@@ -206,7 +206,7 @@ class _Walk:
         self._redirections: list[Redirection] = []
         self._more: list[str] = []
         self._until = 0
-        """The end of text in which bash expands nothing, or only arithmetic: nodes before it are skipped."""
+        """End of text in which bash expands nothing, or only arithmetic; nodes before it are skipped."""
 
     def script(self) -> Script:
         root = self._root
@@ -350,7 +350,7 @@ class _Walk:
         return start is not None and any(quote in self._bytes(start) for quote in b"'\"\\")
 
     def _backticks(self, node: "Node") -> None:
-        """Collect the text in backticks if bash removes backslashes from it before it parses it."""
+        """Collect the text in backticks if bash removes backslashes from the text before parsing."""
         text = self._bytes(node)
         inside = text[1:-1]
         if text.startswith(b"`") and (unescaped := _UNESCAPED.sub(rb"\1", inside)) != inside:

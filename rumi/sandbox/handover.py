@@ -30,7 +30,7 @@ AT_ONCE: Final = 2
 """Maximum number of simultaneous handovers, each in a thread."""
 
 WAIT_S: Final = 20.0
-"""Maximum wait for processes of an earlier run in a workspace, which the start of Rumi removes."""
+"""Maximum wait for an earlier run's processes that use a workspace; Rumi ends them at startup."""
 
 PAUSE_S: Final = 0.2
 
@@ -45,7 +45,7 @@ class Workspaces:
     """The workspaces of all chats, prepared for the user of their commands."""
 
     def __init__(self, home: Path, user: tuple[int, int], folder: Path | None = None) -> None:
-        """The chats' folders are in the home, or in `folder`."""
+        """Use the chats' folders in the home, or in `folder`."""
         self._home = home
         self._folder = folder or workspaces_in(home)
         self._user = user
@@ -59,7 +59,8 @@ class Workspaces:
         """Create the chat's folder if it is missing, and hand its content over to the sandbox's user.
 
         The chat must have no container. If nothing has to change, this costs a few system calls. Otherwise a
-        thread hands the files over; if cancelled, the thread ends soon, and the next call does the rest.
+        thread hands the files over; if cancelled, the thread ends soon, and the next call hands over the
+        rest.
 
         Raises:
             SandboxError: The folder cannot be created, or another process still uses it.
@@ -120,7 +121,7 @@ def hand_over(
 
 
 def is_in_use(path: Path) -> bool:
-    """Return True if a process has this folder mounted as its workspace, with either engine. Blocking."""
+    """Return True if a process of either engine has this folder mounted as its workspace. Blocking."""
     ours = path.lstat()
     for process in os.listdir("/proc"):
         for seen_at in SEEN_AT if process.isdigit() else ():
@@ -167,7 +168,7 @@ class _Level:
             raise
 
     def return_from(self, inner: int) -> None:
-        """Reopen this folder, if it was closed, as the parent of `inner`. Raise OSError if that moved."""
+        """Reopen this folder, if closed, as the parent of `inner`. Raise OSError if `inner` was moved."""
         if self.folder < 0:
             self.folder = os.open("..", FOLDER, dir_fd=inner)
             # A command may have moved the inner folder, and then ".." could lead out of the workspace.

@@ -26,8 +26,8 @@ UNUSED: Final = (
     range(65520, 65534),
     range(1, 60578),
 )
-"""The ranges of candidate ids, best first. According to systemd's UIDS-GIDS.md, hosts do not use the ids of
-all but the last range; a user namespace may have only ids of the last one.
+"""The ranges of candidate ids, best first. According to systemd's UIDS-GIDS.md, hosts may use the ids of the
+last range, but not those of the other ranges; a user namespace may have only ids of the last range.
 """
 
 TRIES: Final = 64

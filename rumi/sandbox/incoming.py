@@ -112,7 +112,7 @@ def about_file(name: str, media_type: str, size: int) -> str:
 
 
 def file_in(about: str) -> tuple[str, int] | None:
-    """Return the name and size in a line of `about_file`; None for other texts. More lines may follow."""
+    """Return the file name and size from a text that starts with a line of `about_file`, otherwise None."""
     found = _ABOUT.match(about)
     return None if found is None else (found["name"], int(found["size"]))
 

@@ -1,9 +1,10 @@
-"""The lease of a chat: while it is valid, this process may run the chat's sandbox, and no other process may.
+"""The lease of a chat: while it is valid, only this process may run the chat's sandbox.
 
-A sandbox with a lease ends itself when the lease expires: the program in it that starts commands gets
+A sandbox with a lease ends itself when the lease expires. The program that starts its commands gets
 heartbeats over its existing connection. A heartbeat contains the expiry time of the lease, on the clock that
 all processes of a machine share and that also runs while the machine sleeps. So a process that was suspended
-and resumes cannot prolong anything with a late heartbeat, and the sandbox ends without its help.
+and resumes cannot prolong the lease with a late heartbeat, and the sandbox ends without the help of that
+process.
 """
 
 import time
@@ -30,7 +31,7 @@ class Lease(Protocol):
     def valid_until(self) -> float:
         """Return the expiry time if the lease is not renewed, in seconds of `boottime`. Cheap, never waits.
 
-        The owner counts a renewal from before its request, never from the answer, which may come late.
+        A renewal counts from the time before its request, never from its answer, which may come late.
         """
         ...
 
@@ -40,7 +41,7 @@ Leases: TypeAlias = Callable[[str], Lease | None]
 
 
 class LeaseLostError(SandboxError):
-    """This process may not run the chat's sandbox any more. The sandbox has ended with all its processes."""
+    """This process may no longer run the chat's sandbox. The sandbox has ended with all its processes."""
 
     def __init__(self) -> None:
         super().__init__(

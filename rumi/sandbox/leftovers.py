@@ -62,7 +62,7 @@ async def end_leftovers(home: Path, installation: str, known: Collection[str] = 
 
 
 def _end(find: Callable[[], list[int]]) -> list[int]:
-    """Kill the pids of `find` until it returns none or the time is over; return the pids that ended."""
+    """Kill the pids that `find` returns, until none is left or the time is over; return the ended pids."""
     ended, until = set[int](), time.monotonic() + END_S
     while found := find():
         with contextlib.ExitStack() as stack:
@@ -100,7 +100,7 @@ def _ended(handles: list[int], until: float) -> Iterator[int]:
 
 
 def _with_mounts_of(home: Path) -> Iterator[int]:
-    """Yield the pids of processes that have a workspace of this home mounted that this process has not."""
+    """Yield the pids of processes with a mount of this home's workspaces that this process does not have."""
     with contextlib.suppress(OSError, StopIteration):
         device, folder = _mount_location(home)
         own = {*_workspaces(PROC / "self/mountinfo", device, folder)}

@@ -1,8 +1,8 @@
 """Packing of a workspace into a manifest and pieces of its files, and unpacking.
 
-A piece is at most `PIECE_BYTES` long, begins at a multiple of that in its file, and has the hash of its
-content as its key. The manifest lists for each file the keys of its pieces in order; `-N` stands for N pieces
-that are holes or zeros. A manifest is validated before any file is created from it. Calls block.
+A piece is at most `PIECE_BYTES` long and begins at a multiple of `PIECE_BYTES` in its file. Its key is the
+hash of its content. The manifest lists for each file the keys of its pieces in order; `-N` stands for N
+pieces that are holes or zeros. A manifest is validated before any file is created from it. Calls block.
 """
 
 import hashlib
@@ -217,7 +217,7 @@ def entries_of(manifest: bytes, user: tuple[int, int]) -> tuple[Entry, ...]:
 
 
 def _check(entries: Iterable[Entry]) -> None:
-    """Raise ValueError for entries that `pack` never makes, such as one without its folder before it."""
+    """Raise ValueError for entries that `pack` never makes, such as one not preceded by its folder."""
     folders, files, seen = {""}, set[str](), set[str]()
     for entry in entries:
         above, _, name = entry.path.rpartition("/")
@@ -272,7 +272,7 @@ def make_files(target: Path, entries: Sequence[Entry]) -> dict[str, list[tuple[s
 def write_pieces(
     target: Path, pieces: Mapping[str, bytes], wanted: Mapping[str, Collection[tuple[str, int]]]
 ) -> None:
-    """Write pieces to their places in the created files.
+    """Write pieces at their offsets in the created files.
 
     Raises:
         SpoiltWorkspace: A piece's content does not match its key.

@@ -42,9 +42,10 @@ async def pump(stream: trio.lowlevel.FdStream, sink: Sink, pace: ReadPace | None
 def pipe(
     ours: contextlib.ExitStack, theirs: contextlib.ExitStack, we: Literal["read", "write"]
 ) -> tuple[int, trio.lowlevel.FdStream]:
-    """Create a pipe; return the descriptor of the other side's end and our end as a stream.
+    """Create a pipe; return the other side's end as a descriptor and our end as a stream.
 
-    `theirs` closes the descriptor, `ours` the stream. `we` says which end is ours.
+    The stack `theirs` closes the descriptor, and the stack `ours` closes the stream. `we` says what our side
+    does with the pipe: read or write.
     """
     read, write = os.pipe()
     mine, other = (read, write) if we == "read" else (write, read)

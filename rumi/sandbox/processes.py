@@ -25,8 +25,8 @@ def descendants(ancestor: int) -> list[int]:
 def descendants_at_a_glance(ancestor: int) -> list[int]:
     """Return a process's descendants from the kernel's lists of children, for frequent calls.
 
-    The cost depends on the number of descendants, not of all processes of the machine. While a descendant
-    ends, the result may lack another one.
+    The cost depends on the number of descendants, not of all processes of the machine. While one descendant
+    ends, another one may be missing from the result.
     """
     found, unseen = list[int](), [ancestor]
     while unseen:

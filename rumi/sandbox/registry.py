@@ -20,12 +20,12 @@ from rumi.sandbox.engine import Container, Engine, SandboxError
 log = logging.getLogger("rumi.sandbox")
 
 LIST_S = 3.0
-"""Maximum delay of the start for listing the containers of an earlier process; then it is retried later."""
+"""Maximum time to list the containers of an earlier process at startup; a failed listing is retried later."""
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 RESTART_S = 2.5
-"""Time for which a failing removal is retried before the waiting callers get the error. A restarted engine
-is back within it.
+"""Time for which a failing removal is retried before the waiting callers get the error. A restarted engine is
+back within this time.
 """
 
 
@@ -117,7 +117,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
             await entry.removed()
 
     async def stopped(self, reason: str) -> None:
-        """Remove all containers of this installation. The next start removes those that are not confirmed."""
+        """Remove all containers of this installation. The next start removes any that are left."""
         if reason == "crashed":
             return  # the next incarnation finds all of them by their labels
         chat_ids = set(self._registry)

@@ -90,7 +90,7 @@ class _Course:
 
 
 class Sandbox(Actor[SandboxMessage]):
-    """Runs a chat's commands one at a time; leaves no process after each, and no container when it stops."""
+    """Runs one command of a chat at a time, ends all its processes, and removes the container at a stop."""
 
     def __init__(
         self,
@@ -333,7 +333,7 @@ class Sandbox(Actor[SandboxMessage]):
         await self._discard()
 
     async def _end_all_quietly(self) -> None:
-        """End all processes and ignore errors, because the `EndProcesses` of the turn's end tries again."""
+        """End all processes and ignore errors, because `EndProcesses` at the end of the turn tries again."""
         try:
             await self._end_all()
         except (SandboxError, ActorError):
@@ -343,7 +343,7 @@ class Sandbox(Actor[SandboxMessage]):
         """Ask the registry to remove the container, and wait for the removal.
 
         Raises:
-            SandboxError: The removal was not confirmed in time, for the reason given; it continues.
+            SandboxError: The removal was not confirmed in time (the error says why); it continues.
         """
         self._container, self._leaving = None, True
         self._ids.pop(self._chat_id, None)

@@ -40,8 +40,9 @@ ON_A_PROCESS = {
     "sched_setscheduler": 0,
     "setpgid": 1,
 }
-"""Calls on another process, and the index of the pid argument (of setpgid: of the group to join). They may
-name any process but the first one, which can end the others in time only if no command can change it."""
+"""Calls on another process, and the index of the pid argument (of setpgid: of the group to join). The pid may
+be that of any process except the first one, which can end the others in time only if no command can change
+it."""
 ONE_OR_GROUP = 0xFFFFFFFE
 """Masks PRIO_PROCESS (0) and PRIO_PGRP (1), but not PRIO_USER (2), which includes the first process."""
 IOPRIO_WHO_PROCESS = 1
@@ -68,7 +69,7 @@ Comparison: TypeAlias = tuple[int, Literal["EQ", "NE", "MASKED_EQ"], int, int]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule for one call: allow it if its arguments match, or refuse it with its own errno.
+    """A rule for one call: allow it if its arguments match, or refuse it with a specific errno.
 
     A call without a matching rule fails with EPERM.
     """
@@ -96,7 +97,7 @@ def _any_pid_but_1(index: int) -> tuple[Comparison, ...]:
 
 
 def rules(machine: str) -> tuple[Rule, ...]:
-    """Return the rules for calls whose arguments matter, or that fail with another errno than EPERM."""
+    """Return the rules for calls whose arguments matter, or that fail with an errno other than EPERM."""
     flags = 1 if machine == "s390x" else 0  # on that machine, clone takes the stack first
     return (
         # An allowlist: a comparison for equality cannot be bypassed through the upper half of the register,

@@ -1,6 +1,6 @@
-"""Tests whether a folder for workspaces, which may be on a network disk, has the properties Rumi relies on.
+"""Tests of a folder for workspaces, possibly on a network disk, for the properties that Rumi relies on.
 
-They block, for at most a second if the disk answers, and remove the files that they create.
+The tests block, for at most a second if the disk answers, and remove the files that they create.
 """
 
 import errno

@@ -22,7 +22,7 @@ _LONG: Final = frozenset(
         "--group",
     )
 )
-"""Long options, of the programs below, that have their value in the next word."""
+"""Long options of this module's programs that take their value from the next word."""
 _RUNS_ONE: Final = {
     "sort": ("--compress-program",),
     "split": ("--filter",),
@@ -56,12 +56,12 @@ class StartRecorder(Protocol):
 
 
 Starter: TypeAlias = Callable[[StartRecorder, str, Sequence[ShellWord]], None]
-"""Checks the words after a program's name. It raises CommandRefused if the started program is unknowable."""
+"""Checks the words after a program's name; raises CommandRefused if it cannot tell which program starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrapperProgram:
-    """A program that runs the words after its options. `takes` are its short options with a value."""
+    """A program that runs the words after its options. `takes` lists its short options with a value."""
 
     takes: str = ""
     operands: int = 0
@@ -69,12 +69,12 @@ class WrapperProgram:
     in_shell: bool = False
 
     def __call__(self, shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
-        """Record the program that it starts."""
+        """Record the program that the wrapper starts."""
         if rest := self.rest(name, words):
             shell.started(rest, in_shell=self.in_shell)
 
     def rest(self, name: str, words: Sequence[ShellWord]) -> Sequence[ShellWord]:
-        """Return the words of the program that it starts, without options, operands and assignments."""
+        """Return the words of the started program, without the wrapper's options, operands, assignments."""
         rest = _behind_options(name, words, self.takes)
         while self.assigns and rest and _ASSIGNMENT.match(rest[0].raw):
             if rest[0].raw.startswith("BASH_ENV="):  # names a script that the started bash would run
@@ -120,7 +120,7 @@ def base_name(name: str) -> str:
 def _behind_options(
     name: str, words: Sequence[ShellWord], takes: str, optional: str = ""
 ) -> Sequence[ShellWord]:
-    """Return the words after a program's options. `optional` ones may have a value in the same word."""
+    """Return the words after a program's options. The `optional` ones may have a value in the same word."""
     at = 0
     while at < len(words):
         option = words[at].raw if words[at].text is None else words[at].text or ""

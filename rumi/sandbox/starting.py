@@ -56,7 +56,7 @@ class StartedProgram:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """The programs that a line starts, and its redirections. `words`: those of a single plain command."""
+    """The programs that a line starts, and its redirections. `words` is set for a single plain command."""
 
     starts: tuple[StartedProgram, ...]
     redirections: tuple[Redirection, ...]
@@ -189,7 +189,7 @@ def _is(command: SimpleCommand, name: str) -> bool:
 
 
 def _refuse_subscripts(name: str, words: Sequence[ShellWord]) -> None:
-    """Refuse quoted subscripts with a command substitution, which these builtins evaluate nevertheless."""
+    """Refuse a command substitution in a quoted subscript: these builtins run it despite the quotes."""
     if name == "printf" and not any(word.raw.startswith("-v") for word in words[1:2]):
         return
     for word in words[1:]:

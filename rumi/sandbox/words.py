@@ -75,7 +75,7 @@ def _double_quoted(raw: str, at: int) -> tuple[str, int] | None:
 
 
 def _ansi(raw: str, at: int) -> tuple[str, int] | None:
-    """Return the text of `$'…'` and the index after it; `at` is after its quote. None for numeric escapes."""
+    """Return the text of `$'…'`, read from index `at`, and the index after it; None for numeric escapes."""
     text: list[str] = []
     while at < len(raw):
         if raw[at] == "'":

@@ -21,7 +21,7 @@ from rumi.platform.openat import FOLDER, is_ordinary, openat2, opened, shown
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}|task\.[0-9]{1,18}|bot\.[A-Za-z0-9_-]{1,40}")
 MAX_DEPTH = 256
-"""Maximum depth of visited folders, each with an open descriptor; legitimate trees are far below it."""
+"""Maximum depth of visited folders, each with an open descriptor; legitimate trees are far less deep."""
 STOP_AFTER = 200_000
 
 BLOCK_BYTES = 512  # the unit of st_blocks, independent of the file system's own blocks
@@ -37,8 +37,8 @@ class WorkspaceError(RumiError):
 class WorkspaceUse:
     """The disk use of a workspace, in blocks instead of lengths. A file with several names counts once.
 
-    `complete` is False if counting stopped early; then `files` is at least the number at which it stops.
-    `hidden` is True if the workspace may use more space than could be counted.
+    `complete` is False if counting stopped early; then `files` is at least the number of entries at which
+    counting stops. `hidden` is True if the workspace may use more space than could be counted.
     """
 
     bytes: int

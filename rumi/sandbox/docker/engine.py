@@ -29,7 +29,7 @@ from runner.init import VERSION, WITHOUT_LEASES
 log = logging.getLogger("rumi.sandbox")
 
 CREATE_S = 600.0
-"""Maximum wait for the answer to a create. It is long, because only the answer says if a container exists.
+"""Maximum wait for the answer to a create. It is long, because only the answer tells if a container exists.
 Callers stop waiting earlier, while the call continues: see `rumi.sandbox.registry`.
 """
 REMOVE_S = 20.0
@@ -59,13 +59,13 @@ class DockerEngine:
     ) -> None:
         """Create the engine without connecting. `address` has the format of DOCKER_HOST.
 
-        `home` is RUMI_HOME, with the files that name the user in containers, the skills, and the sockets to
-        which the first processes connect. Without a home, the user has only a number, and Docker's exec
-        starts the commands. `user` is the uid and gid of commands, by default the result of `sandbox_user`.
-        `leases` returns the lease with which a chat's container ends.
+        `home` is RUMI_HOME. It contains the files that name the user in containers, the skills, and the
+        sockets to which the first processes connect. Without a home, the user has only a number, and Docker's
+        exec starts the commands. `user` is the uid and gid of commands, by default the result of
+        `sandbox_user`. `leases` returns the lease whose expiry ends a chat's container.
 
         Raises:
-            SandboxError: The address is not supported, or there is no user for commands.
+            SandboxError: The address is not supported, or no user can run commands.
         """
         self._api = EngineApi(address)
         names = home.absolute() / "run" if home is not None else None
@@ -83,12 +83,12 @@ class DockerEngine:
         self._inits: dict[str, Init] = {}
         self._leases = leases
         self._leased: dict[str, tuple[str, Lease]] = {}
-        """By chat: the id and the lease of a container that has one."""
+        """For each chat whose container has a lease: the container's id and the lease."""
         self._by_exec = "" if names is not None else "there is no home for its socket"
         self._home = home
         self._watched = Watched(self._api.address)
         self._ended = home is None
-        """True when the processes that a killed Rumi left have been ended."""
+        """True once the leftover processes of a killed Rumi have been ended."""
         self._swept = False
         self._sweeping = trio.Lock()
 
@@ -134,7 +134,7 @@ class DockerEngine:
         self._degraded = tuple(text for key, text in _LACKING.items() if info.get(key) is False)
 
     async def starts_by_exec(self, *, leased: bool = False) -> str:
-        """Return the reason why Docker's exec starts the commands of new containers, or "" if INIT does.
+        """Return why Docker's exec, not INIT, starts the commands of new containers; "" if INIT starts them.
 
         A `leased` container needs a version of INIT that supports leases.
 
@@ -163,7 +163,7 @@ class DockerEngine:
         then.
 
         Raises:
-            LeaseLostError: The chat needs a lease, which has expired.
+            LeaseLostError: The chat needs a lease, and that lease has expired.
             SandboxError: The container cannot be created; the advice says what to do.
         """
         lease = self._leases(chat_id)

@@ -8,7 +8,7 @@ from rumi.sandbox.pipes import ReadPace
 
 HEAD = 8
 _START_FAILED = b"OCI runtime exec failed"
-"""Start of the daemon's own message, sent on standard output, if it could not start a program."""
+"""Start of the message that the daemon sends as standard output if it could not start a program."""
 
 
 class Demultiplexer:
@@ -41,7 +41,7 @@ class Demultiplexer:
             self._hand_on(payload)
 
     def finish(self, started: bool) -> str:
-        """Return the daemon's message if the program was not started, else ""; then the text was output."""
+        """Return the daemon's message if the program was not started; else output the held text."""
         rest, self._pending = bytes(self._pending), bytearray()
         if not rest:
             return ""

@@ -31,11 +31,11 @@ LABEL_SOURCE = "rumi.runner.source"
 LABEL_ROOTFS = "rumi.runner.rootfs"
 LABEL_TOOLS = "rumi.runner.tools"
 LABEL_MISSING = "rumi.runner.missing"
-"""Labels with the selection of programs, and with those of them that the host lacked."""
+"""Labels: the selected programs, and the selected programs that the host lacked."""
 BASE = ("alpine", "3.22")
 
 REGISTRY_S = 20
-"""Maximum silence of a registry; after that the image is made without it."""
+"""Maximum silence of a registry; after that the image is made without a registry."""
 STEP_S = 180
 """Maximum silence of a build step."""
 TOTAL_S = 1200.0
@@ -62,7 +62,7 @@ class ImageState:
 
     @property
     def made_of(self) -> str:
-        """Return its source, as text for users."""
+        """Return the image's source as text for users."""
         return self.source or ("your own" if self.own else "something else")
 
     @property
@@ -82,7 +82,7 @@ class ImageReport:
     """Allowed programs that the image lacks, because this host lacks them."""
     bytes: int
     by_exec: str
-    """The reason why Docker's exec starts its commands, empty if the first process does."""
+    """The reason why Docker's exec starts commands in this image; empty if the first process starts them."""
 
 
 async def look_at_image(api: EngineApi, image: str, selection: Selection = CORE_ONLY) -> ImageState:
@@ -125,11 +125,11 @@ async def build_image(
     """Make the image from the first source that works, try it in `folder`, and return a report.
 
     The daemon must have access to `folder`: if Rumi runs in a container, both share the home, but not /tmp.
-    `progress` gets lines of text, in this trio run. The time is bounded: a silent registry is given up, and
-    everything after `TOTAL_S`. If cancelled, the daemon may complete what it has started.
+    `progress` is called with lines of text, in this trio run. A silent registry is abandoned, and the whole
+    build is abandoned after `TOTAL_S`. If cancelled, the daemon may complete what it has started.
 
     Raises:
-        SandboxError: No source works, for the reasons given, or the image is the user's own.
+        SandboxError: No source works (the error says why), or the image is the user's own.
     """
     api = EngineApi(address)
     limiter = trio.CapacityLimiter(2)
@@ -164,7 +164,7 @@ async def build_image(
 async def _in_thread(
     work: Callable[[Progress], None], progress: Progress, limiter: trio.CapacityLimiter
 ) -> None:
-    """Run `work` in a thread whose every wait is bounded; an abandoned one ends at its next message."""
+    """Run `work` in a thread with bounded waits; an abandoned thread ends at its next message."""
 
     def report(line: str) -> None:
         trio.from_thread.run_sync(progress, line)

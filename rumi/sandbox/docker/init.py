@@ -30,7 +30,7 @@ class InitListener:
     """The listening socket for the single connection of a container's first process."""
 
     def __init__(self, folder: Path, container: str, user: tuple[int, int]) -> None:
-        """Create the socket in the folder. Only `user` may connect, and its commands do not run yet.
+        """Create the socket in the folder. Only `user` may connect, and no command of that user runs yet.
 
         Raises:
             OSError: The socket cannot be created there.
@@ -64,7 +64,7 @@ class InitListener:
         return None
 
     def close(self) -> None:
-        """Remove the socket, so that nothing can connect any more. Idempotent."""
+        """Remove the socket, so that no process can connect any more. Idempotent."""
         self._socket.close()
         with contextlib.suppress(FileNotFoundError):
             self.path.chmod(0)  # the container still has it mounted
@@ -92,12 +92,12 @@ class Init:
     async def execute(self, command: Command, stdout: Sink, stderr: Sink, user: tuple[int, int]) -> int:
         """Run a command to its end, stream its output to the sinks, and return its exit code.
 
-        Processes that the command leaves running are killed. If cancelled, this only stops listening; the
-        process continues until `kill_all`.
+        Processes that the command leaves running are killed. If cancelled, this call stops reading the
+        output; the process continues until `kill_all`.
 
         Raises:
             ContainerGoneError: The container is gone, and the command was not started.
-            LeaseLostError: The container has ended with its lease.
+            LeaseLostError: The container has ended, because its lease expired.
             SandboxError: The container ended during the command.
         """
         said, pace = bytearray(), ReadPace()
@@ -145,7 +145,7 @@ class Init:
         """Kill every other process; return True when the kernel has proved that none is left.
 
         Return False if the container is gone. The wait has no limit; if it is cancelled, the first process
-        continues to kill.
+        continues killing.
         """
         if self._proved == self._begun:
             await trio.lowlevel.checkpoint()
@@ -184,7 +184,7 @@ def _file(owner: contextlib.ExitStack, content: bytes) -> int:
 
 
 def _nothing(owner: contextlib.ExitStack) -> int:
-    """Return /dev/null as the input, which programs recognise as no input."""
+    """Return /dev/null, which programs recognise as the absence of input."""
     file = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     owner.callback(os.close, file)
     return file

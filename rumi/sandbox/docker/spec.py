@@ -38,7 +38,7 @@ ENVIRONMENT = ("PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace", "LANG=C.U
 INODES_PER_TMP = 16_384
 OPEN_FILES = 1024
 CPU_SHARES = 256
-"""A quarter of the default, so that Rumi gets processor time to pause containers, however many run."""
+"""CPU weight: a quarter of the default, so that Rumi always gets processor time to pause containers."""
 
 # Docker's default lists, because naming any path replaces them, plus message queues and shared memory: these
 # would outlive the command that wrote them, and no program of the sandbox needs them.
@@ -112,7 +112,7 @@ class ContainerSpec:
         """Return the body of the request that creates the container.
 
         `init_socket` is the socket to which the first process connects, if `INIT` starts the commands. With a
-        `lease`, that process ends the container when the lease expires. `owner` identifies the creating
+        `lease`, the first process ends the container when the lease expires. `owner` identifies the creating
         engine.
         """
         first = [INIT, CONNECTION, *([str(nanoseconds(lease.length_s))] if lease else [])]

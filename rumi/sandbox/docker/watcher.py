@@ -6,8 +6,9 @@ nothing of Rumi. Through a pipe, its standard input, Rumi writes the line `+NAME
 ends, the watcher removes all containers with the label of OWNER, including those that the daemon is still
 creating, and exits.
 
-Without the watcher, containers with a connected first process would end by themselves, but those that were
-created and not started, or that run without our first process, would remain until the home's next start.
+Without the watcher, containers with a connected first process would end by themselves, but containers that
+were created and not started, or that run without Rumi's first process, would remain until the home's next
+start.
 """
 
 import _socket
@@ -19,7 +20,8 @@ import time
 
 LANDS_S, LANDS_LEAST_S, TIMES_THE_LONGEST = 3.0, 1.0, 5
 """Maximum wait, while the daemon answers, for a pending create, which may never have been sent: `LANDS_S` if
-no create was answered before, otherwise `TIMES_THE_LONGEST` times the longest, at least `LANDS_LEAST_S`."""
+no create was answered before, otherwise `TIMES_THE_LONGEST` times the longest create, at least
+`LANDS_LEAST_S`."""
 ENDS_S = 0.5
 """Time for a running container to end and be removed by itself. If the daemon gets two removals of the same
 container at once, it may continue to list it."""
