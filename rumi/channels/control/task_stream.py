@@ -58,7 +58,7 @@ class TaskStream:
         request: Mapping[str, object],
         messages: "trio.MemorySendChannel[Mapping[str, object]]",
     ) -> None:
-        """Run or follow the task; put its steps and its end into `messages`, then close that channel."""
+        """Run or follow the task; send its steps and its end to `messages`, then close that channel."""
 
         def step(text: str) -> None:
             messages.send_nowait({"step": text})
