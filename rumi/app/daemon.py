@@ -108,7 +108,7 @@ async def spawn_daemon(flags: Flags) -> AsyncIterator[StartingDaemon]:
         with closing(theirs):
             words = [str(theirs.fileno()), json.dumps(dict(flags))]
             await trio.run_process(
-                [sys.executable, "-P", "-c", FORK, *words],  # nothing from the folder that the window is in
+                [sys.executable, "-P", "-c", FORK, *words],  # import nothing from the current folder
                 stdout=DEVNULL, stderr=DEVNULL, pass_fds=(theirs.fileno(),),
                 start_new_session=True, check=False,
             )  # fmt: skip
@@ -267,5 +267,5 @@ def _error_report(error: BaseException) -> Mapping[str, object]:
 
 
 def _report(report_socket: socket.socket, message: Mapping[str, object]) -> None:
-    with suppress(OSError):  # the window has gone
+    with suppress(OSError):  # the command has ended
         report_socket.sendall(json.dumps(message, default=str).encode() + b"\n")

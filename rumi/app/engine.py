@@ -229,7 +229,7 @@ async def _removed(engine: Engine) -> list[str]:
 
 
 async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:
-    """Return the content of `rumi sandbox status` as pairs of name and value."""
+    """Return the facts that `rumi sandbox status` prints, as pairs of name and value."""
     facts: list[tuple[str, str]] = [("engine", engine.kind), ("user", str(engine.user[0]))]
     facts.append(("files", files_bound(loaded)))
     facts.append(("disk", describe_free_space(home, loaded)[0]))

@@ -1,4 +1,4 @@
-"""The supervision tree: the one place that makes actors and connects them.
+"""The supervision tree: the only module that creates actors and connects them.
 
 rumi             rest_for_one: each child depends on the children above it
 ├── journal      state.db

@@ -1,4 +1,4 @@
-"""The edges of the tree: channels receive, clients attach, workers forward calls, operators see status."""
+"""The edges part: channels, attached clients, calls forwarded between workers, and the status dump."""
 
 import time
 from collections.abc import Collection

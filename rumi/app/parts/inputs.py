@@ -57,7 +57,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class TreeInputs:
-    """What all parts are built from.
+    """The values from which all parts are built.
 
     `ids` are the chat ids of all channels, also of channels that do not run; `notes` are sentences for users.
     `full`: the disk is full at startup. `service`: the process runs until a signal ends it.

@@ -1,4 +1,4 @@
-"""The tasks part: research, bots and schedules, each a stored piece of work of an owner."""
+"""The tasks part: research, bots and schedules. Each task is stored and belongs to an owner."""
 
 import time
 from dataclasses import dataclass

@@ -125,10 +125,10 @@ async def dial(peer: Peer) -> trio.SocketStream:
 
 
 async def admit(stream: trio.SocketStream, key: bytes) -> None:
-    """Return when a client has proved the secret, and prove it to the client.
+    """Wait until a client has proved the secret, and prove it to the client.
 
     Raises:
-        NotProved: The client has another secret. It has got only the nonce.
+        NotProved: The client has another secret. It has received only the nonce.
         trio.TooSlowError: The client has not proved the secret in time.
     """
     with trio.fail_after(PROVE_S):

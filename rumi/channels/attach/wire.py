@@ -72,7 +72,7 @@ class Wire(trio.abc.AsyncResource):
 
 
 class LastWords(trio.abc.Stream):
-    """A stream that ends when it has been read to its end, and not when a send fails.
+    """A stream that ends only when all received data has been read, not when a send fails.
 
     After a failed send, trio-websocket would drop the messages that the peer had sent before it disconnected.
     `at_end` is called at the end, because trio-websocket does not notice a peer that disconnects during the

@@ -170,7 +170,7 @@ class AttachServer:
         self._accepting, self._ending = False, True
 
     def busy_clients(self) -> int:
-        """Return the number of clients that wait for a reply, or whose program has just been active."""
+        """Return the number of clients that wait for a reply, or whose program was active just now."""
         return sum(self._is_busy(client) for client in self._clients)
 
     async def wait_until_idle(self) -> None:
@@ -246,8 +246,9 @@ class AttachServer:
     async def yield_home(self, caller: Caller, request: Mapping[str, object]) -> Mapping[str, object]:
         """End this process if it is idle, for a command that needs the home or has different settings.
 
-        A request without `marks` needs the home; one with `marks` ends the process only if they differ from
-        those of this process. Return whether the process `ends`, and the number of attached `windows`.
+        A request without `marks` needs the home. A request with `marks` ends the process only if they differ
+        from the marks of this process. The result has two fields: `ends`, True if the process ends, and
+        `windows`, the number of attached clients.
 
         Raises:
             NotAllowed: The caller is not the owner of the home.
@@ -377,7 +378,7 @@ class AttachServer:
         scope.cancel()
 
     async def _poll_replies(self, client: _AttachedClient) -> None:
-        """Send the stored replies of a chat that an unreachable worker serves to its client, until cancelled.
+        """Until cancelled, send a client the stored replies of its chat, which an unreachable worker serves.
 
         The worker's events do not arrive here, so the replies are polled from the shared database.
         """
@@ -473,7 +474,7 @@ class AttachServer:
             return None
 
     async def _detached(self, client: _AttachedClient) -> None:
-        """Stop the turns that a program started; request fact extraction unless it was a single turn."""
+        """Stop a program's turns; request fact extraction, except after a client for a single turn."""
         chat = client.chat.chat
         with suppress(ActorError):
             if not client.person:

@@ -39,7 +39,7 @@ class TaskStream:
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
         """Run or follow a task until it has ended, or the reader disconnects.
 
-        Cancelled, or if the reader disconnects, a task that was started here is stopped.
+        If cancelled, or if the reader disconnects, a task that this stream started is stopped.
         """
         # Unbounded, so that a slow reader never delays the task.
         messages, received = trio.open_memory_channel[Mapping[str, object]](math.inf)

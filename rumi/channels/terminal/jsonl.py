@@ -2,7 +2,7 @@
 
 Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RFC 3339, UTC). The events:
 
-- `queued`: `place`, `text`; the message waits for the running turn; `turn` is the id of its own future turn
+- `queued`: `place`, `text`; the message waits for the running turn; `turn` is the id of its later turn
 - `turn_started`
 - `text`: `delta`
 - `tool_call`: `id`, `name`, `arguments`, an object

@@ -2,7 +2,7 @@
 
 Final content is printed once and scrolls away like all output. Below it a live region shows the changing
 content: the last block of the growing answer, the running calls, and their durations. The live region is
-always smaller than the screen, whatever the length of the answer.
+always smaller than the screen, even if the answer is long.
 """
 
 import math

@@ -86,7 +86,7 @@ class PlainView:
         await writer.write(clean(settled.reply.text).rstrip("\n") + "\n")
 
     async def earlier(self, reply: Replied) -> None:
-        """Write an earlier, unread reply: for a single turn to `errors`, because `output` is for its answer."""
+        """Write an earlier, unread reply; with `failures_apart`, write it to `errors`."""
         writer = self._errors if self._failures_apart else self._output
         await writer.write(clean(f"{self._words.earlier} {reply.text}").rstrip("\n") + "\n")
 
