@@ -53,7 +53,7 @@ class NotServed(RumiError):
 
 
 class ConfigError(UsageError):
-    """An unknown configuration key, or a value that is not allowed."""
+    """An unknown configuration key, or an invalid value."""
 
     code = "config"
 

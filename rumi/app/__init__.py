@@ -1,1 +1,1 @@
-"""The running program: the supervision tree, the process that holds the home, and its calls for others."""
+"""The running program: the supervision tree, the daemon, and the daemon's calls for other processes."""

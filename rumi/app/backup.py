@@ -1,4 +1,4 @@
-"""A backup: a folder with consistent copies of the databases, also while Rumi runs. Blocking."""
+"""Backups: folders with consistent copies of the databases, made even while Rumi runs. Blocking."""
 
 import contextlib
 import errno
@@ -18,7 +18,7 @@ from rumi.sandbox.copying import copy_data, copy_files, size_of_files
 from rumi.store.sqlite import copy_to, require_free_space
 
 COPY_S = 300.0
-"""How long copying a database may take."""
+"""Maximum time to copy a database, in seconds."""
 
 DATABASES = ("state.db", "memory.db")
 TASKS = "tasks"
@@ -30,14 +30,14 @@ FOLDERS = ("skills", "prompts", "bots", TASKS, MCP, WORKSPACE)
 
 
 class BackupError(RumiError):
-    """No backup was made, and no part of one is left."""
+    """The backup failed, and no part of it is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A complete backup on the disk. `holds` are the names in it, with their bytes.
+    """A complete backup on the disk. `entries` are the names in its folder, with their sizes in bytes.
 
-    `left_out` counts the entries of the chats' folders that are not in it: pipes, sockets, unreadable files.
+    `left_out` counts the pipes, sockets and unreadable files in the chats' folders, which are not backed up.
     """
 
     path: Path
@@ -46,12 +46,12 @@ class Backup:
 
 
 def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -> Backup:
-    """Copy everything that Rumi cannot make again into a new folder, `path` or one inside `path`.
+    """Copy all data that Rumi cannot recreate to a new folder, which is `path` or a folder inside `path`.
 
     The chats' files are copied as plain files, unless `files` is False. The logs are not copied, and the keys
-    only with `keys`. No process has to hold the home: each database is copied as it is at one moment, also
-    during writes; files are copied one after the other. Nothing is overwritten, and a failure leaves nothing
-    behind.
+    are copied only with `keys`. The home need not be locked: each database copy is a snapshot of one moment,
+    even during writes; files are copied one after the other. Nothing is overwritten, and a failed backup
+    leaves no files behind.
 
     Raises:
         UsageError: `path` exists already, is inside a home or an earlier backup, or cannot be written.
@@ -107,7 +107,7 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
 
 
 def copy_database(source: Path, copy: Path, *, advice: str = "Look at: rumi doctor") -> None:
-    """Copy a database and check the copy for damage. Raises BackupError."""
+    """Copy a database, and raise BackupError if the copy is damaged."""
     try:
         with contextlib.closing(_opened(source)) as db:
             copy_to(db, copy, deadline=time.monotonic() + COPY_S)
@@ -124,10 +124,10 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def copy_entry(source: Path, copy: Path) -> int:
-    """Copy a file, or a folder with its files, folders and links, readable only by the owner.
+    """Copy a file, or a folder with its files, folders and links; only the owner can read the copy.
 
-    The path itself may be a link, as people make to their configuration or skills. Return how many entries
-    of a folder were left out. What servers and bots have put there is not trusted: see `copy_files`.
+    `path` itself may be a symbolic link, because people link their configuration or skills. Return the number
+    of omitted entries of a folder. Files of servers and bots are not trusted: see `copy_files`.
     """
     source = source.resolve()
     if source.is_dir():
@@ -143,13 +143,13 @@ def copy_entry(source: Path, copy: Path) -> int:
 
 
 def size_of_entry(path: Path) -> int:
-    """Return the bytes that a file, or all files below a folder, take on the disk: holes take none."""
+    """Return the disk usage of a file, or of all files below a folder, in bytes; holes use none."""
     path = path.resolve()
     return size_of_files(path) if path.is_dir() else path.stat().st_blocks * 512
 
 
 def _publish(draft: Path, target: Path) -> None:
-    """Give the draft its final name, unless another process has taken that name meanwhile."""
+    """Rename the draft to its final name; fail if another process has taken that name."""
     try:
         draft.rename(target)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The models that answer in chats and tasks, each bound to who asks: the account that its calls count for."""
+"""The models of chats and tasks, each bound to the account that pays for its calls."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,11 @@ from rumi.tasks.services import TaskLimits, account_of
 
 @dataclass(frozen=True, slots=True)
 class BoundModels:
-    """Binds models. `research` is the model of research if its task names none; empty: the first model."""
+    """Binds models to accounts.
+
+    `research` is the model for research tasks that name no model; if `research` is empty, they use the first
+    configured model.
+    """
 
     models: ModelSet
     permits: ModelsRef
@@ -26,17 +30,17 @@ class BoundModels:
     research: str = ""
 
     def of_chat(self, chat: str, language: Language, chosen: str) -> Model:
-        """Return the model for what a chat's owner asks."""
+        """Return the model for requests of a chat's owner."""
         account = Account(chat, self.ids.owner_of(chat))
         return self._bind(chat, language, chosen, account)
 
     def of_sender(self, message: Incoming, language: Language) -> Model:
-        """Return the model for a message, as far as its sender may choose it."""
+        """Return the model for a message: the requested model if the sender's rights allow that choice."""
         chosen = self.people.of(message).rights.model(message.model, self.models.name)
         return self._bind(message.chat, language, chosen, self.people.account(message))
 
     def of_task(self, task: TaskRecord) -> Model:
-        """Return the model for a task, as far as its person may choose it."""
+        """Return the model for a task: the requested model if the rights of the task's person allow it."""
         chosen = task.model or ("" if task.bot else self.research)
         chosen = self.people.of_task(task).rights.model(chosen, self.models.name)
         account = self.people.account_of_task(task, account_of(task, self.limits))

@@ -1,4 +1,4 @@
-"""Budgets for chats (`/usage`, `/allow`) and for other processes (the call `usage`)."""
+"""Budgets: the chat commands `/usage` and `/allow`, and the control call `usage`."""
 
 import logging
 import re
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 MOST_BUDGETS: Final = 20
-"""So many budgets stand in a reply."""
+"""Maximum number of budgets that a reply lists."""
 
 _ALLOW: Final = re.compile(r"(.+?)\s+(?:today|hoy)(?:\s+(\S+))?", re.IGNORECASE | re.DOTALL)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -38,7 +38,7 @@ async def _nothing_gathered() -> None:
 
 
 class BudgetCommands:
-    """Serves `/usage` and `/allow`. `ledger` is the actor that writes what was gathered."""
+    """Serves `/usage` and `/allow`. `ledger` is the actor that stores the buffered usage records."""
 
     def __init__(self, budgets: Budgets, ledger: ActorRef[WriteNow], ids: ChatIds, audit: AuditLog) -> None:
         self._budgets = budgets
@@ -47,11 +47,11 @@ class BudgetCommands:
         self._audit = audit
 
     async def written(self) -> None:
-        """Have all that was used by now written."""
+        """Store all usage that was recorded so far."""
         await self._ledger.ask(WriteNow())
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Do `/usage` or `/allow`; return the reply."""
+        """Execute `/usage` or `/allow`; return the reply."""
         try:
             if command.name == "allow":
                 return await self._allow(message, language, command.rest)
@@ -64,7 +64,7 @@ class BudgetCommands:
             return f"❌ {translate(language, 'The budgets do not answer. Try again in a moment.')}"
 
     def _is_admin(self, message: Incoming) -> bool:
-        """Return True for who owns this home, on its terminal and its page, and for admins of a channel."""
+        """Return True if the sender is the home's owner (on terminal or page), or an admin of a channel."""
         return message.admin or self._ids.owner_of(message.chat) == LOCAL
 
     async def _usage(self, message: Incoming, language: Language) -> str:
@@ -111,10 +111,12 @@ class BudgetCommands:
 def usage_call(
     budgets: Budgets, ids: ChatIds, written: Callable[[], Awaitable[None]] = _nothing_gathered
 ) -> ControlCall:
-    """Return the function that serves the call `usage`: a caller sees what its scope has used."""
+    """Return the function that serves the control call `usage`. A caller sees only the usage in its scope."""
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:
-        """Return what was used: `by` one thing, from a `first` to a `last` day, of an `owner` or a `chat`.
+        """Return the usage, grouped `by` one property, from the day `first` to the day `last`.
+
+        The request may select an `owner` or a `chat`.
 
         Raises:
             UsageError: The request is invalid.

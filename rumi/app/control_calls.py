@@ -1,4 +1,4 @@
-"""The calls that the process that holds the home answers on its control socket, by name."""
+"""The calls that the daemon serves on its control socket, by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from rumi.platform.texts.language import Language
 
 @dataclass(frozen=True, slots=True)
 class ControlCalls:
-    """The calls of the process, and those of packages as `more`."""
+    """The calls of the process itself, and as `more` the calls that other packages provide."""
 
     status: StatusSource
     inbox: Inbox
@@ -26,7 +26,7 @@ class ControlCalls:
     more: Mapping[str, ControlCall]
 
     def calls(self) -> dict[str, ControlCall]:
-        """Return each call by its name."""
+        """Return the functions that serve the calls, by the name of the call."""
         return {
             "status": self._status,
             "stop": self._stop,
@@ -68,6 +68,6 @@ class ControlCalls:
 
 
 def _language(request: Mapping[str, object]) -> Language | None:
-    """Return the asker's language, if the request has it."""
+    """Return the language that the request asks for, or None if the request names no known language."""
     value = request.get("language")
     return "es" if value == "es" else "en" if value == "en" else None

@@ -1,8 +1,9 @@
-"""The process that holds the home for windows: how a command starts it, and its life.
+"""The daemon, which has locked the home and serves attached clients: how a command starts it, and its life.
 
-A command takes the lock, forks, and lets the fork keep the lock; imports are paid once. Until the fork takes
-windows, it reports over a socket pair, a JSON object a line: `step`, then `ready` or what went wrong. A
-command that talks already (it has threads) starts a small program that forks.
+A command locks the home, forks, and lets the fork keep the lock; this way modules are imported only once.
+Until the fork accepts clients, it reports over a socket pair, one JSON object per line: any number of `step`,
+then `ready` or the error. A command whose event loop and threads already run cannot fork safely: it starts a
+small program that forks.
 """
 
 import json
@@ -26,7 +27,7 @@ from rumi.platform.texts.language import Language, detect_language
 PURPOSE = "rumi chat"
 
 LINE_BYTES = 65_536
-"""How much a report may have."""
+"""Maximum length of one report, in bytes."""
 
 FORK = "import sys; from rumi.app.daemon import fork; fork(*sys.argv[1:])"
 
@@ -34,18 +35,18 @@ Flags = Mapping[str, str | None]
 
 
 class StartingDaemon:
-    """A process that was started and does not take windows yet. Close it when a window is open."""
+    """A daemon that was started and does not accept clients yet. Close this when a client is attached."""
 
     def __init__(self, report_socket: socket.socket) -> None:
         self._report_socket = report_socket
 
     async def ready(self, step: Callable[[str], None]) -> None:
-        """Return when the process takes windows; `step` gets a line for each long step before that.
+        """Return when the daemon accepts clients; call `step` with a line for each long step before that.
 
         Raises:
-            RumiError: It did not start. The error says what to do.
+            RumiError: The daemon did not start. The error says what to do.
             OSError: A file could not be written.
-            HomeHeld: Another process was faster.
+            HomeLocked: Another process has locked the home first.
         """
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(self._report_socket.dup()))
         async with aclosing(_lines(stream)) as lines:
@@ -66,7 +67,7 @@ class StartingDaemon:
         raise RumiError("The process that serves the chats ended at its start.", "Look at: rumi logs")
 
     def close(self) -> None:
-        """Let go of the process. Without a window it ends."""
+        """Close the connection to the daemon. A daemon without attached clients then ends."""
         self._report_socket.close()
 
 
@@ -83,10 +84,10 @@ async def _lines(stream: trio.SocketStream) -> AsyncGenerator[bytes, None]:
 
 
 def fork_daemon(home: Home, loaded: Loaded, language: Language) -> StartingDaemon:
-    """Start the process that holds the home. No thread may run, and no event loop.
+    """Fork the daemon. No other thread and no event loop may run in this process.
 
     Raises:
-        HomeHeld: Another process holds the home.
+        HomeLocked: Another process has locked the home.
         UsageError: The home cannot be used.
     """
     ours, theirs = socket.socketpair()
@@ -101,13 +102,13 @@ def fork_daemon(home: Home, loaded: Loaded, language: Language) -> StartingDaemo
 
 @asynccontextmanager
 async def spawn_daemon(flags: Flags) -> AsyncIterator[StartingDaemon]:
-    """Start the process from a command that talks already."""
+    """Start the daemon from a command whose event loop already runs."""
     ours, theirs = socket.socketpair()
     with closing(ours):
         with closing(theirs):
             words = [str(theirs.fileno()), json.dumps(dict(flags))]
             await trio.run_process(
-                [sys.executable, "-P", "-c", FORK, *words],  # nothing from the folder that the window is in
+                [sys.executable, "-P", "-c", FORK, *words],  # import nothing from the current folder
                 stdout=DEVNULL, stderr=DEVNULL, pass_fds=(theirs.fileno(),),
                 start_new_session=True, check=False,
             )  # fmt: skip
@@ -115,7 +116,7 @@ async def spawn_daemon(flags: Flags) -> AsyncIterator[StartingDaemon]:
 
 
 def fork(number: str, flags: str) -> None:
-    """Start the process that holds the home, which reports over the descriptor of that number."""
+    """Fork the daemon, which reports over the file descriptor `number`."""
     with socket.socket(fileno=int(number)) as theirs:
         try:
             home = Home(home_from(os.environ)).make()
@@ -128,7 +129,7 @@ def fork(number: str, flags: str) -> None:
 
 
 def _fork(run: Callable[[], object]) -> None:
-    """Run it in a process of a session of its own, which no process waits for."""
+    """Call `run` in a forked process with its own session; no process waits for the forked process."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -150,7 +151,7 @@ def _run_daemon(
     report_socket: socket.socket,
     write_lock_owner: Callable[[], None],
 ) -> None:
-    """Be the process that holds the home."""
+    """Run the daemon until it ends; report an error to the command that started it."""
     try:
         write_lock_owner()
         _detach_from_terminal(home, report_socket)
@@ -170,7 +171,10 @@ def _run_daemon(
 
 
 def _detach_from_terminal(home: Home, report_socket: socket.socket) -> None:
-    """Close what the command was started with: its terminal, pipes whose readers wait for their end."""
+    """Close the descriptors inherited from the command, except the home's lock and `report_socket`.
+
+    An open terminal or pipe would keep its reader waiting.
+    """
     log = os.open(home.logs / "holder.log", os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     null = os.open(os.devnull, os.O_RDWR)
     for number, file in enumerate((null, null, log)):
@@ -185,7 +189,7 @@ def _detach_from_terminal(home: Home, report_socket: socket.socket) -> None:
 
 
 def _lock_descriptors(home: Home) -> list[int]:
-    """Return the descriptors of the home's lock."""
+    """Return the file descriptors of the home's lock file."""
     lock = (home.run / "lock").stat()
     found = []
     for number in map(int, os.listdir("/proc/self/fd")):
@@ -196,7 +200,7 @@ def _lock_descriptors(home: Home) -> list[int]:
 
 
 def _set_process_title(name: str) -> None:
-    """Show another name in `ps`: the command line has what the user asked for."""
+    """Set the process title that `ps` shows: the inherited command line contains the user's request."""
     with suppress(OSError, ValueError):
         fields = Path("/proc/self/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         begin, end = int(fields[45]), int(fields[46])
@@ -208,7 +212,7 @@ def _set_process_title(name: str) -> None:
 async def _serve_clients(
     home: Home, loaded: Loaded, language: Language, report_socket: socket.socket
 ) -> None:
-    """Serve windows until none is left for a while, or a signal ends the process."""
+    """Serve attached clients until none has been attached for a while, or a signal ends the process."""
     from rumi.app.app import open_app
     from rumi.app.disk_check import require_writable_disk
     from rumi.app.engine import ready_engine
@@ -243,14 +247,14 @@ async def _serve_clients(
 
 
 async def _launcher_gone(report_socket: socket.socket) -> None:
-    """Return when the command that started this process has a window, or has gone."""
+    """Return when the command that started this process has attached, or has ended."""
     with suppress(OSError):
         async with trio.SocketStream(trio.socket.from_stdlib_socket(report_socket.dup())) as stream:
             await stream.receive_some()
 
 
 def _error_report(error: BaseException) -> Mapping[str, object]:
-    """Return an error for the window that waits for this process."""
+    """Return an error as a report to the command that waits for this process."""
     only = single(error)
     if isinstance(only, HomeLocked):
         return {"held": only.message, "advice": only.advice}
@@ -263,5 +267,5 @@ def _error_report(error: BaseException) -> Mapping[str, object]:
 
 
 def _report(report_socket: socket.socket, message: Mapping[str, object]) -> None:
-    with suppress(OSError):  # the window has gone
+    with suppress(OSError):  # the command has ended
         report_socket.sendall(json.dumps(message, default=str).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""Checks at a start that the home's disk can be written, and what its owner can delete. Blocking, briefly."""
+"""Startup checks: the home's disk can be written, and if not, which files can be deleted. Blocks briefly."""
 
 import contextlib
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from rumi.platform.texts.language import Language
 from rumi.store.sqlite import FULL
 
 NEEDED_BYTES = 256_000
-"""The bytes that a start writes at most: empty logs of the databases, the lock, the control socket."""
+"""Maximum number of bytes written at startup: empty WAL files, the lock, the control socket."""
 
 
 def require_writable_disk(home: Home, language: Language) -> bool:
-    """Ensure that a start can write. Return True if the reserve had to be deleted for that.
+    """Check that startup can write to the disk. Return True if the reserve file had to be deleted for that.
 
-    The caller holds the home.
+    The caller has locked the home.
 
     Raises:
         UsageError: The disk is full and there is no reserve, or the disk refuses to write.
@@ -36,13 +36,13 @@ def require_writable_disk(home: Home, language: Language) -> bool:
 
 
 def free_space_advice(language: Language, reserve: Reserve, large: Sequence[Large]) -> str:
-    """Say how much must be free, what is large, and how to delete it."""
+    """Return a text that says how much space must be free, which files are large, and how to delete them."""
     found = [(str(candidate.path), candidate.bytes / 1e6, candidate.command) for candidate in large]
     return storage_texts.how_to_free_space(language, reserve.wanted / 1e6, found)
 
 
 def _try_to_write(home: Home) -> OSError | None:
-    """Return the error of writing a small file, or None."""
+    """Try to write a small file; return the error, or None if the write succeeded."""
     draft = home.run / "room"
     try:
         try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 
 DAEMON_S = 2.0
-"""How long a daemon may take to answer, where another engine is used."""
+"""Maximum time for the Docker daemon to answer when another engine is used, in seconds."""
 
 
 def sandbox_limits(loaded: Loaded) -> SandboxLimits:
@@ -45,16 +45,16 @@ def sandbox_limits(loaded: Loaded) -> SandboxLimits:
 
 
 def faults_of_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> list[Fault]:
-    """Return what is wrong with the folder of the chats' files, if the configuration names one. Blocking."""
+    """Return the problems of the configured folder for the chats' files, if there is one. Blocking."""
     folder = home.with_files(loaded.settings.store.workspaces).files
     return [] if folder is None else faults(folder, user, sandbox_limits(loaded).reserve_bytes)
 
 
 async def require_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> None:
-    """Test the folder of the chats' files, if the configuration names one.
+    """Check the configured folder for the chats' files, if there is one.
 
     Raises:
-        UsageError: It cannot be used. The error says what to do.
+        UsageError: The folder cannot be used. The error says what to do.
     """
     test = partial(faults_of_files, home, loaded, user)
     found = await trio.to_thread.run_sync(test, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
@@ -65,9 +65,9 @@ async def require_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> No
 async def find_engine(
     home: Home, loaded: Loaded, backend: Backend | None = None, leases: Leases = no_leases
 ) -> Engine:
-    """Return the engine that the configuration or `backend` names, unprepared. The caller closes it.
+    """Return the configured engine, or the engine named `backend`; it is not prepared. The caller closes it.
 
-    Its sandboxes end with their `leases`.
+    Each sandbox ends when its lease in `leases` ends.
 
     Raises:
         SandboxError: No engine works here. The error says what to do.
@@ -85,13 +85,13 @@ async def find_engine(
 
 
 def selection_of(loaded: Loaded) -> Selection:
-    """Return the programs that the configuration wants in the sandbox."""
+    """Return the programs that the configuration selects for the sandbox."""
     settings = loaded.settings.sandbox
     return Selection(settings.tools, settings.extra_programs)
 
 
 async def close_engine(engine: Engine) -> None:
-    """Close the engine's connections: for at most five seconds, also when cancelled."""
+    """Close the engine's connections within five seconds, even if cancelled."""
     with trio.move_on_after(5, shield=True):
         await engine.aclose()
 
@@ -104,7 +104,7 @@ async def ready_engine(
     for_many: bool = False,
     leases: Leases = no_leases,
 ) -> Engine:
-    """Return the engine with everything that it needs built. `progress` gets a line for each long step.
+    """Return the engine, after building what it needs. `progress` is called with a line for each long step.
 
     `for_many`: the engine will serve people who do not all trust each other. Then bubblewrap is used only if
     the configuration names it.
@@ -130,10 +130,10 @@ async def ready_engine(
 
 
 async def _ready_image(engine: Engine, home: Home, loaded: Loaded, progress: Progress) -> None:
-    """Build Docker's image if it is missing or old, unless it is the user's own.
+    """Build Docker's image if it is missing or outdated; never build an image that the user provides.
 
     Raises:
-        SandboxError: The user's own image is not there, or Rumi's cannot be built.
+        SandboxError: The image that the user provides is missing, or Rumi's image cannot be built.
     """
     from rumi.sandbox.docker.engine import DockerEngine
 
@@ -157,7 +157,7 @@ async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
 
 
 async def build_image(home: Home, loaded: Loaded, progress: Progress) -> list[str]:
-    """Make Docker's image; return lines that describe the result."""
+    """Build Docker's image; return lines that describe the result."""
     from rumi.sandbox.docker import image
 
     name = loaded.settings.sandbox.image
@@ -171,7 +171,7 @@ async def build_image(home: Home, loaded: Loaded, progress: Progress) -> list[st
 
 
 async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[str]:
-    """Make bubblewrap's root file system; return lines that describe the result."""
+    """Build bubblewrap's root file system; return lines that describe the result."""
     from rumi.sandbox.identity import sandbox_user
     from runner.rootfs import RootfsReport
     from runner.rootfs import build_rootfs as build
@@ -187,7 +187,7 @@ async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[s
 
 
 def _lacking(missing: Sequence[str]) -> list[str]:
-    """Say which programs are not in the sandbox, and why."""
+    """Return lines that say which programs are missing in the sandbox, and why."""
     from runner.programs import has_privileges
 
     raised = [name for name in missing if has_privileges(name)]
@@ -199,12 +199,12 @@ def _lacking(missing: Sequence[str]) -> list[str]:
 
 
 async def remove_leftovers(home: Home, engine: Engine) -> list[str]:
-    """Remove all that sandboxes of this installation left, of both engines; return the names.
+    """Remove everything that sandboxes of this installation left behind, for both engines; return the names.
 
-    The caller holds the home.
+    The caller has locked the home.
 
     Raises:
-        SandboxError: A container could not be removed, or its removal could not be proved.
+        SandboxError: A container could not be removed, or its removal could not be verified.
     """
     removed = await _removed(engine)
     if engine.kind != "docker":
@@ -229,7 +229,7 @@ async def _removed(engine: Engine) -> list[str]:
 
 
 async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:
-    """Return the content of `rumi sandbox status` as names and values."""
+    """Return the facts that `rumi sandbox status` prints, as pairs of name and value."""
     facts: list[tuple[str, str]] = [("engine", engine.kind), ("user", str(engine.user[0]))]
     facts.append(("files", files_bound(loaded)))
     facts.append(("disk", describe_free_space(home, loaded)[0]))
@@ -260,7 +260,7 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
 
 
 async def who_starts_commands(engine: Engine) -> str:
-    """Describe how Docker's containers start commands.
+    """Return a text about how Docker's containers start commands.
 
     Raises:
         SandboxError: The daemon does not answer, or there is no image.
@@ -274,7 +274,7 @@ async def who_starts_commands(engine: Engine) -> str:
 
 
 def files_bound(loaded: Loaded) -> str:
-    """Describe how a chat's files are bounded."""
+    """Return a text about the limits of a chat's files."""
     section = loaded.settings.sandbox
     return (
         f"{section.workspace_mb} MB and {section.workspace_files} files a chat, watched while a "
@@ -283,7 +283,7 @@ def files_bound(loaded: Loaded) -> str:
 
 
 def describe_free_space(home: Home, loaded: Loaded) -> tuple[str, bool]:
-    """Describe the free space on the disk of the chats' files; return True if it has reached the reserve."""
+    """Return a text about the free disk space for the chats' files, and True if the reserve is reached."""
     folder = home.with_files(loaded.settings.store.workspaces).workspaces
     free = free_on(folder, sandbox_limits(loaded).reserve_bytes)
     said = f"{free.bytes / 1e9:.1f} GB free, {free.reserve_bytes / 1e9:.1f} GB of them kept for Rumi"
@@ -291,7 +291,7 @@ def describe_free_space(home: Home, loaded: Loaded) -> tuple[str, bool]:
 
 
 def missing_programs(selection: Selection) -> tuple[str, ...]:
-    """Return programs of the selection that this host lacks, and so does a sandbox made from it. Blocking."""
+    """Return the selected programs that this host and sandboxes built from it do not have. Blocking."""
     from runner.rootfs import missing_programs as missing
 
     return missing(selection)

@@ -1,4 +1,4 @@
-"""`/forget_everything`: deletes all that is stored of one owner, for good."""
+"""`/forget_everything`: deletes all data of one owner permanently."""
 
 import contextlib
 import logging
@@ -27,7 +27,7 @@ from rumi.tasks.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 Deleter: TypeAlias = Callable[[str], Awaitable[int]]
-"""Deletes what a package has of an owner; returns how much that was."""
+"""Deletes a package's data of an owner; returns the number of deleted entries."""
 
 SLICE_PAUSE_S: Final = 0.01
 TRACE_TRIES: Final = 20
@@ -38,9 +38,10 @@ SURE: Final = frozenset({"yes", "sí", "si"})
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """Deletes what `deleters` have of an owner, then the owner's chats, then what `follows` from them.
+    """Deletes an owner's data.
 
-    The names are in the reply.
+    The `deleters` run first; then the owner's chats are deleted; then `follows` delete data derived from the
+    chats. The names in both mappings are shown in the reply.
     """
 
     journal: ActorRef[JournalMessage]
@@ -51,7 +52,7 @@ class Forgetting:
     follows: Mapping[str, Deleter] = field(default_factory=dict)
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Tell what would be deleted; after a yes, delete it."""
+        """Ask for confirmation with a list of the data to delete; delete it if the command contains a yes."""
         owner = self.ids.owner_of(message.chat)
         if self.ids.may_be_group(message.chat) and not message.admin and owner != LOCAL:
             await trio.lowlevel.checkpoint()
@@ -64,9 +65,10 @@ class Forgetting:
         return recall_texts.everything_forgotten(language, counts)
 
     async def forget(self, owner: str, asked: Incoming | None = None) -> dict[str, int | None]:
-        """Delete all of an owner; the chat of the message that `asked` goes on. Each count; None: it failed.
+        """Delete all data of an owner; return the number of deleted entries by name.
 
-        Done twice it does no harm. Cancelled, a part is deleted.
+        The number is None for each deletion that failed. The chat of the message `asked` continues to exist.
+        A repeated call does no harm. If cancelled, a part of the data is deleted.
         """
         self.audit.write("forget_everything", chat_id=asked.chat if asked is not None else "", owner=owner)
         counts: dict[str, int | None] = {}
@@ -82,7 +84,7 @@ class Forgetting:
         return counts
 
     async def _leave_no_trace(self) -> bool:
-        """Remove what was deleted from the database's log too. False: something keeps reading it."""
+        """Remove the deleted data from the database's WAL too; return False if a reader prevents that."""
         with contextlib.suppress(ActorError, RumiError):
             for _ in range(TRACE_TRIES):
                 if await self.journal.ask(LeaveNoTrace()):
@@ -104,7 +106,7 @@ class Forgetting:
 
 
 def schedules_of(schedules: Schedules) -> Deleter:
-    """Return what deletes an owner's schedules."""
+    """Return a function that deletes an owner's schedules."""
 
     async def delete(owner: str) -> int:
         found = await schedules.listed(owner)
@@ -116,7 +118,7 @@ def schedules_of(schedules: Schedules) -> Deleter:
 
 
 def tasks_of(journal: ActorRef[JournalMessage], tasks: Tasks) -> Deleter:
-    """Return what stops an owner's tasks and deletes them, with their files."""
+    """Return a function that stops an owner's tasks and deletes them with their files."""
 
     async def delete(owner: str) -> int:
         await tasks.stop_all(tuple(id for id, task in tasks.open_tasks().items() if task.owner == owner))

@@ -1,8 +1,8 @@
-"""Passes calls and windows on to the worker that serves what they are about, by its address.
+"""Forwards calls and attached clients to the worker that serves the chat or owner of the request.
 
-A window that was passed on ends with `{"moved": true}` when another worker begins to serve its chat, or when
-the connection to its worker ends: it opens once more, and is passed to the new one. What a worker without an
-address serves is not passed on: the window stays here, and gets its replies out of the database.
+A forwarded client gets `{"moved": true}` when another worker takes over its chat, or when the connection to
+its worker ends. Then the client attaches again, and is forwarded to the new worker. Requests for a worker
+without an address are not forwarded: the client stays here, and gets its replies from the database.
 """
 
 import logging
@@ -27,25 +27,29 @@ from rumi.store.ownership import Ownership, partition_of
 logger = logging.getLogger(__name__)
 
 OWNER_TIMEOUT_S: Final = 5.0
-"""How long it is waited for a worker that serves a chat: partitions change hands in less."""
+"""Maximum wait for a worker that serves a chat, in seconds; a partition handover takes less."""
 
 RETRY_S: Final = 0.1
 
 MEMBERS_TIMEOUT_S: Final = 1.0
-"""How long the database may take to name the workers."""
+"""Maximum time for the database to return the workers, in seconds."""
 
 ATTACH_TIMEOUT_S: Final = 20.0
-"""How long the other worker may take to open a window."""
+"""Maximum time for another worker to attach a client, in seconds."""
 
 DONE_THROUGH_DATABASE: Final = frozenset({"stop", "reset", "undo"})
-"""Calls that also work for a chat whose worker cannot be reached: they are messages to it."""
+"""Calls that also work for a chat whose worker is unreachable: they are stored as messages to the chat."""
 
 PartitionKeyOf: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[str | None]]
-"""Returns the chat or the owner that a request is about, None for what each worker answers by itself."""
+"""Returns the chat or the owner that a request concerns; None for requests that every worker handles itself.
+"""
 
 
 class Forwarding:
-    """Where this worker finds the others. `takes` tells of a chat if this one serves it."""
+    """Finds the other workers and forwards to them.
+
+    `accepts` returns True for a chat that this worker serves.
+    """
 
     def __init__(
         self,
@@ -64,10 +68,13 @@ class Forwarding:
         self._partition_key_of = partition_key_of
 
     async def owner_of(self, partition_key: str, *, fresh: bool = True) -> Member | None:
-        """Return the worker that serves a chat, None if it is this one; not `fresh`, as it was last read.
+        """Return the worker that serves a chat; None if this worker does.
+
+        The worker is looked up in the database. Without `fresh`, the result of the last lookup is used if
+        there is one.
 
         Raises:
-            NotServed: None does, and none begins to within `OWNER_S`.
+            NotServed: No worker serves the chat, and none took it over within `OWNER_TIMEOUT_S`.
         """
         with trio.move_on_after(OWNER_TIMEOUT_S):
             while not self._accepts(partition_key):
@@ -82,19 +89,19 @@ class Forwarding:
         raise NotServed("No worker serves this chat at the moment.", "Try again in a moment.")
 
     def peer(self, member: Member) -> Peer | None:
-        """Return where a worker is reached, None if it is not."""
+        """Return the network address and key of a worker; None if the worker is unreachable from here."""
         with suppress(ConfigError):
             return peer_of(member.address, self._key) if member.address and self._key is not None else None
         return None
 
     def _others(self, members: Sequence[Member]) -> Sequence[Member]:
-        """Return those whose lease lasts, but not this one."""
+        """Return the members whose lease is valid, without this worker."""
         return [member for member in members if member.left_s > 0 and member.name != self._ownership.worker]
 
     # Calls
 
     def forward_call(self, name: str, call: ControlCall) -> ControlCall:
-        """Return the call, which the worker answers that it concerns."""
+        """Return the call, wrapped so that the worker responsible for the request answers it."""
 
         async def forwarding(caller: Caller, request: Mapping[str, object]) -> object:
             partition_key = await self._partition_key_of(name, request)
@@ -124,11 +131,11 @@ class Forwarding:
     async def call_worker(
         self, member: Member, caller: Caller, name: str, request: Mapping[str, object]
     ) -> object:
-        """Return what another worker answers to the caller.
+        """Make a call to another worker for the caller; return the result.
 
         Raises:
-            NotRunning: It cannot be reached.
-            RumiError: What it answered.
+            NotRunning: The worker is unreachable.
+            RumiError: The worker answered with this error.
         """
         peer = self.peer(member)
         if peer is None:
@@ -144,7 +151,7 @@ class Forwarding:
     # Streams
 
     def forward_stream(self, name: str, stream: ControlStream) -> ControlStream:
-        """Return the stream, which the worker serves that it concerns."""
+        """Return the stream, wrapped so that the worker responsible for the request serves it."""
 
         async def forwarding(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
             try:
@@ -202,9 +209,9 @@ class Forwarding:
         request: Mapping[str, object],
         wire: Wire,
     ) -> bool:
-        """Connect a stream with another worker, until either side leaves.
+        """Connect the client's stream with another worker, until either side disconnects.
 
-        Return False, with nothing sent to the client, if that worker does not serve it any more.
+        Return False, without having sent anything to the client, if that worker no longer serves the chat.
         """
         fields = {key: value for key, value in request.items() if key not in ("stream", "passed")}
         async with connect(peer, caller) as client:
@@ -227,12 +234,12 @@ class Forwarding:
             return True
 
     async def _close_when_moved(self, partition_key: str, worker: str, theirs: Wire) -> None:
-        """A worker that was cut off from us and from the database says nothing any more."""
+        """Close the connection when another worker takes over: a worker without network sends no notice."""
         await self._directory.until_other(partition_key, worker)
         await theirs.aclose()
 
     def merge_streams(self, name: str, stream: ControlStream) -> ControlStream:
-        """Return the stream, with what all other workers that can be reached send in it as well."""
+        """Return the stream, wrapped so that it also sends the messages of all other reachable workers."""
 
         async def merged(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
             if request.get("passed"):
@@ -271,7 +278,7 @@ class Forwarding:
     async def call_all_others(
         self, caller: Caller, name: str, request: Mapping[str, object]
     ) -> list[tuple[str, object]]:
-        """Return what the other workers answer to the caller, or their error, by their names."""
+        """Call all other workers for the caller; return the result or error of each worker, with its name."""
         found: list[tuple[str, object]] = []
 
         async def one(member: Member) -> None:
@@ -288,14 +295,14 @@ class Forwarding:
         return sorted(found, key=lambda answer: answer[0])
 
     async def _members(self) -> Sequence[Member]:
-        """Return the workers, as they were last read if the database does not answer soon."""
+        """Return the current workers, or the last known ones if the database does not answer in time."""
         with trio.move_on_after(MEMBERS_TIMEOUT_S), suppress(ActorError):
             return await self._ask(Members())
         return self._directory.members
 
 
 def unreachable(worker: str) -> tuple[str, str]:
-    """Say that a worker serves something and is not reached, and what to do."""
+    """Return the message and the advice of an error: a worker that serves the request is unreachable."""
     return (
         f"The worker {worker} serves this, and cannot be reached from here.",
         "Give all workers a [store] address and the same STORE_TOKEN.",
@@ -303,7 +310,7 @@ def unreachable(worker: str) -> tuple[str, str]:
 
 
 async def _relay_requests(wire: Wire, theirs: Wire, scope: trio.CancelScope) -> None:
-    """Carry what the client sends; when it has gone, end the stream."""
+    """Forward the client's messages to the worker; when the client has disconnected, cancel `scope`."""
     while True:
         try:
             message = await wire.receive()
@@ -316,7 +323,10 @@ async def _relay_requests(wire: Wire, theirs: Wire, scope: trio.CancelScope) -> 
 
 
 async def _relay_answers(theirs: Wire, wire: Wire, *, moved: bool) -> None:
-    """Carry what the worker sends, to its last word; then say that the chat has `moved`, if it has."""
+    """Forward the worker's messages to the client until the worker disconnects.
+
+    With `moved`, notify the client then that its chat has moved.
+    """
     with suppress(WireClosed):
         while True:
             try:

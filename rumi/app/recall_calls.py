@@ -1,4 +1,4 @@
-"""The recall for chats (`/recall`) and for other processes (the call `recall`)."""
+"""Recall: the chat command `/recall`, and the control call `recall` for other processes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -19,7 +19,7 @@ from rumi.platform.timestamps import utc
 from rumi.store.journal.records import Incoming
 
 RECALL_S = 10.0
-"""How long a chat waits for the index."""
+"""Maximum time that a chat waits for the index, in seconds."""
 
 
 class RecallCommands:
@@ -31,7 +31,7 @@ class RecallCommands:
         self._now = now
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Search what was said in the chats of the message's owner; return the reply."""
+        """Search the chats of the message's owner; return the reply."""
         if not command.rest:
             await trio.lowlevel.checkpoint()
             return recall_texts.recall_usage(language)
@@ -50,10 +50,13 @@ class RecallCommands:
 
 
 def recall_call(ask: AskRecall, ids: ChatIds, now: Callable[[], float]) -> ControlCall:
-    """Return the function that serves the call: a `query` of an `owner`; `since`, `until`, `who`, `limit`."""
+    """Return the function that serves the control call `recall`.
+
+    A request has a `query` and an `owner`, and may have `since`, `until`, `who` and `limit`.
+    """
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:
-        """Return the passages, the best first; times as in RFC 3339.
+        """Return the matching passages, best match first; times use the RFC 3339 format.
 
         Raises:
             UsageError: The request is invalid.

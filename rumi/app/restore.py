@@ -1,4 +1,4 @@
-"""Puts a backup in place of what a home has: checked first, then replaced together. Blocking."""
+"""Restores a backup: checks a copy of it first, then replaces the home's files together. Blocking."""
 
 import contextlib
 import os
@@ -31,25 +31,27 @@ from rumi.store.sqlite import Schema, checked_version, require_free_space
 
 _SCHEMAS: Final = {"state.db": STATE, "memory.db": MEMORY}
 OF_TURNS: Final = ("undo", "recordings")
-"""What is kept of turns that the restored databases do not have, or have differently."""
+"""Folders with data of single turns, which may not match restored databases: a restore moves them away."""
 
 ANOTHER: Final = "Use another backup."
 _LOGS: Final = (
     *(f"{name}-{end}" for name in DATABASES for end in ("wal", "shm")),
     *("recall.db", "recall.db-wal", "recall.db-shm"),
 )
-"""SQLite would play an old database's log into the restored one, so they go away together.
+"""The WAL files and the recall index of the home, which a restore moves away together with the old databases.
 
-So does the index of what was said: the next start makes it from the restored database.
+SQLite would replay an old database's WAL into the restored database. The next start rebuilds the recall index
+from the restored database.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Restorable:
-    """A copy of a backup, complete, checked and inside the home, but not in place yet.
+    """A complete, checked copy of a backup inside the home, which does not replace the home's files yet.
 
-    `holds` are the names in it, with their bytes. `replaces` are the names of the home that will be replaced
-    or removed, and kept in `kept`. `left_out` counts the entries of the chats' folders that are not in it.
+    `entries` are the names in the copy, with their sizes in bytes. `replaced` are the home's entries that
+    will be moved to the folder `former`. `left_out` counts the entries of the chats' folders that are not in
+    the copy.
     """
 
     home: Home
@@ -59,11 +61,13 @@ class Restorable:
 
     @property
     def former(self) -> Path:
-        """Where the replaced entries will be: a folder that can be restored like a backup."""
+        """The folder for the replaced entries; it can be restored like a backup."""
         return self.home.restoring.replaced
 
     def commit(self) -> None:
-        """Replace the home's entries together; if the process is killed, the next holder does the rest.
+        """Replace the home's entries together.
+
+        If this process is killed meanwhile, the next process that locks the home finishes the replacement.
 
         Raises:
             BackupError: The disk refuses to write.
@@ -78,13 +82,13 @@ class Restorable:
 
 @contextmanager
 def restorable(home: Home, path: Path, *, files: bool = True) -> Iterator[Restorable]:
-    """Copy the backup into the home and check the copy; remove it at the end if it was not put in place.
+    """Copy the backup into the home and check the copy; remove the copy afterwards if it was not committed.
 
-    With `files` False the chats' files stay as they are. The caller holds the home.
+    If `files` is False, the chats' files stay as they are. The caller has locked the home.
 
     Raises:
-        UsageError: `path` is no backup, or the home cannot be replaced.
-        BackupError: A database is damaged or not Rumi's, or the disk cannot be written.
+        UsageError: `path` is not a backup, or the home cannot be replaced.
+        BackupError: A database is damaged or not one of Rumi's, or the disk cannot be written.
         DatabaseFault: A newer program made a database, or the disk has too little space.
     """
     names = [name for name in _entries(home, path) if files or name != WORKSPACE]
@@ -125,7 +129,11 @@ def restorable(home: Home, path: Path, *, files: bool = True) -> Iterator[Restor
 
 
 def _entries(home: Home, path: Path) -> list[str]:
-    """Return the names of a backup that a home also has. Raise UsageError if the folder is no backup."""
+    """Return the names in a backup that are also valid in a home.
+
+    Raises:
+        UsageError: The folder is not a backup.
+    """
     where, root = path.resolve(), home.root.resolve()
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder.", "Name a folder that rumi backup made.")
@@ -148,7 +156,7 @@ def _entries(home: Home, path: Path) -> list[str]:
 
 
 def _check(copy: Path, source: Path, schema: Schema) -> None:
-    """Check that a database is undamaged, and one that this program knows."""
+    """Check that a database is undamaged and has a schema that this program knows."""
     try:
         with contextlib.closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro", uri=True)) as db:
             version = checked_version(db, source, schema)
@@ -170,7 +178,10 @@ def _tables(db: sqlite3.Connection) -> set[str]:
 
 
 def _replaced(names: Sequence[str]) -> list[str]:
-    """Return the names that a backup with `holds` replaces. Keys and files that it lacks stay as they are."""
+    """Return the home's entries that a backup with these `names` replaces.
+
+    If the backup has no keys or no chats' files, those of the home are not replaced.
+    """
     return [*DATABASES, *FILES, *OF_TURNS, *(name for name in (KEYS, WORKSPACE) if name in names)]
 
 
@@ -183,13 +194,13 @@ def _has_content(path: Path) -> bool:
 
 
 def _mounts() -> set[str]:
-    """Return where disks and files are mounted: those places cannot be renamed."""
+    """Return the mount points of disks and files, because a mount point cannot be renamed."""
     lines = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
     return {re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), line.split()[4]) for line in lines}
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder with whatever commands have left in it."""
+    """Remove a folder with all files that sandboxed commands have left in it."""
     if folder.is_dir():
         clear_workspace(folder)
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Which chat, or which owner, a request of the control socket is about: the worker that serves it answers."""
+"""Maps a control request to the chat or owner that decides which worker handles it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -9,10 +9,10 @@ from rumi.store.journal.tasks import ListTasks, LoadTask
 
 
 def partition_key_lookup(ask: AskJournal) -> Callable[[str, Mapping[str, object]], Awaitable[str | None]]:
-    """Return the function that finds it out; it returns None for what each worker answers by itself.
+    """Return a function that maps a request to its partition key, or to None if every worker can handle it.
 
-    A task belongs to its chat, or to its owner without one. What is wrong with a request is said by the
-    worker that has it, so that nothing is checked here.
+    A task belongs to its chat, or to its owner if it has no chat. The function does not validate the request:
+    the worker that handles the request does so.
     """
 
     async def of_task(id: object) -> str | None:

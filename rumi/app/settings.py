@@ -37,7 +37,10 @@ from rumi.web.tree import WebSettings
 
 
 def mcp_settings_of(loaded: Loaded) -> tuple[ServerSettings, ...]:
-    """Return the servers of tools, with their secrets; the `fault` of one says which variable is not set."""
+    """Return the settings of the MCP servers, with their secrets.
+
+    If a variable is not set, the server's `fault` names it.
+    """
     known = {name: secret.reveal() for name, secret in loaded.secrets.referenced.items()}
     redact = Redactor(loaded.secrets.values())
     return tuple(_mcp_server(name, section, known, redact) for name, section in loaded.settings.mcp.items())
@@ -78,7 +81,7 @@ def _mcp_server(name: str, section: McpSection, known: Mapping[str, str], redact
 
 
 def web_settings_of(loaded: Loaded) -> WebSettings:
-    """Return the web's part of the configuration, including its keys."""
+    """Return the settings of the web tools, including their API keys."""
     fetch, secrets = loaded.settings.fetch, loaded.secrets
     return WebSettings(
         timeout_s=fetch.timeout_s,
@@ -95,7 +98,7 @@ def web_settings_of(loaded: Loaded) -> WebSettings:
 
 
 def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
-    """Return the limits of every chat; `context_tokens` is the budget of its models."""
+    """Return the limits of every chat; `context_tokens` is the token budget of the chats' models."""
     settings, agent = loaded.settings, loaded.settings.agent
 
     def turn(max_turns: int, timeout_s: float) -> TurnLimits:
@@ -120,13 +123,13 @@ def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
 
 
 def undo_limits_of(loaded: Loaded) -> UndoLimits:
-    """Return how much of the chats' files is kept to take turns back."""
+    """Return the limits of the file snapshots that are stored to undo turns."""
     section = loaded.settings.undo
     return UndoLimits(section.turns, section.max_mb * 1024 * 1024, section.max_files)
 
 
 def task_limits_of(loaded: Loaded, context_tokens: int) -> TaskLimits:
-    """Return the budget of every task; `context_tokens` is that of its models."""
+    """Return the limits of every task; `context_tokens` is the token budget of the tasks' models."""
     section, agent = loaded.settings.tasks, loaded.settings.agent
     return TaskLimits(
         turn=TurnLimits(
@@ -164,19 +167,19 @@ def budget_rules_of(loaded: Loaded) -> Rules:
 
 
 def bot_limits_of(loaded: Loaded) -> BotLimits:
-    """Return the bounds of every bot."""
+    """Return the limits of every bot."""
     settings = loaded.settings
     return BotLimits(settings.bots.question_days * DAY_S, settings.memory.max_facts)
 
 
 def schedule_limits_of(loaded: Loaded) -> ScheduleLimits:
-    """Return how many schedules an owner may have, and when none fires."""
+    """Return the maximum number of schedules per owner, and the quiet hours in which none fires."""
     section = loaded.settings.schedules
     return ScheduleLimits(section.max_per_owner, quiet_hours(section.quiet))
 
 
 def people_of(loaded: Loaded, ids: ChatIds) -> People:
-    """Return the people who may talk to Rumi through a channel, and what their roles allow."""
+    """Return the people who may talk to Rumi through a channel, and the rights of their roles."""
     settings = loaded.settings
     roles = {**BUILT_IN, **{name: _rights(name, role) for name, role in settings.roles.items()}}
     persons: dict[int, Principal] = {}
@@ -187,7 +190,10 @@ def people_of(loaded: Loaded, ids: ChatIds) -> People:
 
 
 def _rights(name: str, role: RoleSection) -> Rights:
-    """Return the rights of a role: what its section leaves out is as for a guest, or for its namesake."""
+    """Return the rights of a role.
+
+    A right that the role's section omits comes from the built-in role of the same name, or else from `guest`.
+    """
     base = BUILT_IN.get(name, GUEST)
     most: list[Limit] = []
     if role.usd_per_day is not None:
@@ -210,7 +216,7 @@ def _no_number(bots: bool | int | None) -> TypeGuard[bool | None]:
 
 
 UNITS: Final[tuple[Unit, ...]] = ("usd", "tokens")
-"""What `[budget]` bounds."""
+"""The units in which `[budget]` limits usage."""
 
 DAY_S: Final = 86_400.0
 
@@ -218,12 +224,12 @@ MOST_PROMPT_CHARS: Final = 20_000
 
 
 def built_in_prompts() -> Mapping[str, str]:
-    """Return the words of all prompts, of chats, research and bots, by the names of their files."""
+    """Return the texts of all built-in prompts (for chats, research and bots), by file name without `.md`."""
     return {**built_in(), **words_in(PROMPTS), **words_in(BOT_PROMPTS)}
 
 
 def prompts_of(home: Home) -> Prompts:
-    """Return the words of prompts: those in the home's `prompts/`, otherwise the built-in ones.
+    """Return the texts of all prompts: from the home's folder `prompts`, or else the built-in text.
 
     Raises:
         ConfigError: A file there cannot be read, is too long, or has a name that no prompt has.
@@ -244,7 +250,7 @@ def prompts_of(home: Home) -> Prompts:
 
 
 def require_model(loaded: Loaded) -> None:
-    """Require a language model, or `offline` if the user chose it explicitly.
+    """Check that a language model is configured, or that the user explicitly chose `offline`.
 
     Raises:
         ConfigError: The configured model has no key.
@@ -257,7 +263,7 @@ def require_model(loaded: Loaded) -> None:
 
 
 def require_chosen_model(loaded: Loaded) -> None:
-    """Require the model that `--model` or the environment names; `offline` does not replace it.
+    """Check that the model chosen with `--model` or the environment has a key: `offline` must not replace it.
 
     Raises:
         ConfigError: The model has no key.
@@ -272,11 +278,11 @@ def require_chosen_model(loaded: Loaded) -> None:
 
 
 def cluster_of(loaded: Loaded) -> Cluster | None:
-    """Return the database that this process shares with other workers, None if it has its own files.
+    """Return the database that this process shares with other workers; None if the home has its own files.
 
     Raises:
-        UsageError: Its URL is not one of a PostgreSQL database.
-        ConfigError: It has an address that cannot be used, or no secret for it.
+        UsageError: The configured URL is not the URL of a PostgreSQL database.
+        ConfigError: The configured address cannot be used, or has no secret.
     """
     section = loaded.settings.store
     if not section.url:
@@ -298,7 +304,9 @@ def cluster_of(loaded: Loaded) -> Cluster | None:
 
 
 def worker_key(loaded: Loaded) -> bytes | None:
-    """Return the key that workers prove to each other: of STORE_TOKEN, or else of the database's password.
+    """Return the key with which workers prove themselves to each other; None if no secret is suitable.
+
+    The key is derived from STORE_TOKEN, or else from the database's password.
 
     Raises:
         ConfigError: The secret is too short.

@@ -1,4 +1,4 @@
-"""Serves channels until a signal ends the process."""
+"""Serves channels until a signal ends the process, and shuts down in bounded time."""
 
 import logging
 import signal
@@ -19,22 +19,24 @@ from rumi.platform.texts.language import Language
 logger = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 20.0
-"""How long running turns may continue after a signal."""
+"""Maximum time that running turns may continue after a signal, in seconds."""
 
 REPORT_S: Final = 15.0
-"""How long ending and reporting the remaining turns may then take."""
+"""Maximum time, after `PATIENCE_S`, to end the remaining turns and report them, in seconds."""
 
 FLUSH_S: Final = 10.0
-"""How long a channel may take to store its last messages, and to send its last replies; the next process
-sends the rest."""
+"""Maximum time for a channel to store its last messages, and to send its last replies, in seconds.
+
+The next process sends the remaining replies.
+"""
 
 EXTRACTION_WAIT_S: Final = 5.0
-"""How long the extraction of facts from open sessions may then take."""
+"""Maximum time at shutdown to extract facts from open sessions, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopSignals:
-    """The signals so far: to end, and then to end quickly."""
+    """The stop signals received so far: the first one sets `end`, the second one sets `hurry`."""
 
     end: trio.Event = field(default_factory=trio.Event)
     hurry: trio.Event = field(default_factory=trio.Event)
@@ -44,8 +46,8 @@ class StopSignals:
 async def stop_signals() -> AsyncIterator[StopSignals]:
     """Handle the signals that end a program, until the block ends. Must be called in the main thread.
 
-    The tree belongs inside the block: it ends in bounded time, and a signal that killed the process meanwhile
-    would leave containers behind.
+    The supervision tree must run inside the block: the tree ends in bounded time, and an unhandled signal
+    would kill the process before it has removed its containers.
     """
     stop = StopSignals()
 
@@ -74,10 +76,10 @@ async def serve_channels(
     drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     drain_s: float = 0.0,
 ) -> None:
-    """Serve until told to end, and then wind down; a second signal shortens that.
+    """Serve until the first stop signal, and then wind down; a second signal shortens the winding down.
 
-    `say` shows a line to the user who started the program. `ending` is called when no message may be accepted
-    any more. `drain` hands the chats over to other workers, in about `drain_s`.
+    `say` shows a line to the user who started the program. `ending` is called when no more messages may be
+    accepted. `drain` hands the chats over to other workers, in about `drain_s` seconds.
 
     Raises:
         RumiError: A channel can never work.
@@ -105,10 +107,10 @@ async def wind_down(
     drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     drain_s: float = 0.0,
 ) -> None:
-    """Take no more messages, let turns finish or report them, send the last replies, extract facts. All
-    bounded.
+    """Stop receiving, let turns finish or report them, send the last replies, and extract facts.
 
-    Cancelled, it leaves the rest to the end of the tree and to the next process.
+    Each step has a time limit. If cancelled, the remaining work is left to the shutdown of the tree and to
+    the next process.
     """
     for channel in channels:
         with _bounded_step(channel.name, FLUSH_S):
@@ -128,7 +130,7 @@ async def wind_down(
 
 @contextmanager
 def _bounded_step(what: str, seconds: float) -> Iterator[None]:
-    """Run a step of the shutdown. If an actor fails in it, log that, so that the next step still runs."""
+    """Run one step of the shutdown with a time limit; log an actor's failure, so that the next step runs."""
     try:
         with trio.move_on_after(seconds):
             yield

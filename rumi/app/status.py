@@ -1,4 +1,4 @@
-"""The status dump: the state of the process and of every actor, as plain data. It reads, and never waits."""
+"""The status dump: the state of the process and of every actor, as plain data. Making it never waits."""
 
 import contextlib
 import os
@@ -13,21 +13,23 @@ from actors import NodeStatus
 from rumi import __version__
 
 SHAPE_VERSION = 2
-"""The version increases when a field is removed or changes its meaning; docs/status.md describes the shape.
+"""Version of the dump's format: raised when a field is removed or changes its meaning.
+
+`docs/status.md` describes the format.
 """
 
 MOST_CHILDREN = 15
-"""The most children of one node in the outline; active ones come first."""
+"""Maximum number of children per node in the outline; active children come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusSource:
-    """Makes the dump of one process. `about` are facts that do not change while it runs.
+    """Makes the status dump of one process. `about` are facts that do not change while the process runs.
 
-    `files` are the files whose sizes are reported, `failed` the errors of chats that gave up: (time, error).
-    `counts` returns what `rumi.channels.http.counters` has counted, `pending` the number of messages without
-    a final reply. `workers` returns those that share the database, as this one last read it; None where it is
-    alone.
+    `files` are the files whose sizes are reported. `failed` returns the time and error of each chat that gave
+    up. `counts` returns the counters of `rumi.channels.http.counters`, and `pending` the number of messages
+    without a final reply. `workers` returns the last known workers that share the database; it is None if the
+    process has its own database.
     """
 
     tree: Callable[[], NodeStatus]
@@ -40,9 +42,9 @@ class StatusSource:
     started: float = field(default_factory=time.monotonic)
 
     def dump(self) -> dict[str, object]:
-        """Return the dump in JSON types. Ages and times in seconds, sizes in bytes.
+        """Return the dump as JSON types. Ages and times are in seconds, sizes in bytes.
 
-        It asks no actor: figures come from the actors' memory, sizes from the file system.
+        No actor is asked: figures come from the actors' memory, sizes from the file system.
         """
         tree = self.tree()
         journal = next((child for child in tree.children if child.id == "journal"), None)
@@ -70,7 +72,7 @@ class StatusSource:
 
 
 def size_of(database: Path) -> int:
-    """Return the bytes of a database and its unmerged log; 0 if it does not exist."""
+    """Return the size of a database with its WAL, in bytes; 0 if the database does not exist."""
     total = 0
     for path in (database, database.with_name(f"{database.name}-wal")):
         with contextlib.suppress(OSError):
@@ -79,7 +81,7 @@ def size_of(database: Path) -> int:
 
 
 def node(status: NodeStatus, now: float) -> dict[str, object]:
-    """Return one node of the tree and its descendants. `age_s` is the age of its current activity."""
+    """Return one node of the tree with its descendants. `age_s` is the age of its current activity."""
     return {
         "id": status.id,
         "kind": status.kind,
@@ -97,7 +99,7 @@ def node(status: NodeStatus, now: float) -> dict[str, object]:
 
 
 def outline(status: NodeStatus) -> str:
-    """Return the tree for a narrow screen: one line for each node, with its activity."""
+    """Return the tree for a narrow screen: one line per node, with the node's activity."""
     return "\n".join(_lines(status, "", ""))
 
 
@@ -116,7 +118,7 @@ def _lines(status: NodeStatus, lead: str, below: str) -> Iterator[str]:
 
 
 def _remarks(status: NodeStatus) -> Sequence[str]:
-    """Return remarks about a node: an unusual state, restarts, mail, work."""
+    """Return remarks about a node: an unusual state, restarts, queued messages, and current work."""
     remarks = [] if status.state == "running" else [str(status.state)]
     if status.restarts:
         remarks.append(f"↻{status.restarts}")

@@ -1,4 +1,4 @@
-"""Stops everything at once: turns, tasks, and what would begin more of them."""
+"""Stops everything at once: turns, tasks, and the schedules and other sources that would start new ones."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,21 +22,24 @@ from rumi.tasks.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 STOP_ALL_S: Final = 20.0
-"""How long the answer waits for the end of what runs. The rest is named in it, and goes on ending."""
+"""Maximum time that the reply waits for the work to end, in seconds.
+
+The reply names the work that is still ending then.
+"""
 
 Others = Callable[[Language], Awaitable[Mapping[str, str | RumiError]]]
-"""Stops everything on the other workers of a database; returns what they say, by their names."""
+"""Stops everything on the other workers of a shared database; returns their replies or errors, by name."""
 
 Pause = Callable[[], Awaitable[int]]
-"""Pauses what begins turns or tasks by itself; returns how many were paused."""
+"""Pauses a package that starts turns or tasks by itself; returns how many of its entries were paused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """All that works in this process. `pauses` are the rooms that begin work by themselves, by name.
+    """All work of this process. `pauses` are the packages that start work by themselves, by name.
 
-    A turn and a task have ended when no process of them is left: what ends them proves it. `_asking` has, by
-    chat, the number of the `/stop all` that is being done there.
+    A turn or a task has ended only when none of its processes is left: the code that ends it checks this.
+    `_asking` maps a chat to the message number of the `/stop all` that is being executed there.
     """
 
     inbox: Inbox
@@ -47,7 +50,7 @@ class Everything:
     _asking: dict[str, int] = field(default_factory=dict)
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Do `/stop all` for an admin, or for the owner of this installation."""
+        """Execute `/stop all` for an admin, or for the owner of this installation."""
         if not (message.admin or self.ids.owner_of(message.chat) == LOCAL):
             await trio.lowlevel.checkpoint()
             return f"❌ {stop_texts.stop_all_refused(language)}"
@@ -59,9 +62,10 @@ class Everything:
                 del self._asking[message.chat]
 
     async def stop(self, language: Language, *, alone: bool = False) -> str:
-        """Stop everything, and say what was stopped and paused, and what is left after `STOP_ALL_S`.
+        """Stop everything; return a text that lists what was stopped, what was paused, and what still runs.
 
-        The other workers stop all of theirs meanwhile, unless this one is to do it `alone`.
+        This takes at most `STOP_ALL_S`. The other workers stop all their work at the same time, unless
+        `alone` is True.
         """
         if alone or self.others is None:
             return await self._stop(language)
@@ -84,11 +88,11 @@ class Everything:
         )
 
     async def _stop(self, language: Language) -> str:
-        """Stop what this process does.
+        """Stop the work of this process.
 
-        What runs is told to stop before anything is written: a full disk keeps no turn going. What a turn
-        or a schedule has begun by the time that it is stopped or paused is stopped too.
-        Cancelled, what was told to stop stops all the same.
+        Running work is told to stop before anything is written, so that a full disk cannot keep a turn
+        running. Work that a turn or schedule started before it was stopped or paused is stopped too. If
+        cancelled, the work that was already told to stop still stops.
         """
         messages, tasks = self._messages(), self.tasks.open_tasks()
         paused: dict[str, int | None] = dict.fromkeys(self.pauses)
@@ -111,10 +115,10 @@ class Everything:
         return stop_texts.stopped_all(language, len(chats), len(tasks), paused, working, left, sessions)
 
     def _messages(self) -> frozenset[tuple[str, int]]:
-        """Return the messages that have no final reply: each one's chat and number.
+        """Return the messages without a final reply, as pairs of chat and number.
 
-        A `/stop all` and what stands behind it in its chat are not among them, besides a turn that runs: they
-        wait for this, so this must not wait for them.
+        The result excludes a `/stop all` that is being executed and the messages queued after it in the same
+        chat, because they wait for this call. A message whose turn is running is always included.
         """
         return frozenset(
             (chat, number)
@@ -123,7 +127,7 @@ class Everything:
         )
 
     async def _paused(self, name: str, pause: Pause) -> int | None:
-        """Pause, and return how many were paused; None if that failed."""
+        """Call `pause`; return how many entries were paused, or None if that failed."""
         try:
             return await pause()
         except (RumiError, ActorError) as error:

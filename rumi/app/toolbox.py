@@ -1,4 +1,4 @@
-"""The tools of a chat besides its sandbox, made for each turn and bound to it."""
+"""The tools of a chat other than its sandbox tools; they are created for each turn."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -57,12 +57,12 @@ _ONE_FORM: Final = (
 )
 
 RESEARCHES: Final = 3
-"""How many researchers one chat's turn may wait for at once."""
+"""Maximum number of research tasks that one chat's turn may wait for at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """The services that tools use, and the additional tools of a channel."""
+    """The services that tools use, and the additional tools that channels provide."""
 
     web: Web
     ids: ChatIds
@@ -113,7 +113,7 @@ class Toolbox:
 
     def _use_skill(self, view: ChatView, names: tuple[str, ...]) -> Tool:
         async def answer(prompt: str) -> str:
-            """Answer a question of a skill's code with the chat's model, without tools."""
+            """Answer a question from a skill's code with the chat's model; the model gets no tools."""
             request = ModelRequest((Message("user", prompt),))
             model = self.model_for(view.chat, view.language(), view.model())
             model = view.sender_model() if view.sender_model is not None else model
@@ -135,7 +135,7 @@ class Toolbox:
 
 
 def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
-    """Return a schedule of the chat, for its tools to complete."""
+    """Return a draft schedule of the chat, which the schedule tools complete."""
     return ScheduleRecord(
         *(owner, view.chat, "text", ""),
         language=view.language(),
@@ -147,7 +147,7 @@ def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
 
 
 def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
-    """Return how the code describes the tools of chats now, by name, each in all of its forms."""
+    """Return the current specs of the chats' tools by name; some tools have several specs."""
     forms: dict[str, list[ToolSpec]] = {}
     for tool in (Bash, ResearchTool, RepositoryTool):
         for spec in tool.specs:

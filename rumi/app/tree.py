@@ -1,26 +1,26 @@
-"""The supervision tree: the one place that makes actors and connects them.
+"""The supervision tree: the only module that creates actors and connects them.
 
 rumi             rest_for_one: each child depends on the children above it
 ├── journal      state.db
-├── budgets      writes what model calls have used
+├── budgets      stores the usage of model calls
 ├── memory       facts about users
 ├── skills       the skills of this installation
 ├── fetcher      the only access to the web
 ├── models       permits for model calls, shared between chats
 ├── registry     names of containers that may exist
 ├── sandboxes    keyed: one child per chat
-├── mcp          keyed: one child per server of tools   (only if servers are configured)
+├── mcp          keyed: one child per MCP server        (only if servers are configured)
 ├── sender       sends replies                      (a channel)
 ├── extractor    extracts facts from sessions that have ended
-├── task_recovery  goes on with the tasks of earlier processes
+├── task_recovery  continues the tasks of earlier processes
 ├── tasks        keyed: one child per task
-├── undo         cleans up what taking turns back has left
+├── undo         cleans up files left by undone turns
 ├── recovery     starts chats with open messages
 ├── chats        keyed: one child per chat
 ├── schedules    fires reminders and schedules
 ├── poller       receives messages                  (a channel)
 ├── control      the control socket
-├── page         shows all of it                    (a channel)
+├── page         serves the web page                (a channel)
 └── listener     webhook, health and metrics        (a channel)
 """
 
@@ -145,7 +145,7 @@ class ActorTree:
         await self._workers.drain()
 
     def _happened(self, event: TreeEvent) -> None:
-        """Publish an event of the tree to subscribers, and log errors."""
+        """Publish an event of the supervision tree to subscribers, and log errors."""
         _log(event)
         if (row := tree_item(event)) is not None:
             name, chat, more = row
@@ -156,7 +156,7 @@ class ActorTree:
             channel.tree_happened(event)
 
     def _disk_changed(self, trouble: Trouble | None) -> None:
-        """Report that nothing can be written, or that writing works again: running turns wait for it."""
+        """Report that the databases can no longer, or can again, be written; running turns wait meanwhile."""
         self.audit.write("storage", chat_id="", trouble=trouble)
         self._events.storage_changed(trouble)
         if trouble is not None:
@@ -166,7 +166,7 @@ class ActorTree:
             )
 
     def _worker_status(self) -> dict[str, object]:
-        """Return what other workers show of this one."""
+        """Return the figures of this worker that other workers display."""
         turns = sum(state.started is not None for state in self._hub.turns.values())
         return {
             "turns": turns,
@@ -177,7 +177,7 @@ class ActorTree:
         }
 
     def _whole_status(self) -> str:
-        """Return the process's status for an admin's `/status`: trouble, then the workers, then the tree."""
+        """Return the text of an admin's `/status`: storage problems, then the workers, then the tree."""
         language, trouble, shown = self._language, self._store.journal_state.trouble, self._workers.shown
         workers = () if shown is None else shown()
         lines = [

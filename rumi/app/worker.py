@@ -1,6 +1,6 @@
-"""What a process is to others: `Alone` with the files of its home, or a `Worker` on a shared database.
+"""The process's role: a `SingleProcess` on its home's own files, or a `ClusterWorker` on a shared database.
 
-A worker's lease stands in the tree above everything that serves chats, its partitions stand below that.
+In the supervision tree, a worker's lease is above everything that serves chats, and its partitions are below.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,60 +27,66 @@ class SingleProcess:
     """A process that serves all chats."""
 
     ownership: Ownership | None = None
-    """What this process serves; None: everything."""
+    """The partitions that this process serves; None: all of them."""
 
     peer: Peer | None = None
-    """Where other workers reach this one; None: nowhere."""
+    """The address at which other workers reach this process; None: it is unreachable for them."""
 
     shown: Callable[[], Sequence[Mapping[str, object]]] | None = None
-    """Returns the workers, as the status shows them."""
+    """Returns the workers as objects for the status dump."""
 
     until_other: Callable[[str, str], Awaitable[None]] | None = None
-    """Waits until a place is served by another worker than the one of that name."""
+    """Waits until a worker other than the named one serves the partition key."""
 
     stop_others: Callable[[Language], Awaitable[Mapping[str, str | RumiError]]] | None = None
-    """Stops everything on the other workers; returns what they say, by their names."""
+    """Stops everything on the other workers; returns their replies or errors, by worker name."""
 
     @property
     def name(self) -> str | None:
-        """The name of the worker, None for a process that is none."""
+        """The name of the worker; None for a process that shares no database."""
         return None
 
     def database_of(self, file: Path) -> Path | PostgresServer:
-        """Return where the tables are that a home has in a file."""
+        """Return the database that contains the tables of this database file."""
         return file
 
     def part(self) -> float:
-        """Return the part of what workers share that this one may use."""
+        """Return this process's share of limits that all workers have together, between 0 and 1."""
         return 1.0
 
     def serves(self, partition_key: str) -> bool:
-        """Return True if this process serves a chat or an owner."""
+        """Return True if this process serves the chat or owner with this partition key."""
         return True
 
     def add_lease(self, root: Supervisor, status: Callable[[], Mapping[str, Any]]) -> None:
-        """Add the lease, which carries the `status`. What is added after it ends when the lease does."""
+        """Add the worker's lease, which publishes the `status`.
+
+        Actors that are added after the lease end when it ends.
+        """
 
     def add_partitions(self, root: Supervisor, ask: AskJournal, dependents: Dependents) -> None:
-        """Add what takes partitions over, and hands them over."""
+        """Add the actor that takes partitions over and hands them over, and notifies the `dependents`."""
 
     def start_forwarding(self, ask: AskJournal, accepts: Callable[[str], bool]) -> None:
-        """Have calls and streams reach the others. `takes` tells of a chat if this process serves it."""
+        """Set up forwarding to other workers. `accepts` returns True for a chat that this process serves."""
 
     def forwarded_calls(self, calls: Mapping[str, ControlCall]) -> Mapping[str, ControlCall]:
-        """Return the calls, each answered by the worker that it concerns."""
+        """Return the calls, each wrapped so that the worker responsible for the request answers it."""
         return calls
 
     def forwarded_streams(self, streams: Mapping[str, ControlStream]) -> Mapping[str, ControlStream]:
-        """Return the streams, each served by the worker that it concerns, `events` by all of them."""
+        """Return the streams, each wrapped so that the responsible worker serves it.
+
+        The stream `events` is served by all workers together.
+        """
         return streams
 
     async def drain(self) -> None:
-        """Hand over all chats, if there are others. Turns go on for a bounded time."""
+        """Hand over all chats to other workers, if there are any. Turns continue for a bounded time."""
 
 
 class ClusterWorker(SingleProcess):
-    """One of several processes on a database. Each incarnation of its lease has another name."""
+    """One of several processes that share a database. Each incarnation of its lease has a different name."""
 
     ownership: Ownership
 
@@ -98,19 +104,19 @@ class ClusterWorker(SingleProcess):
 
     @property
     def name(self) -> str | None:
-        """Its name."""
+        """The name of the worker."""
         return self.ownership.worker
 
     def database_of(self, file: Path) -> Path | PostgresServer:
-        """Return the database."""
+        """Return the shared database."""
         return self._cluster.backend
 
     def part(self) -> float:
-        """Return its part of the partitions."""
+        """Return this worker's share of the partitions, between 0 and 1."""
         return self.ownership.part()
 
     def serves(self, partition_key: str) -> bool:
-        """Return True if it has the partition of the place."""
+        """Return True if this worker serves the partition of the key."""
         return self.ownership.serves(partition_key)
 
     def add_lease(self, root: Supervisor, status: Callable[[], Mapping[str, Any]]) -> None:
@@ -121,7 +127,7 @@ class ClusterWorker(SingleProcess):
         )
 
     def add_partitions(self, root: Supervisor, ask: AskJournal, dependents: Dependents) -> None:
-        """Add the partitions. They are below their dependents, so that they end first."""
+        """Add the partitions below their dependents in the tree, so that the partitions end first."""
         cluster = self._cluster
 
         def partitions() -> Partitions:
@@ -138,7 +144,7 @@ class ClusterWorker(SingleProcess):
         self._partitions = root.add(ChildSpec("partitions", partitions))
 
     def start_forwarding(self, ask: AskJournal, accepts: Callable[[str], bool]) -> None:
-        """Have calls and streams reach the others."""
+        """Set up forwarding to other workers."""
         cluster = self._cluster
         self._forwarding = Forwarding(
             ask,
@@ -150,12 +156,12 @@ class ClusterWorker(SingleProcess):
         )
 
     def forwarded_calls(self, calls: Mapping[str, ControlCall]) -> Mapping[str, ControlCall]:
-        """Return the calls, each passed on to the worker that it concerns."""
+        """Return the calls, each wrapped so that the responsible worker answers it."""
         forwarding = self._require_forwarding()
         return {name: forwarding.forward_call(name, call) for name, call in calls.items()}
 
     def forwarded_streams(self, streams: Mapping[str, ControlStream]) -> Mapping[str, ControlStream]:
-        """Return the streams, each passed on to the worker that it concerns."""
+        """Return the streams, each wrapped so that the responsible worker serves it."""
         forwarding = self._require_forwarding()
         forwarded = {name: forwarding.forward_stream(name, stream) for name, stream in streams.items()}
         return {**forwarded, "events": forwarding.merge_streams("events", streams["events"])}

@@ -1,4 +1,4 @@
-"""The command line: one file per command. Each one parses, calls and prints; other packages do the work."""
+"""The command line: one file per command, which parses, calls and prints; other packages do the work."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the console script. It answers frequent calls of scripts without loading the other commands."""
+    """Run the console script. Frequent calls from scripts are answered without loading the other commands."""
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"rumi, version {__version__}\n")
         return
@@ -33,8 +33,8 @@ def main() -> None:
 def run_async(main: "Callable[..., Awaitable[T]]", *arguments: object) -> "T":
     """Run a command's main task to its end, and return its result.
 
-    Ctrl-C is raised where that task waits. Python alone would raise it in the middle of any task; in an actor
-    that would be a crash.
+    Ctrl-C is raised at the point where the main task waits. Python alone would raise it in the middle of any
+    task; in an actor that would be a crash.
     """
     import trio
 
@@ -42,7 +42,7 @@ def run_async(main: "Callable[..., Awaitable[T]]", *arguments: object) -> "T":
 
 
 def _import_less() -> None:
-    """Keep libraries from importing what Rumi never uses; each start is about a tenth faster."""
+    """Keep libraries from importing modules that Rumi never uses; each start is about a tenth faster."""
     sys.modules["httpx._main"] = None  # type: ignore[assignment]  # httpx's own command line, with rich
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else all distributions are searched
 

@@ -17,10 +17,10 @@ LOOKS: Final = frozenset({"recall", "list", "show", "history", "memory", "skills
 async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, object]) -> object:
     """Send a `call` to the daemon, or execute it with `here` if no process has locked the home.
 
-    Wait up to `BUSY_S` seconds for a lock holder that is starting or ending.
+    If the process that has locked the home is starting or ending, wait up to `BUSY_S` seconds for it.
 
     Raises:
-        RumiError: The request failed, or the lock holder does not answer.
+        RumiError: The request failed, or the process that has locked the home does not answer.
     """
     import trio
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BotRun:
-    """A request to run a bot: its name, the session's options (`asked`), and the output options."""
+    """A request to run a bot: the bot's name, the session's options (`asked`), and the output options."""
 
     name: str
     asked: dict[str, Any]
@@ -31,7 +31,7 @@ class BotRun:
 
 
 def run_bot(run: BotRun) -> None:
-    """Run a bot, print its report, and exit with a code for the end of its session."""
+    """Run a bot, print its report, and exit with a code for the session's outcome."""
     from rumi.platform.texts import bots as bot_texts
 
     try:
@@ -56,7 +56,7 @@ def run_bot(run: BotRun) -> None:
 
 
 async def _do(begun: Launch, run: BotRun) -> dict[str, Any]:
-    """Run the session in the daemon, or only start it with `background`; return the session."""
+    """Run the session in the daemon, or with `background` only start it; return the session."""
     from rumi.platform.caller import TERMINAL
     from rumi.platform.texts import bots as bot_texts
 

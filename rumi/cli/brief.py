@@ -13,7 +13,7 @@ TIMEOUT_S = 2.0
 def print_status() -> bool:
     """Print the status dump of the daemon. Return False if that failed and nothing was printed.
 
-    The full command then finds the reason and reports it.
+    In that case the full command finds the reason and reports it.
     """
     root = os.environ.get("RUMI_HOME") or os.path.expanduser("~/.rumi")
     if dangers(root):
@@ -36,9 +36,9 @@ def print_status() -> bool:
 
 
 def _safe(dump: bytes) -> bytes:
-    """Return the JSON with escaped control characters. Plain ASCII, the usual case, needs no escaping.
+    """Return the JSON text with control characters escaped. Plain ASCII, the usual case, needs no escaping.
 
-    JSON escapes the other ASCII control characters itself.
+    JSON already escapes the ASCII control characters except DEL.
     """
     if dump.isascii() and b"\x7f" not in dump:
         return dump

@@ -82,7 +82,7 @@ def command(
 
 
 async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) -> int:
-    """Run the terminal on a chat of the daemon, and of its successors; return the exit code."""
+    """Run the terminal on a chat of the daemon and of the daemons after it; return the exit code."""
     import trio
 
     from rumi.channels.attach.client import OpenRequest
@@ -184,7 +184,7 @@ def _deleted(home: "Home") -> "DaemonGone | None":
 async def _explain_offline_model(
     home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat"
 ) -> None:
-    """Say that the offline model answers because there is no API key; show a person the alternatives."""
+    """Explain that the offline model answers because there is no API key; show a person the alternatives."""
     from rumi.platform.config.providers import OFFLINE
 
     if port.model != OFFLINE:
@@ -205,7 +205,7 @@ async def _explain_offline_model(
 
 
 async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
-    """Return when the first of these waits has returned; cancel the others."""
+    """Wait until the first of these functions returns; cancel the others."""
     import trio
 
     async with trio.open_nursery() as nursery:

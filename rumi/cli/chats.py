@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 SHOWN = 20
-"""Default number of entries that `show` prints."""
+"""Default number of entries that `rumi chats show` prints."""
 
 
 @click.group()
@@ -160,7 +160,7 @@ def _ask(do: str, **fields: object) -> Any:
 
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
-    """Execute the request on the files of a home that no process has locked, so that no turn runs."""
+    """Execute the request on the files of a home that no process has locked; no turn can run meanwhile."""
     from rumi.chats.chat_calls import chat_call
     from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
@@ -198,13 +198,13 @@ def _text(entry: dict[str, Any]) -> str:
 
 
 def _around(text: str, word: str) -> str:
-    """Return the text, starting shortly before the word."""
+    """Return the part of the text that begins shortly before the word."""
     at = text.casefold().find(word.casefold())
     return f"…{text[at - 30 :]}" if at > 40 else text
 
 
 def _cut(line: str) -> str:
-    """Cut a line to the terminal's width; return the full line for a pipe."""
+    """Cut a line to the terminal's width; return the whole line if the output is a pipe."""
     if not sys.stdout.isatty():
         return line
     import shutil

@@ -1,4 +1,4 @@
-"""Calls from commands to the daemon over the control socket, and the same work if no daemon runs."""
+"""Control calls of commands to the daemon, and the same operations in this process if no daemon runs."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -18,23 +18,29 @@ if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded
 
 LOCKED_WAIT_S = 5.0
-"""Maximum wait for a lock holder that does not listen, in seconds: it starts, ends, or is a short command."""
+"""Maximum wait for a process that has locked the home but does not listen, in seconds.
+
+Such a process is starting or ending, or is a short command.
+"""
 
 AGAIN_S = 0.1
 
 END_S = 20.0
-"""Maximum time for an idle daemon to end, in seconds: it stops its sandboxes."""
+"""Maximum time for an idle daemon to end, in seconds: it has to stop its sandboxes."""
 
 LOOK_S = 0.02
 
 EXTRACTION_WAIT_S = 5.0
-"""Maximum time that a program waits for the end of its daemon, in seconds; it may extract facts first."""
+"""Maximum time that a program waits for its daemon to end, in seconds; the daemon may extract facts first."""
 
 CLOSED_S = 0.5
-"""Time after which the daemon no longer counts a detached client, in seconds: the counted ones are others."""
+"""Time after which the daemon no longer counts a detached client, in seconds.
+
+Clients that are still counted after that time belong to others.
+"""
 
 ANSWER_S = 65.0
-"""Maximum wait for an answer, in seconds: longer than the daemon waits for a chat, whose error is exact."""
+"""Maximum wait for an answer, in seconds; the daemon's shorter timeout gives a more exact error."""
 
 
 def control_path() -> Path:
@@ -92,8 +98,8 @@ async def connected() -> AsyncIterator["ControlClient"]:
 def yield_home(home: Home, marks: Mapping[str, str] | None = None) -> None:
     """Ask an idle daemon to end, and wait until it has ended.
 
-    With `marks`, it ends only if its settings or keys differ. A daemon that is busy or is a service
-    continues; then the command cannot lock the home.
+    With `marks`, the daemon ends only if its settings or keys differ from them. A daemon that is busy or is a
+    service continues; then the command cannot lock the home.
     """
     import time
 
@@ -219,7 +225,7 @@ def _do(home: Home, call: str, chat: str) -> str:
 async def _stop(home: Home, loaded: "Loaded", chat: str) -> str:
     """Stop work that the next daemon would start: without a chat, all open tasks and all schedules.
 
-    With a chat, nothing has to be stopped, because no turn runs without a daemon.
+    With a chat, there is nothing to stop, because no turn runs without a daemon.
 
     Raises:
         UsageError: The chat is unknown.

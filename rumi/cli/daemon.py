@@ -1,4 +1,4 @@
-"""Attaching of commands to the daemon, which they start if none runs."""
+"""Commands attach to the daemon through this module, which starts a daemon if none runs."""
 
 import os
 import time
@@ -22,21 +22,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOCKED_WAIT_S = 10.0
-"""Maximum wait for a lock holder that accepts no clients, in seconds: it ends, or is a short command."""
+"""Maximum wait for a process that has locked the home but accepts no clients, in seconds.
+
+Such a process is ending, or is a short command.
+"""
 
 START_S = 60.0
-"""Maximum wait for a daemon that will accept clients, in seconds: its first start builds a sandbox."""
+"""Maximum wait until a new daemon accepts clients, in seconds: the first start builds a sandbox."""
 
 DAEMON_COMMANDS = ("rumi chat", "rumi telegram", "rumi serve", "rumi web")
 
 AGAIN_S = 0.1
 
 QUIET_S = 1.0
-"""Wait after which the command says that it waits, in seconds."""
+"""Time after which the command tells the user that it is waiting, in seconds."""
 
 
 class Reattaching(Protocol):
-    """A client of an earlier daemon; it sets `left` if it leaves while the command waits for the next one."""
+    """A client of an earlier daemon; it sets `left` if the user leaves while no daemon is attached."""
 
     left: "trio.Event"
 
@@ -47,7 +50,7 @@ class Reattaching(Protocol):
 
 @dataclass(slots=True)
 class Launch:
-    """The command's settings, and the daemon that it has started, before its event loop runs."""
+    """The command's settings, and the daemon that the command started before its event loop runs."""
 
     chat: str
     flags: dict[str, str | None]
@@ -98,8 +101,8 @@ async def attached_to_daemon(
 ) -> AsyncIterator[T | None]:
     """Yield the result of `attach` for the daemon; start a daemon if none runs.
 
-    `attach` raises `NotAccepting` for a daemon that does not accept clients yet, or no longer does; then this
-    tries again. Yield None if `reattaching`, the client of an earlier daemon, has left meanwhile.
+    `attach` raises `NotAccepting` if the daemon is starting or ending; then this function tries again. Yield
+    None if `reattaching`, the client of an earlier daemon, has left meanwhile.
 
     Raises:
         RumiError: The daemon cannot be started, or refuses the client.

@@ -1,4 +1,4 @@
-"""The command group, which imports commands when they are used, and the only place that shows errors."""
+"""The command group, which imports each command when it is used, and is the only place that prints errors."""
 
 import errno
 import importlib
@@ -52,7 +52,7 @@ COMMANDS = {
 
 
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-"""The error numbers of a disk that cannot be written."""
+"""The error numbers of a disk that cannot be written to."""
 
 
 class _Context(click.Context):
@@ -114,7 +114,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; for an unknown name, fail with the most similar name."""
+        """Return the command; for an unknown name, fail and suggest the most similar command."""
         name = args[0]
         if name not in COMMANDS and (meant := get_close_matches(name, COMMANDS, n=1)):
             ctx.fail(f"No such command {name!r}. Did you mean {meant[0]!r}?")
@@ -206,7 +206,7 @@ def _show(text: str) -> None:
 
 
 def _secrets() -> tuple[str, ...]:
-    """Return the known secrets of this installation. Never raises, because it is called to show an error."""
+    """Return the known secrets of this installation. Never raises: an error is already being printed."""
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_path
 
@@ -225,7 +225,7 @@ def _explained(error: BaseException) -> str:
 
 
 def _known(error: BaseException) -> Iterator[RumiError]:
-    """Yield the `RumiError`s in an exception, its group and its causes, the outermost first."""
+    """Yield the `RumiError`s in an exception, in its group and in its causes, the outermost first."""
     if isinstance(error, RumiError):
         yield error
     if isinstance(error, BaseExceptionGroup):

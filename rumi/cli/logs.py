@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 LAST = 10
-"""Default number of earlier entries that `--follow` shows."""
+"""Default number of earlier entries that `rumi logs --follow` shows first."""
 
 
 class Since(click.ParamType[datetime]):
@@ -87,7 +87,7 @@ def command(
 
 
 def _language() -> "Language":
-    """Return the configured language, or the environment's if the configuration is invalid.
+    """Return the configured language, or the environment's language if the configuration is invalid.
 
     The log must be readable even with an invalid configuration.
     """

@@ -244,7 +244,7 @@ def _named(servers: "Mapping[str, ServerSettings]", name: str) -> "ServerSetting
 
 
 async def _nothing(home: "Home", request: "Mapping[str, object]") -> object:
-    """Return an empty list of servers: none runs in a home that no process has locked any more."""
+    """Return an empty list of servers: no server runs in a home that no process has locked."""
     import trio
 
     await trio.lowlevel.checkpoint()
@@ -271,7 +271,7 @@ def _marks(server: "ServerSettings") -> list[str]:
 
 
 def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]":
-    """Return the changes of each tool since it was accepted; nothing at the first connection."""
+    """Return the changes of each tool since the user accepted it; nothing at the first connection."""
     from rumi.agent.mcp.described import changes_of, said_of
 
     before = known.earlier

@@ -105,7 +105,7 @@ def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
 
 
 def _source(fact: dict[str, Any]) -> None:
-    """Print the source of a fact, as the command that shows it."""
+    """Print the source of a fact, as the command that shows that source."""
     if fact["chat"]:
         option = f" --turn {fact['turn']}" if fact["turn"].startswith("t") else ""
         session = f" --session {fact['turn'].split()[1]}" if fact["turn"].startswith("session ") else ""
@@ -179,7 +179,8 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
 async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
     """Execute the request in a complete app in this process.
 
-    Extraction calls the model, and forgetting everything concerns all parts of the app.
+    This is needed because extraction calls the model, and forgetting everything concerns all parts of the
+    app.
     """
     from rumi.app.app import open_app
     from rumi.app.engine import find_engine

@@ -57,7 +57,7 @@ def known_names() -> tuple[str, ...]:
 
 
 def configured(loaded: "Loaded") -> dict[str, tuple[str, ...]]:
-    """Return the models that the configuration names, each with its uses, in the order of use."""
+    """Return the models that the configuration names, each with its uses, in order of first use."""
     model, research = loaded.settings.model, loaded.settings.research.model
     used: dict[str, tuple[str, ...]] = {}
     for name, use in (

@@ -107,7 +107,7 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
 def _key(settings: "ModelSettings", name: str) -> str:
     """Return the state of a model's API key: `set`, `not needed`, `command`, or the reason why it is missing.
 
-    `command`: the key comes from a command, which this does not run.
+    `command` means that a command outputs the key; this function does not run that command.
     """
     from rumi.models.settings import missing_key
     from rumi.platform.config.providers import key_owner

@@ -1,7 +1,7 @@
-"""The only output functions of commands: they clean everything that a command prints, whatever its source.
+"""The only output functions of commands: they clean all text that a command prints, from any source.
 
 Commands call no other function that prints; a test checks the code of all commands. Control characters are
-removed from text and escaped in JSON, even for a pipe, because its reader may print them.
+removed from text and escaped in JSON, even if the output is a pipe, because the pipe's reader may print them.
 """
 
 import json
@@ -37,7 +37,7 @@ def _styled(part: Styled) -> str:
 
 
 def echo_json(value: object, *, indent: int | None = None, ascii: bool = False) -> None:
-    """Print a value as JSON: on one line, or on several with an `indent`; `ascii` escapes the rest."""
+    """Print a value as JSON on one line, or with `indent` on several; `ascii` escapes other characters."""
     click.echo(escaped(json.dumps(value, ensure_ascii=ascii, indent=indent)))
 
 
@@ -52,7 +52,7 @@ def prompt(question: str, default: str | None = None, **more: Any) -> str:
 
 
 def write_through(lines: str) -> None:
-    """Write ASCII lines to standard output without Python's buffer, whose lock a stuck thread would hold."""
+    """Write ASCII lines to standard output without Python's buffer: a stuck thread may hold its lock."""
     data = escaped(lines).encode("ascii")
     while data:
         data = data[os.write(sys.stdout.fileno(), data) :]
@@ -76,7 +76,7 @@ def console() -> "Console":
 
 
 class CleanStream:
-    """Standard error with cleaned text, for libraries, warnings and tracebacks as well."""
+    """Standard error that cleans all text, including the output of libraries, warnings and tracebacks."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

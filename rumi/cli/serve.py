@@ -1,4 +1,4 @@
-"""`rumi serve`, and the service that it shares with `rumi telegram` and `rumi web`."""
+"""`rumi serve`, and the service code that `rumi telegram` and `rumi web` also use."""
 
 import gc
 import os
@@ -55,8 +55,8 @@ def serve_until_signal(
 ) -> None:
     """Lock the home and serve attached clients, Telegram if `telegram` returns True, and a page at `web`.
 
-    `flags` are command line values that override the configuration. `listens`: listen for webhooks and probes
-    if the configuration has an address for them.
+    `flags` are command line values that override the configuration. `listens`: also listen for webhooks and
+    probes if an address for them is configured.
 
     Raises:
         RumiError: The service cannot start; the message says what to do.
@@ -70,20 +70,24 @@ LISTEN = "127.0.0.1:8443"
 
 
 def _let_many_files_be_open() -> None:
-    """Raise the limit of open files (usually 1024), because each busy chat has connections and pipes."""
+    """Raise the limit of open files (usually 1024), because each busy chat uses connections and pipes."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 GENERATIONS = (5_000, 10, 50)
-"""New objects per collection of the youngest generation; collections of a generation per one of the next."""
+"""Thresholds of the garbage collector's three generations.
+
+The first is the number of new objects that triggers a collection of the youngest generation; the others are
+numbers of collections of the next younger generation.
+"""
 
 
 def look_for_cycles_seldom() -> None:
     """Make the garbage collector run less often, because a full collection blocks every chat for 0.1 s.
 
-    With Python's defaults, a busy process has one every second or two. Existing objects are excluded
-    permanently; short-lived objects are still found in the young generation.
+    With Python's defaults, a busy process runs a full collection every second or two. Objects that exist now
+    are permanently excluded; short-lived objects are still collected in the young generation.
     """
     gc.collect()
     gc.freeze()

@@ -29,7 +29,7 @@ TRY_S: Final = 30.0
 """Maximum time for a model to answer the test call, in seconds."""
 
 MOST_SHOWN: Final = 20
-"""Maximum number of listed models of a server."""
+"""Maximum number of a server's models that are listed."""
 
 
 @click.command()
@@ -192,7 +192,7 @@ class _Wizard:
                 return
 
     def _ask_local(self, server: "LocalServer") -> None:
-        """Ask for the model of a server on this machine that answers at its default port."""
+        """Ask for the model of a server on this machine that responds at its default port."""
         while True:
             for model in server.models[:MOST_SHOWN]:
                 echo(f"  {model}")
@@ -228,7 +228,8 @@ class _Wizard:
     def _tried(self, model: str, *, key: str = "", custom: Any = None) -> bool:
         """Make one short model call; return False if the user should answer again.
 
-        After an error the user may keep the answer, because the network may be down; but not a refused key.
+        After an error the user may keep the answer, because the network may be down, but not if the server
+        refused the key.
         """
         from rumi.errors import RumiError, single
         from rumi.models.model import ModelError
@@ -330,7 +331,7 @@ class _Wizard:
         )
 
     def _choose_key(self, key: str, question: str, choices: Sequence[tuple[str, str]], now: str) -> None:
-        """Ask for the value of a key; store it only if it differs from `now`."""
+        """Ask for the value of a key; store the value only if it differs from `now`, the current value."""
         answer = self._choose(question, choices, now)
         if answer != now:
             self.keys[key] = answer

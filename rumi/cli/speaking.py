@@ -12,14 +12,14 @@ from rumi.platform.texts import translation
 from rumi.platform.texts.language import Language, LanguageSetting, detect_language
 
 _EXTRA = re.compile(r"(.*?)  \[(.+)\]", re.DOTALL)
-"""An option's help, and the text that click adds to it: its default, its range."""
+"""Pattern of an option's help followed by click's addition in brackets, such as the default or the range."""
 
 
 @cache
 def reader() -> Language:
-    """Return the configured language, or else the environment's.
+    """Return the configured language, or else the environment's language.
 
-    This also works if the configuration has errors, so that they can be reported in that language.
+    This also works if the configuration has errors, so that the errors can be reported in that language.
     """
     return detect_language(_configured(), os.environ)
 
@@ -77,7 +77,7 @@ def _about(help: str) -> str:
 
 
 def show_usage_error(error: click.ClickException) -> None:
-    """Print the usage error and the help command on standard error."""
+    """Print the usage error, and the command that shows help, on standard error."""
     lines = []
     if isinstance(error, click.UsageError) and error.ctx is not None:
         lines.append(error.ctx.get_usage())

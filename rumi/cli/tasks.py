@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 EXIT_CODES: Final = {"succeeded": 0, "out_of_budget": 3, "stopped": 130, "interrupted": 130}
-"""Exit codes by the state of a task that has ended; 1 for all other states."""
+"""Exit codes by the state of an ended task; the exit code of any other state is 1."""
 UNCONFIRMED: Final = 5
 """Exit code of a task that succeeded without an action that nobody could confirm."""
 
@@ -94,7 +94,7 @@ def delete(task: int) -> None:
 
 
 def exit_code_of(task: "Mapping[str, Any]") -> int:
-    """Return the exit code for the end of a task."""
+    """Return the exit code for the outcome of a task."""
     code = EXIT_CODES.get(str(task["state"]), 1)
     return code or (UNCONFIRMED if task["report"].get("not_done") else 0)
 
@@ -107,7 +107,7 @@ def as_report(task: "Mapping[str, Any]") -> dict[str, Any]:
 
 
 def text_of(task: "Mapping[str, Any]") -> str:
-    """Return a task's answer, safe for a terminal."""
+    """Return a task's answer, cleaned for a terminal."""
     return "\n".join(flat(line) for line in str(task["answer"]).split("\n"))
 
 
@@ -120,7 +120,7 @@ def _ask(do: str, **fields: object) -> Any:
 
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
-    """Execute the request on the files of a home that no process has locked, so that no task runs."""
+    """Execute the request on the files of a home that no process has locked; no task can run meanwhile."""
     from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
@@ -147,7 +147,7 @@ async def _follow(id: int) -> dict[str, Any]:
 
 
 def say_step(step: str) -> None:
-    """Print a step of a task on standard error, safe for a terminal."""
+    """Print a step of a task on standard error, cleaned for a terminal."""
     lines = "\n  ".join(flat(line) for line in step.split("\n"))
     say(f"· {lines}")
 

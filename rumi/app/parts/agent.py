@@ -1,4 +1,4 @@
-"""The agent part: what a turn of a chat works with. Its tools, prompts and context, and events about it."""
+"""The agent part: the tools, prompts and context of chat turns, and the events about turns."""
 
 import time
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from rumi.web.readers.files.viewer import Seen, Viewer
 
 @dataclass(frozen=True, slots=True)
 class AgentPart:
-    """The context of turns, and where their events go. `instructions` begin the prompts of all chats."""
+    """The context of turns, and the receivers of their events. `instructions` begin every chat's prompt."""
 
     mcp: McpServers
     prompts: Prompts
@@ -51,7 +51,7 @@ def add_agent(
     hub: Hub,
     counts: Counts,
 ) -> AgentPart:
-    """Add the servers of tools and the extraction of facts."""
+    """Add the MCP servers and the extraction of facts."""
     home, settings, ports = inputs.home, inputs.loaded.settings, inputs.ports
     mcp = McpServers(
         inputs.root,
@@ -115,7 +115,10 @@ def add_agent(
 
 
 def _mcp_tools(mcp: McpServers, viewer: Viewer, view: ChatView, context_tokens: int) -> tuple[Tool, ...]:
-    """Return the tools of the configured servers for a chat. Files that they return taint its workspace."""
+    """Return the MCP tools of the configured servers for a chat.
+
+    Files that these tools return taint the chat's workspace.
+    """
 
     async def look(picture: bytes) -> Seen:
         await view.touch_files()

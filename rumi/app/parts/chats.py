@@ -1,4 +1,4 @@
-"""The chats part: the chats, their commands, undo, recovery, and what stops or forgets everything."""
+"""The chats part: the chats, their commands, undo, recovery, and commands that stop or forget everything."""
 
 import time
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from rumi.tasks.schedules.clock import ScheduleClock
 
 @dataclass(frozen=True, slots=True)
 class ChatsPart:
-    """The chats behind their inbox, and the commands that reach across them."""
+    """The chats behind their inbox, and the commands that affect all chats."""
 
     inbox: Inbox
     services: ChatServices
@@ -54,7 +54,7 @@ def add_all_chats(
     free_space_advice: Callable[[str, Language], str],
     whole_status: Callable[[], str],
 ) -> ChatsPart:
-    """Add the cleaning up after undo, the recovery, the chats and the clock of schedules."""
+    """Add the cleanup after undo, the recovery of open messages, the chats, and the clock of schedules."""
     home, ids, settings, workers = inputs.home, inputs.ids, inputs.loaded.settings, inputs.workers
     money = BudgetCommands(store.budgets, store.ledger, ids, audit)
     undo = Undo(Snapshots(home, undo_limits_of(inputs.loaded)), Threads(2), tasks.tasks.stop_all)

@@ -1,4 +1,4 @@
-"""The edges of the tree: channels receive, clients attach, workers forward calls, operators see status."""
+"""The edges part: channels, attached clients, calls forwarded between workers, and the status dump."""
 
 import time
 from collections.abc import Collection
@@ -39,7 +39,7 @@ from rumi.tasks.task_calls import task_call
 
 @dataclass(frozen=True, slots=True)
 class EdgesPart:
-    """What clients and operators reach the process by."""
+    """The access to the process for clients and operators."""
 
     attach_server: AttachServer
     status: StatusSource
@@ -55,7 +55,7 @@ def add_edges(
     counts: Counts,
     events: EventStream,
 ) -> EdgesPart:
-    """Add the partitions, the receivers of channels, the control socket and the views of channels."""
+    """Add the partitions, the channels' receivers, the control socket, and the channels' views."""
     about = About(inputs.engine.kind, inputs.stays, inputs.loaded.marks(), tuple(inputs.notes))
     attach_server = AttachServer(
         chats.inbox,
@@ -173,9 +173,10 @@ def _add_partitions(
     chats: ChatsPart,
     attach_server: AttachServer,
 ) -> None:
-    """Register everything that takes partitions over and hands them over, in the order of taking over.
+    """Register all parts that take over and hand over partitions, in the order in which they take over.
 
-    The partitions are below all of it in the tree, so they end first: nothing is taken over by what ends.
+    The partitions are below these parts in the tree, so they end first: a part that is ending takes over
+    nothing.
     """
     channels = inputs.channels
     parts: tuple[Partitioned, ...] = (
@@ -208,5 +209,5 @@ def _add_partitions(
 
 
 def _routed_chat(path: Path, channel: str, ids: ChatIds, chat: str) -> RoutedChat:
-    """Return a chat as a channel of this process reaches it: with the rights of the chat's owner."""
+    """Return a chat for a channel of this process, with the rights of the chat's owner."""
     return RoutedChat(path, Caller(channel, ids.owner_of(chat), "own"), chat)

@@ -1,4 +1,4 @@
-"""What every part of the tree is built from, and the ports to parts that are built later."""
+"""The inputs of all parts of the tree, and the ports to parts that are built later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,10 +24,9 @@ T = TypeVar("T")
 
 
 class Port(Generic[T]):
-    """A part that is built later than its user. Calling the port returns the part.
+    """A reference to a part that is built later than its user. Calling the port returns the part.
 
-    Two parts that need each other meet here and nowhere else: the later one is bound once, before the tree
-    runs.
+    Only ports connect two parts that need each other: the later part is bound once, before the tree runs.
     """
 
     def __init__(self, name: str) -> None:
@@ -58,7 +57,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class TreeInputs:
-    """What all parts are built from.
+    """The values from which all parts are built.
 
     `ids` are the chat ids of all channels, also of channels that do not run; `notes` are sentences for users.
     `full`: the disk is full at startup. `service`: the process runs until a signal ends it.
@@ -83,9 +82,9 @@ class TreeInputs:
 
     @property
     def stays(self) -> bool:
-        """True if the process keeps running when no client is attached."""
+        """Return True if the process keeps running when no client is attached."""
         return self.service or bool(self.channels)
 
     def channel_of(self, chat: str) -> Channel:
-        """Return the channel that a chat belongs to; a chat of no channel gets its clients' uploads."""
+        """Return the channel that a chat belongs to, or `uploads` for a chat without a channel."""
         return next((channel for channel in self.channels if channel.owns(chat)), self.uploads)

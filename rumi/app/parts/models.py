@@ -1,4 +1,4 @@
-"""The models part: skills, the fetcher of web pages, permits for model calls, and who may use which model."""
+"""The models part: skills, the web fetcher, permits for model calls, and people's rights to use models."""
 
 import os
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from rumi.web.tree import Web, add_fetcher
 
 @dataclass(frozen=True, slots=True)
 class ModelsPart:
-    """Models bound to chats, tasks and people, with the skills and the web that their turns use."""
+    """Models bound to chats, tasks and people, with the skills and the web access for their turns."""
 
     bound: BoundModels
     people: People
@@ -34,7 +34,7 @@ class ModelsPart:
 
 
 def add_models(inputs: TreeInputs, store: StorePart) -> ModelsPart:
-    """Add the skills, the fetcher and the permits of model calls."""
+    """Add the skills, the web fetcher, and the permits for model calls."""
     root, home, loaded = inputs.root, inputs.home, inputs.loaded
     trusted = TrustedSkills(home.root / "skills-trusted.json")
     disabled = DisabledSkills(home.root / "config.toml", os.environ)

@@ -1,4 +1,4 @@
-"""The sandbox part: the sandboxes of chats and tasks, their files, and which commands may run."""
+"""The sandbox part: the sandboxes of chats and tasks, their files, and the policies for commands."""
 
 from dataclasses import dataclass, replace
 
@@ -18,12 +18,12 @@ from rumi.web.readers.files.reading import ViewLimits
 from rumi.web.readers.files.viewer import Viewer
 
 CARRIED_AT_ONCE = 4
-"""Chats whose files are packed or unpacked at the same time."""
+"""Maximum number of chats whose files are packed or unpacked at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxPart:
-    """Sandboxes and workspaces. `strict` is the policy for groups, `chosen` the configured one."""
+    """Sandboxes and workspaces. `strict` is the command policy for groups, `chosen` the configured one."""
 
     sandboxes: Sandboxes
     workspaces: ChatWorkspaces
@@ -49,7 +49,10 @@ def add_sandbox(inputs: TreeInputs, store: StorePart) -> SandboxPart:
 
 
 def _workspaces(inputs: TreeInputs, ask: AskJournal) -> ChatWorkspaces:
-    """Return the chats' files. Workers carry them through the database, unless they share a folder."""
+    """Return the workspaces of the chats.
+
+    Workers that share no folder transfer the files through the database.
+    """
     home, limits, ownership = inputs.home, inputs.limits, inputs.workers.ownership
     if ownership is None or inputs.loaded.settings.store.workspaces is not None:
         return ChatWorkspaces(home.workspaces, Threads())

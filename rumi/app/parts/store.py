@@ -1,4 +1,4 @@
-"""The store part: the journal, what model calls have used, facts about users, and the recall index."""
+"""The store part: the journal, the usage of model calls, facts about users, and the recall index."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ JOURNAL_SHUTDOWN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class StorePart:
-    """The journal and what else is stored. `journal_state` outlives the journal's incarnations."""
+    """The journal and the other stores. `journal_state` outlives the incarnations of the journal's actor."""
 
     journal: ActorRef[JournalMessage]
     journal_state: JournalState
@@ -40,10 +40,10 @@ def add_store(
     disk_changed: Callable[[Trouble | None], None],
     worker_status: Callable[[], Mapping[str, Any]],
 ) -> StorePart:
-    """Add the journal, the worker's lease, the ledger, the memory and the recall.
+    """Add the journal, the worker's lease, the ledger, the memory and the recall index.
 
-    `disk_changed` is called when nothing can be written, and when writing works again. `worker_status`
-    returns what other workers show of this one.
+    `disk_changed` is called when the databases cannot be written, and when they can be written again.
+    `worker_status` returns the figures of this worker that other workers display.
     """
     root, home, workers = inputs.root, inputs.home, inputs.workers
     reserve = Reserve(home.reserve)

@@ -1,4 +1,4 @@
-"""The tasks part: research, bots and schedules, each a stored piece of work of an owner."""
+"""The tasks part: research, bots and schedules. Each task is stored and belongs to an owner."""
 
 import time
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from rumi.web.tree import guarded_streams
 
 @dataclass(frozen=True, slots=True)
 class TasksPart:
-    """Tasks of all kinds, and what starts them. `threads` are those for the files of bots."""
+    """Tasks of all kinds, and the parts that start them. `threads` are for access to bots' files."""
 
     tasks: Tasks
     bots: Bots
@@ -48,7 +48,7 @@ def add_tasks(
     *,
     audit: AuditLog,
 ) -> TasksPart:
-    """Add the recovery of tasks and the tasks. Schedules fire from a clock that is added below the chats."""
+    """Add the tasks and their recovery. The clock that fires schedules is added later, below the chats."""
     home, limits, settings, ports = inputs.home, inputs.limits, inputs.loaded.settings, inputs.ports
     bot_files, threads = BotFiles(home.root, home.files), Threads()
     network = partial(guarded_streams, web_settings_of(inputs.loaded))

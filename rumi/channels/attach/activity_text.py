@@ -1,4 +1,4 @@
-"""Short descriptions of what actors do, made from the status dump."""
+"""Short descriptions of what actors are doing, made from the status dump."""
 
 from typing import Any
 
@@ -29,16 +29,16 @@ def is_chat(item: Item) -> bool:
 
 
 def works(item: Item) -> bool:
-    """Return True if the actor works, has queued messages or has a problem."""
+    """Return True if the actor is working, has queued messages, or has a problem."""
     metrics = item["figures"]
     usual = item["state"] == "running" and not item["mailbox"]["depth"] and not item["restarts"]
     return not usual or "error" in metrics or bool(metrics.get("job") if is_chat(item) else item["doing"])
 
 
 def age_of(item: Item) -> float:
-    """Return how long the actor has been at work, in seconds.
+    """Return how long the actor has been working, in seconds.
 
-    For a chat this is the age of its longest running tool call, or else of its turn.
+    For a chat this is the age of its longest running tool call, or of its turn if no tool call runs.
     """
     metrics = item["figures"]
     if is_chat(item):
@@ -48,7 +48,7 @@ def age_of(item: Item) -> float:
 
 
 def activity_of(item: Item, language: Language) -> str:
-    """Return what the actor does and for how long; if it is idle, its last error."""
+    """Return what the actor is doing and for how long; if it is idle, return its last error."""
     words = _chat(item, language) if is_chat(item) else _actor(item, language)
     if words and not (is_chat(item) and "job" not in item["figures"]):
         return words

@@ -24,21 +24,21 @@ from rumi.store.journal.records import Attachment
 logger = logging.getLogger(__name__)
 
 ATTACH_TIMEOUT_S = 20.0
-"""Maximum time for the daemon to attach a client, in seconds; a new session may have to end a sandbox."""
+"""Maximum time for the daemon to attach a client, in seconds; a new session may first end a sandbox."""
 
 LEAVE_S = 1.0
 """Maximum time that a detaching client waits for its last messages to be sent, such as a read receipt."""
 
 LAST_WORDS_S = 0.05
-"""Pause between the last event and `DaemonGone`, in seconds, in which the subscriber handles that event."""
+"""Pause between the last event and `DaemonGone`, in seconds: the subscriber handles the event meanwhile."""
 
 
 class NotAccepting(RumiError):
-    """No process accepts clients on this home now: no daemon runs, or it is starting or ending."""
+    """No process accepts clients on this home now: no daemon runs, or the daemon is starting or ending."""
 
 
 class DaemonGone(RumiError):
-    """The daemon that the client was attached to has ended. `sent`: the pending request had been sent."""
+    """The daemon to which the client was attached has ended. `sent`: the pending request had been sent."""
 
     sent = False
 
@@ -47,13 +47,14 @@ class DaemonGone(RumiError):
 class OpenRequest:
     """A request to attach to a chat.
 
-    `person`: a person uses the client and decides when it detaches. `new`: start a new session. `model` works
-    on the client's messages; if it cannot be used, the daemon refuses the request if it says `must`, and uses
-    its own model otherwise. `apart`: each message's turn has its own history, separate from the chat's
-    session. `single`: the client is for one turn; its session continues, so that no facts are extracted yet.
-    `tainted`: the client's messages are untrusted, and are neither commands nor confirmations. `marks` are
-    fingerprints of the client's settings and keys; the daemon returns the names of those that differ.
-    `project` is the absolute path of the folder whose skills apply to the client's messages.
+    `person`: a person uses the client and decides when it detaches. `new`: start a new session. `model` is
+    the model for the client's messages; if that model cannot be used, the daemon refuses the request with
+    `must`, and uses its default model without `must`. `apart`: each message's turn has its own history,
+    separate from the chat's session. `single`: the client is for one turn; the session continues afterwards,
+    so no facts are extracted yet. `tainted`: the client's messages are untrusted, and are neither commands
+    nor confirmations. `marks` are fingerprints of the client's settings and keys; the daemon returns the
+    names of those that differ. `project` is the absolute path of the folder whose skills apply to the
+    client's messages.
     """
 
     chat: str
@@ -99,9 +100,9 @@ class _RemoteEvents:
 class RemoteChat:
     """A chat of another process. Its events are read at once and buffered here: the process never waits.
 
-    `model` works on the messages that are sent. `engine` is the process's sandbox engine. `notes` are
-    sentences for the user, `differing_settings` the settings and keys that differ in the process. `moved`:
-    another worker serves the chat now.
+    `model` is used for the messages that are sent. `engine` is the process's sandbox engine. `notes` are
+    sentences for the user. `differing_settings` are the settings and keys that differ in the process.
+    `moved`: another worker serves the chat now.
     """
 
     def __init__(
@@ -141,16 +142,16 @@ class RemoteChat:
         return DaemonGone(*self._gone)
 
     def final_error(self) -> DaemonGone | None:
-        """Return the error that ends this chat for good, or None if it may continue with another process.
+        """Return the error that ends this chat permanently; None if another process may continue the chat.
 
-        The end is final if the process was a service, which restarts and has to lock the home again, or if it
-        is of another version, which keeps running.
+        The error is final if the process was a service, which restarts and has to lock the home again, or if
+        the process has another version and keeps running.
         """
         return self.daemon_gone() if self._final else None
 
     @contextmanager
     def ending(self, scope: trio.CancelScope) -> Iterator[None]:
-        """Cancel `scope`, which the caller waits in, when the process ends or has ended."""
+        """Cancel `scope`, in which the caller waits, when the process ends or has ended."""
         if self._ended:
             scope.cancel()
         self._waiting.add(scope)
@@ -165,7 +166,7 @@ class RemoteChat:
             await trio.sleep_forever()
 
     async def follow(self) -> None:
-        """Receive messages until the process ends; then wake all waiting tasks, also if cancelled."""
+        """Receive messages until the process ends or this is cancelled; then wake all waiting tasks."""
         try:
             with suppress(WireClosed, KeyError, TypeError):
                 while True:
@@ -251,7 +252,7 @@ class RemoteChat:
         return _RemoteEvents(self, events)
 
     async def use_model(self, name: str) -> None:
-        """Use this model for the messages that are sent from now on.
+        """Use this model for all messages that are sent after this call.
 
         Raises:
             RumiError: the model cannot be used.
@@ -264,7 +265,7 @@ class RemoteChat:
         return [PastTurn(**fields) for fields in (await self._ask("recent"))["exchanges"]]
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Return the unacknowledged replies, oldest first, and the replies `to` these messages."""
+        """Return the unacknowledged replies, oldest first, and all replies `to` the given messages."""
         return [made(Replied, reply) for reply in (await self._ask("undelivered", to=list(to)))["replies"]]
 
     def shown(self, question: str) -> None:
@@ -276,7 +277,7 @@ class RemoteChat:
         self._out.send_nowait({"do": "unasked", "question": question})
 
     async def delivered(self, delivery: int) -> None:
-        """Acknowledge a reply that a person has read; otherwise the next client shows it again."""
+        """Acknowledge a reply that a person has read; the next client shows unacknowledged replies again."""
         self._out.send_nowait({"do": "delivered", "delivery": delivery})
         await trio.lowlevel.checkpoint()
 
@@ -347,7 +348,7 @@ async def run_task(
 
 
 def _refusal(message: Mapping[str, Any]) -> RumiError:
-    """Return the error of a refusal; a process that does not know the request is of another version."""
+    """Return the error of a refusal. A process that does not know the request has another version."""
     if message.get("later"):
         return NotAccepting(message["error"], message["advice"])
     if "error" not in message or "ok" in message:  # the control server's answer to an unknown request

@@ -14,7 +14,7 @@ from rumi.errors import RumiError, error_of
 from rumi.platform.caller import Caller
 
 TIMEOUT_S = 65.0
-"""Maximum time for a call, in seconds; longer than the daemon waits for a chat, whose error is more exact."""
+"""Maximum time for a call, in seconds; the daemon's shorter timeout gives a more exact error."""
 
 OTHER_VERSION = ("The running Rumi has another version than this one.", "Restart it, then try again.")
 
@@ -40,18 +40,18 @@ class NoAnswer(RumiError):
 
 
 class WentAway(NoAnswer):
-    """The process ended before it answered: the request may have had an effect, or not."""
+    """The process ended before it answered; the request may have had an effect."""
 
 
 class OtherVersion(RumiError):
-    """The process is of a version that does not know the request. Nothing was requested."""
+    """The process has a version that does not know the request. Nothing was requested."""
 
     def __init__(self) -> None:
         super().__init__(*OTHER_VERSION)
 
 
 class ControlClient:
-    """A `caller`'s open connection to the process at `address`, for successive calls or one stream."""
+    """The caller's open connection to the process at `address`, for successive calls or for one stream."""
 
     def __init__(self, wire: Wire, address: Path | Peer, caller: Caller) -> None:
         self.address = address

@@ -1,4 +1,4 @@
-"""Uploads from an attached client, each on its own connection: messages are sent meanwhile.
+"""Uploads from an attached client. Each upload has its own connection, so that messages are not delayed.
 
 {"stream": "file", "chat": …, "name": …}  →
 {"piece": BASE64}, as often as needed     →
@@ -27,10 +27,11 @@ PIECE_BYTES: Final = 1 << 20
 
 
 async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachment) -> Attachment:
-    """Upload a file to the process at the control socket `path`; return its attachment in the workspace.
+    """Upload a file to the process at the control socket `path`; return the file's attachment.
 
-    The attachment's `reference` is the file's path on this machine; the result's is its path in the chat's
-    workspace. If cancelled, nothing of the file remains there.
+    The `reference` of the passed attachment is the file's path on this machine; the `reference` of the
+    returned one is the file's path in the chat's workspace. If cancelled, no part of the file remains in the
+    workspace.
 
     Raises:
         RumiError: The file cannot be read, or the process refuses it.
@@ -59,7 +60,7 @@ _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 async def _upload(wire: Wire, file: int) -> Mapping[str, object]:
-    """Send the file until the process answers, which it does before the end if it refuses the file."""
+    """Send the file until the process answers; a refusal can arrive before the end of the file."""
     async with trio.open_nursery() as nursery:
 
         async def send() -> None:
@@ -77,7 +78,7 @@ async def _upload(wire: Wire, file: int) -> Mapping[str, object]:
 
 
 MOST_WORDS = 10
-"""Maximum number of quoted texts in one message; the chat bounds their length."""
+"""Maximum number of quoted texts in one message; the chat limits their length."""
 
 
 def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 
 STATUS: Final = b'{"call": "status", "caller": {"channel": "terminal", "owner": "local", "rights": "all"}}'
-"""The encoded status call, which scripts make often: it needs no `json` import."""
+"""The encoded status call. Scripts make this call often, and it needs no `json` import."""
 
 
 def line(caller: "Caller", call: str, /, **fields: object) -> bytes:
-    """Return a call of the caller, encoded for `ask`."""
+    """Return a call of the caller, encoded as one line for `ask`."""
     import json
 
     return json.dumps({"call": call, "caller": caller.to_json(), **fields}).encode()
@@ -41,11 +41,11 @@ def ask(path: str | os.PathLike[str], request: bytes, timeout_s: float = TIMEOUT
 
 
 LONGEST = 100
-"""Maximum length of a socket path in bytes that every system accepts (Linux: 107 and a closing NUL)."""
+"""Maximum length of a socket path in bytes that every system accepts (Linux: 107 and a terminating NUL)."""
 
 
 def socket_path(run: Path, installation: str) -> Path:
-    """Return `run/control.sock` in the home, or a path in the user's runtime folder if that is too long."""
+    """Return `run/control.sock` in the home; if that is too long, a path in the user's runtime folder."""
     path = run / "control.sock"
     if len(os.fsencode(path)) <= LONGEST:
         return path

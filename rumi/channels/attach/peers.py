@@ -61,7 +61,7 @@ def peer_of(address: str, key: bytes) -> Peer:
     """Return the peer at `HOST:PORT`.
 
     Raises:
-        ConfigError: `address` does not have that form.
+        ConfigError: `address` does not have the form `HOST:PORT`.
     """
     with suppress(ValueError):
         parts = urlsplit(f"//{address}")
@@ -125,10 +125,10 @@ async def dial(peer: Peer) -> trio.SocketStream:
 
 
 async def admit(stream: trio.SocketStream, key: bytes) -> None:
-    """Return when a client has proved the secret, and prove it to the client.
+    """Wait until a client has proved the secret, and prove it to the client.
 
     Raises:
-        NotProved: The client has another secret. It has got only the nonce.
+        NotProved: The client has another secret. It has received only the nonce.
         trio.TooSlowError: The client has not proved the secret in time.
     """
     with trio.fail_after(PROVE_S):
@@ -145,7 +145,7 @@ async def admit(stream: trio.SocketStream, key: bytes) -> None:
 def _notice_a_dead_peer(stream: trio.SocketStream) -> None:
     """Configure TCP so that the connection breaks about `DEAD_S` seconds after the other machine vanished.
 
-    The keepalive covers an idle connection, the user timeout one with unacknowledged data.
+    Keepalive detects this on an idle connection, and the user timeout on one with unacknowledged data.
     """
     for option, value in (("TCP_KEEPIDLE", 2), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3)):
         stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

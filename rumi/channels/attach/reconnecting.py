@@ -1,4 +1,4 @@
-"""A chat that outlives the daemon: its front end stays attached when another process takes over."""
+"""A chat that outlives the daemon: its front end stays attached when another daemon takes over."""
 
 import time
 from collections import deque
@@ -19,15 +19,15 @@ from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
 
 ACKNOWLEDGED = 64
-"""Number of the last read replies that are acknowledged again: the old process may have missed that."""
+"""Number of the last read replies that are acknowledged again: the old process may have missed them."""
 
 
 class ReconnectingChat:
     """A `ChatPort` over successive processes.
 
-    Its owner calls `connect` with each process's port, and `disconnect` when that process is gone; calls wait
-    until the next process is connected. `left` is set when the front end has finished. The events of a turn
-    end with its process: subscribers get a `Moved` then.
+    The caller calls `connect` with each process's port, and `disconnect` when that process has ended; calls
+    wait until the next process is connected. `left` is set when the front end has finished. The events of a
+    turn end with the turn's process: then subscribers get a `Moved`.
     """
 
     def __init__(self, chat: str, language: Language) -> None:
@@ -37,7 +37,7 @@ class ReconnectingChat:
         self._port: ChatPort | None = None
         self.model = ""
         self.chosen_model = ""
-        """The model that was chosen since the client attached: the next process is asked for it as well."""
+        """The model that was chosen since the client attached; it is also requested from the next process."""
         self._final_error: DaemonGone | None = None
         self._changed = trio.Event()
         self._followers: list[_ReconnectingEvents] = []
@@ -46,7 +46,7 @@ class ReconnectingChat:
     # Called by the owner
 
     def connect(self, port: ChatPort, note: str = "") -> None:
-        """Continue with this port. Subscribers get the `note`."""
+        """Continue with this port. Subscribers get the `note` as an event."""
         self._port = port
         self.model = port.model
         for follower in self._followers:
@@ -54,7 +54,7 @@ class ReconnectingChat:
         self._notify_changed()
 
     def disconnect(self, note: str) -> None:
-        """Make calls wait for the next process: the current one is gone. Subscribers get the `note`."""
+        """Make calls wait for the next process: the current one has ended. Subscribers get the `note`."""
         self._port = None
         for follower in self._followers:
             follower.notes.append(Moved(note, back=False))
@@ -67,7 +67,7 @@ class ReconnectingChat:
         self._notify_changed()
 
     def fail(self, gone: DaemonGone) -> None:
-        """Make all calls raise this error from now on: the process is gone, and no other one will follow."""
+        """Make all later calls raise this error: the process has ended, and no other one will follow."""
         self._final_error = gone
         self._notify_changed()
 
@@ -99,9 +99,9 @@ class ReconnectingChat:
         return follower
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Return the unacknowledged replies, oldest first, without those that were read here.
+        """Return the unacknowledged replies, oldest first, without those that were read through this object.
 
-        The result includes the replies `to` these messages, which another client may have acknowledged.
+        The result includes the replies `to` the given messages, which another client may have acknowledged.
         """
         while True:
             port = await self._connected_port()
@@ -114,7 +114,7 @@ class ReconnectingChat:
                 await self._until_port_changes(port)
 
     async def use_model(self, name: str) -> None:
-        """Use this model for the messages that are sent from now on, also in the next process.
+        """Use this model for all messages that are sent after this call, also in the next process.
 
         Raises:
             RumiError: the model cannot be used.
@@ -149,7 +149,7 @@ class ReconnectingChat:
             self._port.unasked(question)
 
     async def delivered(self, delivery: int) -> None:
-        """Acknowledge a reply that a person has read; between two processes, `undelivered` does so later."""
+        """Acknowledge a reply that a person has read; between two processes, `undelivered` does it later."""
         self._read.append(delivery)
         if self._port is None:
             await trio.lowlevel.checkpoint()
@@ -213,11 +213,11 @@ class _ReconnectingEvents:
 
 
 AGAIN_S: Final = 0.5
-"""Pause before the client attaches again, in seconds: its worker has ended, or its chat has moved."""
+"""Pause before the client attaches again after its worker has ended or its chat has moved, in seconds."""
 
 
 class RoutedChat(ReconnectingChat):
-    """A chat that may be at another worker: attached over this process's own control socket at `path`.
+    """A chat that another worker may serve, attached over this process's control socket at `path`.
 
     This process forwards the connection to the worker that serves the chat.
     """

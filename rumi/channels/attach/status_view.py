@@ -25,16 +25,16 @@ STORAGE = {
 """Reasons why the databases cannot be written, with advice."""
 
 MANY = 12
-"""Maximum number of children of which a node shows all; of more it shows the busy ones and a count."""
+"""Maximum number of children of which a node shows all; with more, it shows the busy ones and a count."""
 
 MOST = 30
 """Maximum number of busy children that a node shows."""
 
 MOST_OTHERS = 5
-"""Maximum number of busy children that are not chats: the row of a chat already shows its sandbox."""
+"""Maximum number of busy children that are not chats: a chat's row already shows its sandbox."""
 
 SLOW_S = 60.0
-"""Duration above which work is coloured, in seconds."""
+"""Duration after which running work is coloured, in seconds."""
 
 Order: TypeAlias = Literal["age", "name", "restarts", "mail"]
 
@@ -43,7 +43,7 @@ Item: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Display options: order of the children, selected chat, maximum number of children per node.
+    """Display options: order of the children, selected chat, and maximum number of children per node.
 
     `terse` hides actors that have neither chats below them nor problems.
     """
@@ -57,7 +57,7 @@ class Choice:
 
 
 def render(status: Item, choice: Choice | None = None) -> RenderableType:
-    """Return the headline, the problems and the actor tree."""
+    """Return the headline, the problems and the actor tree of the status dump."""
     choice = choice or Choice()
 
     def say(text: str) -> str:
@@ -111,7 +111,7 @@ COLUMNS: Final = (
 
 
 def render_workers(found: Item, language: Language = "en") -> RenderableType:
-    """Return a table of the workers that share a database, and counts of work that no worker serves."""
+    """Return a table of the workers that share a database, and the amount of work that no worker serves."""
 
     def say(text: str) -> str:
         return translate(language, text)
@@ -187,7 +187,7 @@ def _walk(item: Item, lead: str, below: str, choice: Choice) -> Iterator[tuple[s
 
 
 def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
-    """Return the children to show, and a text about the others. Static children keep the tree's order."""
+    """Return the children to show, and a text about the hidden ones; static children keep their order."""
     children: Sequence[Item] = item["children"]
     if item["kind"] != "dynamic_supervisor":
         shown = [child for child in children if _matters(child)] if choice.terse else children

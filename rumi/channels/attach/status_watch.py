@@ -30,7 +30,7 @@ EVERY_S = 1.0
 Lines: TypeAlias = list[list[Segment]]
 
 STATUS_S = 10.0
-"""Maximum time for a status call, in seconds: it waits for no actor, so a slower process is suspended."""
+"""Maximum time for a status call, in seconds. It waits for no actor; only a suspended process is slower."""
 
 KEYS = "s sort · ↑ ↓ select · x stop · r reset · q quit"
 
@@ -150,7 +150,7 @@ class Watch:
         self._choice = replace(self._choice, selected=chats[max(0, min(at, len(chats) - 1))])
 
     async def _do(self, call: str, chat: str) -> None:
-        """Make the call on a separate connection, so that the status is refreshed meanwhile."""
+        """Make the call on a separate connection, so that the status can be refreshed during the call."""
         self._said = f"{chat}: {call}…"
         try:
             async with connect(self._client.address, self._client.caller) as client:

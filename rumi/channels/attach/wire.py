@@ -9,10 +9,10 @@ from trio_websocket import ConnectionClosed, WebSocketConnection
 from typing_extensions import override
 
 MAX_MESSAGE_BYTES = 16_000_000
-"""Maximum length of a client's message: a text that is typed or piped into a client is one message."""
+"""Maximum length of a client's message: all text that is typed or piped into a client is one message."""
 
 MAX_ANSWER_BYTES = 256_000_000
-"""Maximum length of a message of the daemon, which is trusted: longer than any reply or output."""
+"""Maximum length of a message of the daemon, which is trusted; no reply or output is longer."""
 
 PROTOCOL = "rumi-2"
 """The subprotocol of the handshake: a process that answers with it knows callers (`rumi.platform.caller`)."""
@@ -72,7 +72,7 @@ class Wire(trio.abc.AsyncResource):
 
 
 class LastWords(trio.abc.Stream):
-    """A stream that ends when it has been read to its end, and not when a send fails.
+    """A stream that ends only when all received data has been read, not when a send fails.
 
     After a failed send, trio-websocket would drop the messages that the peer had sent before it disconnected.
     `at_end` is called at the end, because trio-websocket does not notice a peer that disconnects during the
@@ -110,7 +110,7 @@ class LastWords(trio.abc.Stream):
 
 
 async def when_closed(wire: Wire, then: Callable[[], object]) -> None:
-    """Call `then` when the peer has disconnected; ignore its messages until then."""
+    """Call `then` when the peer has disconnected; ignore messages that arrive before."""
     with suppress(WireClosed):
         while True:
             await wire.receive()

@@ -45,19 +45,19 @@ STUCK_S = 300.0
 """Time after which a client that reads nothing is detached, in seconds."""
 
 EXTRACTION_WAIT_S = 60.0
-"""Maximum time that an unused process extracts facts before it ends; the next process continues."""
+"""Maximum time for which an unused process extracts facts before it ends; the next process continues."""
 
 IDLE_AFTER_S = 3.0
 """Silence after which a program's client counts as idle, in seconds."""
 
 LATEST = 64
-"""Number of a client's latest messages that are remembered as its own after their replies."""
+"""Number of a client's latest messages that are remembered as the client's after they were answered."""
 
 MOST_DELIVERY = 1 << 63
 """Upper bound of delivery and message numbers, exclusive: databases store them as signed 64-bit integers."""
 
 LOOK_S = 0.02
-"""Interval of the check whether all clients have got all events, when the process is about to end."""
+"""Interval between checks that all clients have received all events, before the process ends, in seconds."""
 
 POLL_REPLIES_S = 0.3
 """Interval of the queries for replies in a chat whose worker is unreachable, in seconds."""
@@ -76,9 +76,9 @@ LAST_WORDS_S = 1.0
 class About:
     """Properties of this process for its attached clients.
 
-    `service`: the process never ends for the sake of a client, and is restarted after its end, so that no
-    client may lock the home in between. `marks` are fingerprints of its settings and keys. `notes` are
-    sentences for each user.
+    `service`: the process never ends on a client's request, and is restarted after its end; no client may
+    lock the home in between. `marks` are fingerprints of its settings and keys. `notes` are sentences for
+    each user.
     """
 
     engine: str
@@ -123,7 +123,7 @@ class AttachServer:
     """The stream `window` of the control socket: `serve` handles a client, from `open` to `wind_down`.
 
     `wait_until_unused` returns when a process that runs only for its clients may end. `yield_home` is the
-    call by which a command that needs the home ends the process sooner.
+    control call with which a command that needs the home makes the process end earlier.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class AttachServer:
         self._ending = False
 
     def open(self) -> None:
-        """Start to accept clients: the process has started up."""
+        """Start to accept clients, after the startup of the process."""
         self._accepting = True
 
     def wind_down(self) -> None:
@@ -170,11 +170,11 @@ class AttachServer:
         self._accepting, self._ending = False, True
 
     def busy_clients(self) -> int:
-        """Return the number of clients that wait for a reply, or whose program has just been active."""
+        """Return the number of clients that wait for a reply, or whose program was active just now."""
         return sum(self._is_busy(client) for client in self._clients)
 
     async def wait_until_idle(self) -> None:
-        """Return when no client waits for a reply, and all clients have got all their events."""
+        """Return when no client waits for a reply, and all clients have received all their events."""
         while self.busy_clients():  # noqa: ASYNC110  # at the end of the program, of things in several places
             await trio.sleep(LOOK_S)
 
@@ -194,7 +194,7 @@ class AttachServer:
     async def wait_until_unused(
         self, linger_s: float, launcher_attached: Callable[[], Awaitable[None]]
     ) -> None:
-        """Return after `linger_s` seconds without a client, call or turn, when no fact extraction is due.
+        """Return after `linger_s` seconds without a client, call or turn, if no fact extraction is due.
 
         `launcher_attached` returns when the command that started the process has attached, or has ended.
         """
@@ -246,8 +246,9 @@ class AttachServer:
     async def yield_home(self, caller: Caller, request: Mapping[str, object]) -> Mapping[str, object]:
         """End this process if it is idle, for a command that needs the home or has different settings.
 
-        A request without `marks` needs the home; one with `marks` ends the process only if they differ from
-        those of this process. Return whether the process `ends`, and the number of attached `windows`.
+        A request without `marks` needs the home. A request with `marks` ends the process only if they differ
+        from the marks of this process. The result has two fields: `ends`, True if the process ends, and
+        `windows`, the number of attached clients.
 
         Raises:
             NotAllowed: The caller is not the owner of the home.
@@ -302,7 +303,7 @@ class AttachServer:
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
         """Attach a client as the request asks, and serve it until it detaches.
 
-        After that a program's turn is stopped; a person's turn continues.
+        After that, a turn that a program started is stopped; a turn that a person started continues.
         """
         try:
             client = await self._attach(caller, request)
@@ -350,7 +351,7 @@ class AttachServer:
     # Among other workers
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Do nothing: clients of these chats are attached to other workers, and move here by themselves."""
+        """Do nothing: clients of these chats are attached to other workers, and reattach here themselves."""
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """Make the clients of these partitions attach again: another worker serves their chats now.
@@ -377,7 +378,7 @@ class AttachServer:
         scope.cancel()
 
     async def _poll_replies(self, client: _AttachedClient) -> None:
-        """Send the stored replies of a chat that an unreachable worker serves to its client, until cancelled.
+        """Until cancelled, send a client the stored replies of its chat, which an unreachable worker serves.
 
         The worker's events do not arrive here, so the replies are polled from the shared database.
         """
@@ -460,7 +461,7 @@ class AttachServer:
         return client
 
     def _model_for(self, request: Mapping[str, object]) -> str | None:
-        """Return the model that a client requests, as messages carry it; None if that model cannot be used.
+        """Return the requested model as messages name it; None if that model cannot be used.
 
         Raises:
             RumiError: the model cannot be used, and the request's `must` demands it.
@@ -473,7 +474,7 @@ class AttachServer:
             return None
 
     async def _detached(self, client: _AttachedClient) -> None:
-        """Stop the turns that a program started; request fact extraction unless it was a single turn."""
+        """Stop a program's turns; request fact extraction, except after a client for a single turn."""
         chat = client.chat.chat
         with suppress(ActorError):
             if not client.person:
@@ -556,7 +557,7 @@ class AttachServer:
         return {"number": number}
 
     async def _use_model(self, chat: LocalChat, name: str) -> Mapping[str, object]:
-        """Use another model for the client's messages from now on."""
+        """Use another model for all messages that the client sends after this."""
         try:
             await chat.use_model(name)
         except RumiError as error:
@@ -620,12 +621,12 @@ class _ShuttingDown(RumiError):
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
-    """Return True if these are at most `LATEST` valid message numbers."""
+    """Return True if `values` are at most `LATEST` valid message numbers."""
     return len(values) <= LATEST and all(type(value) is int and 0 < value < MOST_DELIVERY for value in values)
 
 
 def _project_of(request: Mapping[str, object]) -> str:
-    """Return the project folder whose skills apply to a client's messages; an empty text for none."""
+    """Return the project folder whose skills apply to a client's messages; an empty text if there is none."""
     project = request.get("project")
     return project if isinstance(project, str) and project.startswith("/") else ""
 

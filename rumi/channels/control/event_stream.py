@@ -1,6 +1,7 @@
 """Live events of the whole process, for programs that follow it over the control socket.
 
-`docs/status.md` describes the format. Events that the audit log has too use its names and fields.
+`docs/status.md` describes the format. An event that is also in the audit log has the same name and fields
+there.
 """
 
 import time
@@ -23,7 +24,7 @@ VERSION = 1
 """The format's version: raised when a field is removed or changes its meaning, not when one is added."""
 
 MOST_WAITING = 2000
-"""Maximum number of buffered events per reader; beyond it the oldest are dropped, and counted."""
+"""Maximum number of buffered events per reader; if exceeded, the oldest are dropped and counted."""
 
 STUCK_S = 300.0
 """Time after which a reader that reads nothing is disconnected, in seconds."""
@@ -32,7 +33,7 @@ Item = dict[str, Any]
 
 
 def _wanted(request: Mapping[str, object]) -> Callable[[Item], bool]:
-    """Return a filter for the events that a reader has asked for."""
+    """Return a filter for the events that a reader has requested."""
     chats, events = _names(request.get("chats")), _names(request.get("events"))
     return lambda item: (not chats or item["chat"] in chats) and (not events or item["event"] in events)
 
@@ -52,7 +53,7 @@ class EventStream:
             self._topic.publish(chat, _item(time.time(), name, chat, "", **more))
 
     def storage_changed(self, trouble: str | None) -> None:
-        """Publish why the databases cannot be written; None when they can be written again."""
+        """Publish why the databases cannot be written; None means that they can be written again."""
         self._topic.publish("", _item(time.time(), "storage", "", "", trouble=trouble))
 
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:

@@ -27,7 +27,7 @@ class UploadStream:
         self._ids = ids
 
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
-        """Receive one upload. If the client disconnects before its end, nothing of it remains."""
+        """Receive one upload. If the client disconnects before the end, no part of the file remains."""
         with suppress(WireClosed):
             try:
                 chat = self._ids.check_chosen(str(request.get("chat")))

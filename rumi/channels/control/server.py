@@ -46,7 +46,7 @@ WAITING = 1024
 """Length of the listen backlog: beyond it the kernel refuses clients as if no process were listening."""
 
 MOST_STRANGERS = 64
-"""Maximum number of connections from peers that have not proved the secret yet; further ones are closed."""
+"""Maximum number of connections from peers that have not proved the secret yet; others are closed."""
 
 
 class ControlServer(Actor[Never]):
@@ -63,8 +63,8 @@ class ControlServer(Actor[Never]):
     ) -> None:
         """Create the server of the control socket at `path`.
 
-        `beside` runs as long as the server, for example a signal handler. Peers connect to the address
-        `peer`, and may not make the calls in `own`.
+        `beside` is a task that runs as long as the server, for example a signal handler. Peers connect to the
+        address `peer`, and may not make the calls in `own`.
         """
         self._path = path
         self._calls = calls

@@ -13,7 +13,7 @@ from actors import PendingAsk, circles
 logger = logging.getLogger(__name__)
 
 FRAMES = 30
-"""Maximum number of frames of one stack, without trio's own: the innermost show what the task waits for."""
+"""Maximum number of frames per stack, without trio's frames: the innermost show what the task waits for."""
 
 
 def stacks() -> list[dict[str, object]]:
@@ -39,7 +39,7 @@ async def dump_on_signal(
 ) -> None:
     """Write a dump to the program's log on each signal, until cancelled.
 
-    SIGUSR1: the status and all stacks. SIGUSR2: the pending asks between actors, and the circles among them.
+    SIGUSR1: the status and all stacks. SIGUSR2: the pending asks between actors, and the cycles among them.
     Does nothing outside the main thread, because Python handles signals only there.
     """
     if threading.current_thread() is not threading.main_thread():

@@ -39,7 +39,7 @@ class TaskStream:
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
         """Run or follow a task until it has ended, or the reader disconnects.
 
-        Cancelled, or if the reader disconnects, a task that was started here is stopped.
+        If cancelled, or if the reader disconnects, a task that this stream started is stopped.
         """
         # Unbounded, so that a slow reader never delays the task.
         messages, received = trio.open_memory_channel[Mapping[str, object]](math.inf)
@@ -58,7 +58,7 @@ class TaskStream:
         request: Mapping[str, object],
         messages: "trio.MemorySendChannel[Mapping[str, object]]",
     ) -> None:
-        """Run or follow the task; put its steps and its end into `messages`, then close that channel."""
+        """Run or follow the task; send its steps and its end to `messages`, then close that channel."""
 
         def step(text: str) -> None:
             messages.send_nowait({"step": text})

@@ -21,7 +21,7 @@ MOST_FILES: Final = 8
 """Maximum number of files attached to one message."""
 
 HEAD_BYTES: Final = 1024
-"""Minimum number of bytes read of a file, to detect its kind."""
+"""Minimum number of bytes that are read from a file to detect its kind."""
 
 _NAMED = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')
 _AFTER = ".,;:!?)]}'\""
@@ -29,7 +29,7 @@ _AFTER = ".,;:!?)]}'\""
 
 
 def named_in(text: str) -> tuple[str, ...]:
-    """Return the names of existing files that the text refers to as `@name`; other such words are text."""
+    """Return the names of existing files that the text mentions as `@name`; ignore other words with `@`."""
     found = []
     for quoted, word in _NAMED.findall(text):
         # The whole word first: a file name may end in punctuation.
@@ -41,7 +41,7 @@ def named_in(text: str) -> tuple[str, ...]:
 async def handed_files(
     names: Sequence[str], max_chars: int, words: Phrases, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
-    """Return the attachments of these files: of text files their text, of other files their path.
+    """Return these files as attachments: text files with their text, other files with their path.
 
     The texts have at most `max_chars` characters in total; `report` is called with a sentence for each text
     that was cut.

@@ -1,4 +1,4 @@
-"""A growing answer: its final part, its part that may still change, and its part not shown yet."""
+"""A streamed answer, split into its finished part, its part that may still change, and its hidden part."""
 
 import re
 
@@ -12,7 +12,7 @@ _TABLE_HEAD_ROWS = 2
 
 
 class GrowingAnswer:
-    """The streamed text of one turn, in pieces: one for each model call."""
+    """The streamed text of one turn, as one piece per model call."""
 
     def __init__(self) -> None:
         self._raw = ""
@@ -33,10 +33,10 @@ class GrowingAnswer:
         return not self._raw
 
     def end(self, rows: int, width: int) -> str:
-        """Return the end of the last block: enough for `rows` lines of `width` cells, and not much more.
+        """Return the end of the last block, just long enough to fill `rows` lines of `width` cells.
 
-        A long code block keeps its opening line and a long table its head: without them, code would be parsed
-        as Markdown, and a table as a paragraph full of bars.
+        A long code block keeps its opening line and a long table its head. Without the opening line, code
+        would be parsed as Markdown; without the head, a table would become a paragraph full of bars.
         """
         lines = self._lines()
         head = 0
@@ -49,14 +49,14 @@ class GrowingAnswer:
         return "\n".join([*lines[:head], *tail])
 
     def take_finished(self) -> str:
-        """Return the complete blocks that were not taken before; an empty text if there are none."""
+        """Return the complete blocks that were not returned before; an empty text if there are none."""
         lines = self._lines()
         count = finished_lines("\n".join(lines))
         self._printed += count
         return "\n".join(lines[:count])
 
     def take_rest(self) -> str:
-        """End the piece; return its part that was not taken before."""
+        """End the piece; return the part of the piece that was not returned before."""
         rest, whole = "\n".join(self._lines()), clean(self._raw).strip()
         if whole:
             self._pieces.append(whole)
@@ -64,7 +64,7 @@ class GrowingAnswer:
         return rest
 
     def discard(self) -> bool:
-        """Discard the piece, which the model has withdrawn. Return True if a part had already been taken."""
+        """Discard the piece, which the model has withdrawn. Return True if a part was already returned."""
         taken = self._printed > 0
         self._raw, self._printed = "", 0
         return taken
@@ -88,7 +88,10 @@ class GrowingAnswer:
 
 
 def rest_of(answer: str, shown: str) -> str | None:
-    """Return the rest of `answer` after `shown`, or None if it has another beginning; ignores white space."""
+    """Return the rest of `answer` after the text `shown`; None if `answer` does not begin with that text.
+
+    White space is ignored in the comparison.
+    """
     position = 0
     for character in shown:
         if character.isspace():

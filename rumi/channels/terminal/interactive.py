@@ -90,7 +90,7 @@ async def _serve(
 ) -> int:
     """Handle input until the person or a signal ends the chat; return the exit code.
 
-    A turn that runs at the end continues in the daemon.
+    If a turn still runs when the chat ends, the turn continues in the daemon.
     """
     async for what in typed:
         match what:

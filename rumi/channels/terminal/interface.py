@@ -60,7 +60,7 @@ Typed: TypeAlias = Line | Interrupt | End
 
 
 class CommandCompleter(Completer):
-    """Completer of chat commands, at the start of a one-line message only."""
+    """Completer of chat commands; it completes only at the beginning of a one-line message."""
 
     def __init__(self, words: Phrases) -> None:
         self._words = words
@@ -103,8 +103,8 @@ class Glance:
     """Session state that the interface reads while it draws.
 
     The functions are called in the interface's thread, so they must not change anything. `toolbar` returns
-    the text of the status bar, `asking` True if a question is pending, `working` True if Ctrl-C is for the
-    turn and not for the input line.
+    the text of the status bar. `asking` returns True if a question is pending. `working` returns True if
+    Ctrl-C stops the turn instead of clearing the input line.
     """
 
     toolbar: Callable[[], str]
@@ -113,7 +113,7 @@ class Glance:
 
 
 class Interface:
-    """Shows the lines in `live` above the input line and calls `post` with input; Ctrl-Z calls `suspend`."""
+    """The input line, below the lines of `live`. It calls `post` with input, and `suspend` for Ctrl-Z."""
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RFC 3339, UTC). The events:
 
-- `queued`: `place`, `text`; the message waits for the running turn; `turn` is the id of its own future turn
+- `queued`: `place`, `text`; the message waits for the running turn; `turn` is the id of its later turn
 - `turn_started`
 - `text`: `delta`
 - `tool_call`: `id`, `name`, `arguments`, an object
@@ -48,7 +48,7 @@ PRINTED = {
     "turn_finished": "turn_finished reason answer usage",
     "reply": "reply text",
 }
-"""The printed fields of each kind of event, in the format of `picked`."""
+"""The printed fields of each kind of event, in the format that `picked` expects."""
 
 
 def encode(value: object) -> str:
@@ -98,7 +98,7 @@ class JsonView:
             await self.notice(self._words.discarded)
 
     def _follow(self, event: ChatEvent) -> None:
-        """Record the turn's questions that were not answered with yes, for its `turn_finished`."""
+        """Record the turn's questions that were not answered with yes; `turn_finished` lists them."""
         match event.what:
             case TurnStarted():
                 self._asked, self._not_done = {}, []
@@ -111,7 +111,7 @@ class JsonView:
                 pass
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
-        """Print a reply without a turn; a turn's reply is already the answer of its `turn_finished`."""
+        """Print a reply without a turn; `turn_finished` already contains the reply of a turn."""
         if settled.finished is None:
             await self._output.write(encode(printed(event)) + "\n")
 

@@ -2,7 +2,7 @@
 
 Final content is printed once and scrolls away like all output. Below it a live region shows the changing
 content: the last block of the growing answer, the running calls, and their durations. The live region is
-always smaller than the screen, whatever the length of the answer.
+always smaller than the screen, even if the answer is long.
 """
 
 import math
@@ -29,7 +29,7 @@ from rumi.platform.printable import clean, one_line
 from rumi.platform.texts.operating import short_duration
 
 _LONG = 4000
-"""Number of characters above which pieces are painted in a thread."""
+"""Length in characters above which a piece is painted in a thread."""
 
 _STYLES = {"complete": "", "model_error": "red", "crashed": "red"}
 _WARNING = "yellow"
@@ -67,8 +67,9 @@ class _Piece:
 class LiveView:
     """Draws a conversation on a `Screen`. `run` must be running: it redraws the live region.
 
-    `prompted`: an input line is below, separated from replies by an empty line. `answered_below`: a person
-    types the answer to a question at the position of the live region, which is hidden meanwhile.
+    `prompted`: an input line is below the live region, and an empty line separates it from replies.
+    `answered_below`: a person types the answer to a question where the live region was; the region is hidden
+    meanwhile.
     """
 
     def __init__(
@@ -222,9 +223,9 @@ class LiveView:
         self._after_tool = False
 
     def _print_aside(self, what: RenderableType, *, gap: bool = False, characters: int = 0) -> None:
-        """Queue content that is not part of the answer: it is printed after the growing block.
+        """Queue content that is not part of the answer; it is printed after the growing block.
 
-        Until then the live region shows it below that block.
+        Until then the live region shows the content below that block.
         """
         self._print_finished_blocks()
         if self._answer.empty:
@@ -246,7 +247,7 @@ class LiveView:
             self._after_tool = False
 
     async def _end(self) -> None:
-        """Draw, with an empty line between the last output and the input line."""
+        """Draw the output, with an empty line between the last output and the input line."""
         if self._prompted and not self._works:
             self._pieces.append(_Piece(None, gap=True))
         await self._draw()
@@ -274,7 +275,7 @@ class LiveView:
             self._pieces += self._take_aside()
 
     def _end_piece(self) -> None:
-        """Print the rest of the text of a model call, which is complete."""
+        """Print the rest of a model call's text, which is now complete."""
         if not self._answer.empty:
             self._print_finished_blocks()
             self._print_answer(self._answer.take_rest())
@@ -341,7 +342,7 @@ class LiveView:
         return bool(self._turn.turn) and self._turn.finished is None
 
     def _label(self) -> tuple[str, float]:
-        """Return the turn's activity while no tool runs, and its start time."""
+        """Return the turn's activity and its start time, for a turn in which no tool runs."""
         turn, words = self._turn, self._words
         if turn.question is not None:
             return words.awaited, turn.question.time
@@ -354,7 +355,7 @@ class LiveView:
         return words.starting if turn.thinking is None else words.thinking, since
 
     def _status_lines(self, width: int, most_steps: int) -> list[str]:
-        """Return a line for each running call, with its last step below, or else for the turn's activity."""
+        """Return a line for each running call, with its last step; without calls, the turn's activity."""
         label, since = self._label()
         waiting = self._turn.waiting
         now = trio.current_time()

@@ -1,4 +1,4 @@
-"""A single turn: sends one text, prints its answer, and returns an exit code for the turn's end."""
+"""A single turn: sends one text, prints the answer, and returns an exit code for the turn's outcome."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -30,8 +30,8 @@ COMMAND = re.compile(r"/[A-Za-z_][A-Za-z0-9_-]*(?:@\w+)?(?:\s.*)?", re.DOTALL)
 def exit_code(text: str, settled: Settled) -> int:
     """Return the exit code of a process that got this reply to `text`.
 
-    A chat command has no turn and succeeds with its reply. Any other text without a turn was refused because
-    the chat was busy, or was queued and dropped.
+    A chat command starts no turn; its reply means success. Any other text without a turn failed: the chat was
+    busy and refused it, or queued it and dropped it later.
     """
     if settled.finished is not None:
         return EXIT_CODES[settled.finished.reason]
@@ -49,10 +49,10 @@ async def once(
 ) -> int:
     """Run one turn for a text and its attachments; return the exit code.
 
-    The turn's questions are answered from `person`, the input of the person who types. If it is None, the
-    questions are refused with a notice, and the exit code is `UNCONFIRMED` at best. A signal stops the turn:
-    this returns 130 when the stop is confirmed, after `STOP_WAIT_S` at the latest, and immediately for the
-    third signal.
+    The turn's questions are answered from `person`, the input of the person who types. If `person` is None,
+    the questions are refused with a notice, and the exit code is `UNCONFIRMED` unless the turn ends worse. A
+    signal stops the turn: this function then returns 130 when the stop is confirmed, at the latest after
+    `STOP_WAIT_S`, and immediately at the third signal.
     """
     code = INTERRUPTED
     stopping = False
@@ -84,7 +84,7 @@ async def once(
 
 
 async def _see_to_questions(session: TerminalSession, words: Phrases, person: InputStream | None) -> None:
-    """Ask the person the turn's questions, or refuse them, until cancelled.
+    """Pass the turn's questions to the person, or refuse them, until cancelled.
 
     With `--yes` the session has already answered them.
     """
@@ -110,8 +110,8 @@ async def _answered(
 ) -> bool | None:
     """Return the person's answer to the pending question.
 
-    None at the end of the input, or when the question is no longer pending. Lines that were typed before the
-    question was shown do not count.
+    The result is None at the end of the input, or when the question is no longer pending. Lines that were
+    typed before the question was shown do not count.
     """
     answer: bool | None = None
     person.forget()

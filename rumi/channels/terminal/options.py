@@ -11,11 +11,12 @@ from rumi.store.journal.records import Attachment
 class TerminalOptions:
     """Options of a terminal chat.
 
-    `prompt` is the text of a single turn, and `attachments` are its attachments; without a prompt it is a
-    whole chat. `json` prints events as JSON lines. `yes` answers every question with yes. `handed_chars` is
-    the maximum number of characters that `@file` in a typed text attaches. `files` are attached to the first
-    message that a person types. `workspace` is the folder of the chat's files. `history_path` is the file of
-    the input history; its folder exists. `engine`, the sandbox engine, is only displayed.
+    `prompt` is the text of a single turn, and `attachments` are its attachments; without a prompt the
+    terminal runs a whole chat. `json` prints events as JSON lines. `yes` answers every question with yes.
+    `handed_chars` is the maximum number of characters that an `@file` in a typed text attaches. `files` are
+    attached to the first message that a person types. `workspace` is the folder of the chat's files.
+    `history_path` is the file of the input history, in an existing folder. `engine` is the name of the
+    sandbox engine, only for display.
     """
 
     prompt: str | None = None

@@ -1,7 +1,7 @@
 """Rendering of Rich objects to coloured lines, for a terminal of a given width.
 
-The content often comes from a model or a tool. Control characters can pass earlier checks, for example as a
-character reference in Markdown, so each piece of text is cleaned again here, just before the terminal.
+The content often comes from a model or a tool. Some control characters pass earlier checks, for example as
+character references in Markdown. So each piece of text is cleaned again here, just before the terminal.
 """
 
 import io
@@ -74,7 +74,7 @@ class Painter:
         self._colours: ColorSystem | None = COLOR_SYSTEMS[system] if system is not None else None
 
     def paint(self, what: RenderableType, width: int) -> list[str]:
-        """Return `what` as lines of at most `width` cells, without trailing spaces."""
+        """Return the object `what` as lines of at most `width` cells, without trailing spaces."""
         options = self._console.options.update(width=max(1, width), height=None)
         lines = self._console.render_lines(what, options, pad=False)
         return [self._encode(line) for line in lines]
@@ -114,7 +114,7 @@ def _visible(style: Style | None) -> bool:
 
 
 def hanging(mark: Text, text: Text) -> Table:
-    """Return `text` after `mark`, with the following lines aligned to the first one."""
+    """Return `text` after `mark`; all lines of the text are aligned to the first one."""
     table = Table.grid()
     table.add_row(mark, text)
     return table
@@ -160,8 +160,8 @@ class Called:
 class AnswerMarkdown(Markdown):
     """A model's Markdown, rendered for a terminal.
 
-    Line breaks are preserved, because a command's output often comes without a fence. URLs are written out
-    instead of hidden behind their text, and code has no background of its own.
+    Line breaks are preserved, because a command's output often comes without a code fence. URLs are written
+    out instead of hidden behind link texts, and code has no background colour.
     """
 
     def __init__(self, text: str) -> None:

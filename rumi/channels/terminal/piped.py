@@ -18,10 +18,10 @@ from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
 
 SILENT_S: Final = 3.0
-"""Maximum wait for the first data, in seconds: many callers pass a pipe that is never written or closed."""
+"""Maximum wait for the first data on a pipe, in seconds: many callers never write or close their pipe."""
 
 PAUSE_S: Final = 10.0
-"""Maximum pause in the data after its beginning, in seconds."""
+"""Maximum pause between two pieces of piped data, in seconds."""
 
 SOURCE: Final = "standard input"
 
@@ -58,10 +58,10 @@ async def what_to_send(
 async def _piped(
     source: InputStream, max_chars: int, words: Phrases, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
-    """Return at most `max_chars` of a pipe or file on standard input as an attachment; nothing without one.
+    """Return at most `max_chars` characters of a pipe or file on standard input, as an attachment.
 
-    `report` is called with a sentence if the data was cut or did not arrive. If cancelled, the data that was
-    read is lost.
+    Without a pipe or file, return nothing. `report` is called with a sentence if the data was cut or did not
+    arrive. If cancelled, the data that was read is lost.
     """
     if not source.piped:
         return ()

@@ -24,7 +24,7 @@ from rumi.platform.texts.translation import error_text
 PROMPT = "› "
 
 STEP_S = 2.0
-"""Minimum time between two lines about a running call, in seconds: lines here cannot be replaced."""
+"""Minimum time between two printed steps of a running call, in seconds: printed lines stay visible."""
 
 
 class PlainView:
@@ -44,7 +44,7 @@ class PlainView:
         self._noticed: dict[str, float] = {}  # time of the last line about each running call
 
     async def event(self, event: ChatEvent) -> None:
-        """Print tool calls with some of their steps, waits and questions; the answer comes with the reply."""
+        """Print tool calls with some of their steps, waits and questions; `reply` prints the answer."""
         before = self._turn
         self._turn = before.apply(event)
         match event.what:
@@ -86,7 +86,7 @@ class PlainView:
         await writer.write(clean(settled.reply.text).rstrip("\n") + "\n")
 
     async def earlier(self, reply: Replied) -> None:
-        """Write an earlier, unread reply; for a single turn to `errors`, as `output` has only the answer."""
+        """Write an earlier, unread reply; with `failures_apart`, write it to `errors`."""
         writer = self._errors if self._failures_apart else self._output
         await writer.write(clean(f"{self._words.earlier} {reply.text}").rstrip("\n") + "\n")
 
@@ -95,7 +95,7 @@ class PlainView:
         await self.notice(f"{self._words.elsewhere} {PROMPT}{text}")
 
     async def stopping(self, presses: int) -> None:
-        """Confirm the first Ctrl-C; at the next one, say what another one does."""
+        """Confirm the first Ctrl-C; at later ones, say what another Ctrl-C does."""
         await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
 
     async def notice(self, text: str) -> None:
@@ -114,9 +114,9 @@ async def converse(
 ) -> int:
     """Send each line when the previous turn has ended, but `/stop` immediately; return the exit code.
 
-    While a question is pending, the next line answers it; any line other than a yes or no, or the end of the
-    input, is a no. With `prompt` a person types the lines: they get a prompt, lines typed before a question
-    was shown do not confirm it, Ctrl-C stops the turn without leaving the chat, and `@file` attaches at most
+    While a question is pending, the next line answers it; any line other than a yes, or the end of the input,
+    means no. With `prompt`, a person types the lines: a prompt is shown, lines typed before a question was
+    shown do not confirm it, Ctrl-C stops the turn without leaving the chat, and `@file` attaches at most
     `handed_chars` characters of a file.
     """
     code = 0
@@ -158,9 +158,9 @@ async def converse(
 async def _send_lines(
     session: TerminalSession, lines: Lines, words: Phrases, prompt: Writer | None, max_chars: int
 ) -> None:
-    """Send the lines until `/exit` or the end of the input; return when all have been answered.
+    """Send the lines until `/exit` or the end of the input; return when all lines have been answered.
 
-    When a person leaves, this returns immediately.
+    If a person leaves the chat, return immediately.
     """
     while True:
         line = await lines.line()

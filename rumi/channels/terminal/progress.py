@@ -1,7 +1,7 @@
-"""Progress on the error output before the chat begins, such as building an image or checking a sandbox.
+"""Progress on the error output before the chat begins, for example while an image is built.
 
-On a terminal this is one line with a spinner and the elapsed time; elsewhere one plain line for each step
-that takes longer than `QUIET_S`.
+On a terminal, one line shows a spinner and the elapsed time. Elsewhere, one plain line is printed for each
+step that takes longer than `QUIET_S`.
 """
 
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from rumi.platform.texts.operating import short_duration
 from rumi.platform.texts.translation import translate
 
 QUIET_S = 1.0
-"""Steps shorter than this are not shown, in seconds."""
+"""Duration up to which a step is not shown, in seconds."""
 
 TICK_S = 0.1
 """Interval at which moving parts are redrawn, in seconds."""
@@ -26,7 +26,7 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Progress:
-    """Progress display of successive steps. `step` and `detail` return at once; `run` shows their texts."""
+    """Progress display of successive steps. `step` and `detail` return at once; `run` draws the display."""
 
     def __init__(self, output: OutputStream, *, moving: bool, language: Language) -> None:
         self._output = output
@@ -45,7 +45,7 @@ class Progress:
         self._since = trio.current_time()
 
     def detail(self, text: str) -> None:
-        """Set the current activity of the step, such as the last line of a build."""
+        """Set the text for the step's current activity, such as the last line of a build's output."""
         self._detail = one_line(translate(self._language, text))
 
     def _end_step(self) -> None:
@@ -55,13 +55,13 @@ class Progress:
         self._step = ""
 
     async def run(self) -> None:
-        """Show changes, until cancelled."""
+        """Draw the changes of the display, until cancelled."""
         while True:
             await self.show()
             await trio.sleep(TICK_S)
 
     async def finish(self) -> None:
-        """Remove the moving line; lines of steps that took longer than `QUIET_S` stay."""
+        """Remove the moving line; the lines of steps that took longer than `QUIET_S` remain."""
         self._end_step()
         await self.show()
 

@@ -34,7 +34,7 @@ _CLOSING_S = 2.0
 
 @dataclass(slots=True, eq=False)
 class _Drawing:
-    """A pending call of `draw`: `over` is set at its end, `drawn` if it succeeded."""
+    """A pending call of `draw`: `over` is set when the call ends, `drawn` is True if it succeeded."""
 
     over: trio.Event = field(default_factory=trio.Event)
     drawn: bool = False
@@ -67,7 +67,7 @@ class PromptScreen:
     async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:
         """Print `above` permanently and show `live` between it and the input line.
 
-        If cancelled, the lines are drawn all the same.
+        If cancelled, the lines are still drawn.
 
         Raises:
             OutputClosedError: the interface has ended.
@@ -90,7 +90,7 @@ class PromptScreen:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Own the terminal until the person ends the input, or until cancelled; then restore its modes.
+        """Control the terminal until the person ends the input, or until cancelled; then restore its modes.
 
         `typed` needs an unbounded buffer, because input must never wait.
         """

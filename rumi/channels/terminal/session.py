@@ -1,4 +1,4 @@
-"""The client's state of a conversation: sent messages, unanswered messages, and shown replies."""
+"""The client's state of a conversation: sent messages, unanswered messages, and replies already shown."""
 
 import signal
 import time
@@ -33,12 +33,12 @@ FAILURES = frozenset({"model_error", "crashed", "stopped", "interrupted"})
 """Reasons of turns that ended without an answer."""
 
 _MAX_RESULTS = 256
-"""Number of latest own messages, and of their replies, that are remembered."""
+"""Maximum number of the session's own latest messages, and of replies to them, that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The final reply to a message. `finished` is the end of its turn; None if there was no turn."""
+    """The final reply to a message. `finished` is the event of the turn's end; None if there was no turn."""
 
     reply: Replied
     finished: TurnFinished | None
@@ -64,7 +64,7 @@ class ConversationView(Protocol):
         ...
 
     async def stopping(self, presses: int) -> None:
-        """Show that the user requests a stop, for the first, second… time."""
+        """Show that the user requests a stop; `presses` counts the requests, from 1."""
         ...
 
     async def notice(self, text: str) -> None:
@@ -75,14 +75,14 @@ class ConversationView(Protocol):
 class TerminalSession:
     """A conversation with the chat of `port`: sends messages and shows events and replies, until cancelled.
 
-    Other senders may use the same chat. A person sees their turns too, though not their commands; a session
-    that is `alone` shows only events of its own messages. With `yes`, the questions of the session's own
-    turns are answered with yes.
+    Other senders may use the same chat. A person also sees the turns of other senders, but not their
+    commands; a session that is `alone` shows only events of its own messages. With `yes`, the questions of
+    the session's own turns are answered with yes.
 
-    `busy`: a message is unanswered or a turn runs; `owing`: the same for the session's own messages only.
-    `confirming` is the pending question of the turn, `sent` counts the sent messages, `not_taken` the refused
-    messages, and `unconfirmed` the questions that nobody could answer. `last_answer` is the last shown
-    answer.
+    `busy` is True if any message is unanswered or a turn runs; `owing` considers only the session's own
+    messages. `confirming` is the pending question of the turn, `sent` counts the sent messages, `not_taken`
+    the refused messages, and `unconfirmed` the questions that nobody could answer. `last_answer` is the
+    answer that was shown last.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class TerminalSession:
         self.unconfirmed = 0
         self.sent = 0
         self.attached_names: tuple[str, ...] = ()
-        """Files to attach to the next typed message."""
+        """The files that will be attached to the next typed message."""
         self.port = port
         self._words = words
         self._yes = yes
@@ -154,7 +154,7 @@ class TerminalSession:
             subscription.close()
 
     async def recall(self) -> list[PastTurn]:
-        """Return the session's last turns, without answers that nobody has read yet: `run` shows those."""
+        """Return the session's last turns, without unread answers, which `run` shows."""
         unseen = {turn_of(message) for reply in await self.port.undelivered() for message in reply.messages}
         turns = await self.port.recent()
         self.last_answer = next((turn.answer for turn in reversed(turns) if turn.answer), "")
@@ -188,7 +188,7 @@ class TerminalSession:
             await self.view.notice(error_text(self._words.language, error))
 
     async def refuse(self) -> None:
-        """Answer the pending question with no, because nobody can answer it; show how to allow the action."""
+        """Answer the pending question with no, because nobody can answer it; say how to allow the action."""
         # Reported before the no is sent, so that the chat records "nobody" and not a person's no.
         if self.confirming is not None:
             self.unconfirmed += 1
@@ -202,10 +202,11 @@ class TerminalSession:
         await self.say(self._words.yes if yes else self._words.no)
 
     async def interrupt(self) -> bool:
-        """Handle a Ctrl-C while the chat is busy: the first one stops the turn; return True to leave.
+        """Handle a Ctrl-C while the chat is busy: the first one stops the turn. Return True to leave.
 
-        The third one returns True. If the session is `alone` and messages are queued, the first one does: the
-        running turn is another sender's and must not be stopped, and leaving withdraws the queued message.
+        The third Ctrl-C returns True. If the session is `alone` and its messages are queued, the first one
+        already returns True: the running turn belongs to another sender and must not be stopped, and leaving
+        withdraws the queued message.
         """
         if self._alone and self.queued:
             return True
@@ -217,7 +218,7 @@ class TerminalSession:
         return presses >= 3
 
     async def settled(self, number: int) -> Settled:
-        """Return the reply to the message of that number when the reply has been shown."""
+        """Wait until the reply to the message with that number has been shown; return the reply."""
         while number not in self._results:
             await self.changed()
         return self._results[number]
@@ -243,7 +244,7 @@ class TerminalSession:
     async def _moved(self, moved: Moved) -> None:
         """Continue with the chat in another process.
 
-        The turn of the old process has ended; the new process returns its reply as undelivered.
+        The turn of the old process has ended; the new process returns the turn's reply as undelivered.
         """
         if moved.note:
             await self.view.notice(moved.note)

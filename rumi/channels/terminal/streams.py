@@ -125,7 +125,7 @@ class InputStream:
         return os.isatty(self.fd)
 
     def forget(self) -> None:
-        """Drop text that was typed ahead. Do nothing more if another process has taken the terminal."""
+        """Discard text that was typed ahead; ignore an error if another process has taken the terminal."""
         self._text = ""
         with suppress(termios.error):
             termios.tcflush(self.fd, termios.TCIFLUSH)

@@ -1,4 +1,4 @@
-"""Texts of the terminal itself, in both languages. The chat's texts come from the chat."""
+"""Texts of the terminal itself, in English and Spanish. The chat produces its own texts."""
 
 from dataclasses import dataclass
 
@@ -57,7 +57,7 @@ class Phrases:
     recalled: str
     commands: tuple[tuple[str, str], ...]
     workspace: str = ""
-    """The folder of the chat's files, for the paths of shown files."""
+    """The folder of the chat's files; it is needed to print the paths of shown files."""
 
 
 _WORDS: dict[str, tuple[str, str]] = {
@@ -200,7 +200,7 @@ TYPED_LEAVING = LEAVING | {"exit", "quit"}
 
 
 def words_for(language: Language, workspace: str = "") -> Phrases:
-    """Return the texts of that language, for a chat with its files in the folder `workspace`."""
+    """Return the texts in the language, for a chat whose files are in the folder `workspace`."""
     commands = tuple((name, pick(language, es, en)) for name, es, en in _COMMANDS)
     own = in_language(language, _WORDS)
     return Phrases(language=language, commands=commands, workspace=workspace, **own)

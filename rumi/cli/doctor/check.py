@@ -19,7 +19,7 @@ CHECK_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding of a check. `fix` says what to do; it is empty if there is nothing to do."""
+    """One finding of a check. `fix` tells the user what to do; it is empty if there is nothing to fix."""
 
     name: str
     verdict: Verdict
@@ -35,8 +35,8 @@ Look = Callable[[], Awaitable[list[Check]]]
 class Examination:
     """The findings so far; each finding is reported immediately.
 
-    With `debug`, an unexpected exception in a check is raised and not reported. `redact` hides secrets in the
-    findings.
+    With `debug`, an unexpected exception in a check is raised instead of reported. `redact` hides secrets in
+    the findings.
     """
 
     language: Language
@@ -58,10 +58,10 @@ class Examination:
             self.report(check)
 
     async def look(self, name: str, look: Look, verdict: Verdict = "failure") -> None:
-        """Run a check and add its findings. `verdict` applies if the check itself fails.
+        """Run a check and add its findings; if the check itself fails, add a finding with this `verdict`.
 
-        The check has a time limit, and its exceptions become findings, so a failed check stops no other
-        check.
+        The check has a time limit, and its exceptions become findings, so a failed check does not stop the
+        other checks.
         """
         found = None
         with trio.move_on_after(CHECK_S):
@@ -91,7 +91,7 @@ class Examination:
 async def blocking(checks: Callable[[], list[Check]]) -> list[Check]:
     """Run checks that read files in a thread, which is abandoned on cancellation.
 
-    So a hanging disk stops no other check.
+    So a hanging disk does not stop the other checks.
     """
     # Its own limiter: an abandoned thread would keep a slot of trio's shared one.
     return await trio.to_thread.run_sync(checks, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))

@@ -15,7 +15,7 @@ from rumi.store.journal.schema import STATE
 from rumi.store.sqlite import NewerSchema, Schema, checked_version, copies_of
 
 READ_S = 10.0
-"""Maximum time to search one file for damage, in seconds; all files are searched within one check."""
+"""Maximum time to check one file for damage, in seconds; all files are checked within one check."""
 
 
 def databases(home: Home) -> list[Check]:
@@ -75,7 +75,7 @@ def _read(path: Path, schema: Schema) -> Check:
 
 
 def _integrity(db: sqlite3.Connection) -> str:
-    """Return the first damage that SQLite finds, "ok" without damage, or "" if the time ran out."""
+    """Return the first damage that SQLite finds; "ok" if there is none, or "" if the time ran out."""
     deadline = time.monotonic() + READ_S
     db.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
     try:
@@ -88,7 +88,7 @@ def _integrity(db: sqlite3.Connection) -> str:
 
 
 def _damaged(path: Path, found: str) -> Check:
-    """Return the failure and its fix, which also moves the WAL: SQLite would replay it into a new file."""
+    """Return the failure and its fix. The fix also moves the WAL: SQLite would replay it into a new file."""
     siblings = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
     moves = [(path, path.with_name(f"{path.name}.damaged"))]
     moves += [

@@ -22,7 +22,7 @@ BOUNDS = {
     "memory": ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
     "pids": ("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
 }
-"""The files in which a container sees its own limits, for control groups v2 and v1."""
+"""The files in which a container sees the limits on itself, for control groups v2 and v1."""
 
 SELF_VIEW = (
     "cat /proc/self/status; cat /proc/net/dev; "
@@ -63,7 +63,7 @@ async def _examined(engine: Engine, home: Home, loaded: Loaded) -> list[Check]:
 
 
 def why_not(error: SandboxError, loaded: Loaded) -> Check:
-    """Explain why Docker cannot be used: it is missing, forbidden, hangs, or is of an unsupported kind."""
+    """Explain why Docker cannot be used: it is missing, forbidden, hanging, or of an unsupported kind."""
     address, cause = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock", error.__cause__
     if isinstance(cause, httpx.ConnectError) and "Permission denied" in str(cause):
         found = f"this user may not use the daemon at {address}"
@@ -92,7 +92,7 @@ def _user() -> str:
 
 
 async def _image(engine: Engine, loaded: Loaded) -> Check:
-    """Check the image. A missing or old image is a warning, because the first chat builds it.
+    """Check the image. A missing or old image is only a warning, because the first chat builds a new one.
 
     An image of that name that Rumi did not build is a failure.
     """
@@ -156,10 +156,10 @@ async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[
 
 
 def broken_promises(text: str, limits: SandboxLimits) -> list[str]:
-    """Return the promises that the output of `SELF_VIEW`, `text`, contradicts.
+    """Return the promised limits that `text`, the output of `SELF_VIEW`, contradicts.
 
-    A limit that the container cannot see is not checked: the daemon itself reports limits that it cannot
-    enforce.
+    A limit that the container cannot see is not checked: the Docker daemon itself reports limits that it
+    cannot enforce.
     """
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     status = {name.strip(): value.split() for name, value in fields.items()}
@@ -180,5 +180,5 @@ def broken_promises(text: str, limits: SandboxLimits) -> list[str]:
 
 
 def _within(seen: list[str] | None, most: int) -> bool:
-    """Return True if a limit holds. "max" means no limit."""
+    """Return True if a limit is enforced. The value "max" means that there is no limit."""
     return seen is None or (seen[:1] != [] and seen[0].isdigit() and int(seen[0]) <= most)

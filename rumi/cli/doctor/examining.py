@@ -1,4 +1,4 @@
-"""All checks, in the order of the output. A failed check stops no other check."""
+"""All checks, in the order of the output. A failed check does not stop the other checks."""
 
 import os
 from functools import partial
@@ -26,10 +26,11 @@ async def examine(
 ) -> list[Check]:
     """Run every check; return the findings. With `ask_servers`, also call the model and Telegram.
 
-    If the home's permissions are unsafe, so that no other command accepts the home, no file in it is read.
+    If the home's permissions are unsafe, so that no other command accepts the home, no file in the home is
+    read.
 
-    `report` is called with each finding as soon as it is made. Every check has a time limit. After a
-    cancellation, no container and no process of a check is left.
+    `report` is called with each finding as soon as it is made. Every check has a time limit. If cancelled, no
+    container and no process of a check remains.
     """
     from rumi.cli.doctor.files import refused
 
@@ -124,7 +125,7 @@ async def _lock_holder(home: Home, language: Language) -> list[Check]:
 
 
 async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:
-    """Check both engines. It is a failure if none works, or if the required one does not."""
+    """Check both engines. It is a failure if neither works, or if the configured one does not."""
     from rumi.cli.doctor.docker import docker
     from rumi.cli.doctor.sandboxes import bubblewrap, files, leftovers, programs, user
 

@@ -12,17 +12,20 @@ from rumi.platform.home import Danger, Home
 from rumi.platform.home_permissions import FOREIGN, READABLE
 
 NAMED = 5
-"""Maximum number of files that a finding names; its command always lists all of them."""
+"""Maximum number of files that a finding names; the command in its fix always lists all of them."""
 
 
 def refused(home: Home) -> list[Check]:
-    """Return why every other command refuses the home, in their words; an empty list if they accept it."""
+    """Return the reasons why every other command refuses the home, as those commands report them.
+
+    The list is empty if the commands accept the home.
+    """
     dangers = [danger for danger in home.dangers() if danger.kind != READABLE]
     return [_check(danger) for danger in dangers]
 
 
 def files(home: Home) -> list[Check]:
-    """Check that only the owner can use an accepted home."""
+    """Check that only the owner can use a home that the commands accept."""
     if readable := [_check(danger) for danger in home.dangers()]:
         return [*readable, *(check for check in _permissions(home) if check.verdict != "ok")]
     return [_home(home), *_permissions(home)]
@@ -40,7 +43,7 @@ def _home(home: Home) -> Check:
 
 
 def _permissions(home: Home) -> list[Check]:
-    """Check that secret files are protected by their own permissions, not only by those of their folder."""
+    """Check that secret files are protected by their own permissions, not only by those of the folder."""
     open_to_others, foreign = [], []
     for path in _own_files(home):
         try:
@@ -63,7 +66,7 @@ def _permissions(home: Home) -> list[Check]:
 
 
 def _own_files(home: Home) -> Iterator[Path]:
-    """Yield Rumi's own files; files in workspaces and in the root file system belong to the sandbox."""
+    """Yield Rumi's own files, without the sandboxes' files in workspaces and the root file system."""
     theirs = {home.workspaces.name, home.rootfs.name}
     yield from (path for path in sorted(home.root.iterdir()) if path.name not in theirs)
     yield home.workspaces
@@ -76,7 +79,7 @@ def _own_files(home: Home) -> Iterator[Path]:
 
 
 def _secret(home: Home, path: Path) -> bool:
-    """Return True for keys, users' texts, and sockets: whoever can connect to one acts as the owner."""
+    """Return True for keys, users' texts, and sockets: processes that connect to one act as the owner."""
     if path.parent == home.root:
         return path.name == ".env" or path.name == home.terminal_history.name or ".db" in path.name
     return path.name.endswith((".sock", ".jsonl"))

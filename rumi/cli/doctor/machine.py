@@ -1,4 +1,4 @@
-"""Checks of the machine: Python, the clock, the terminal's encoding, the disk. They block briefly."""
+"""Checks of the machine: Python, the clock, the terminal's encoding, and the disk. Blocks briefly."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ LOW_DISK_BYTES = 1_000_000_000
 LOW_INODES = 10_000
 SET_THE_CLOCK = "Set the clock: timedatectl set-ntp true. Certificates, sessions and due dates need it."
 CLOCK_S = 86_400.0
-"""Tolerance for files from a machine whose clock is ahead, in seconds."""
+"""Tolerance for files from a machine whose clock is fast, in seconds."""
 
 
 def machine(home: Home) -> list[Check]:
@@ -44,7 +44,7 @@ def _python() -> Check:
 
 
 def _clock(home: Home) -> Check:
-    """Check the clock without a server: the current time cannot be before a past event."""
+    """Check the clock without a server: the current time must not be before the time of a past event."""
     now = time.time()
     shown = time.strftime("%Y-%m-%d %H:%M", time.localtime(now))
     newest = 0.0

@@ -56,7 +56,7 @@ def _plan(budget: "TokenBudget") -> list[Check]:
 
 
 async def clock(url: str) -> list[Check]:
-    """Compare this machine's clock with a server's. No finding if the server sends no date or no answer."""
+    """Compare this machine's clock with a server's; no finding if the server sends no answer or no date."""
     import httpx
 
     try:
