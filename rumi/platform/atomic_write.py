@@ -1,4 +1,4 @@
-"""Atomic replacement of files and folders: even after a crash, readers see either the old or the new content."""
+"""Atomic replacement of files and folders: even after a crash, readers see the old or the new content."""
 
 import fcntl
 import json

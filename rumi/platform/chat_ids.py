@@ -81,7 +81,7 @@ class ChannelPrefix:
 
 @dataclass(frozen=True, slots=True)
 class ChatIds:
-    """The prefixes of all channels, even of channels that do not run, because their chats are still stored."""
+    """The prefixes of all channels, even of channels that do not run: their chats are still stored."""
 
     prefixes: tuple[ChannelPrefix, ...]
 

@@ -27,7 +27,7 @@ LOOK_S = 2.0
 
 
 class Reserve:
-    """The disk reserve file at `path`. Its methods never raise `OSError`, even if the disk refuses to write."""
+    """The reserve file at `path`. Its methods never raise `OSError`, even if the disk refuses to write."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -112,7 +112,7 @@ class Large:
 def largest(home: Path, most: int = 3) -> list[Large]:
     """Return the largest files and folders that a user could delete: chats' files, clones, old logs, copies.
 
-    Links are not followed. The search ends after `LOOK_S` seconds; sizes are then too small.
+    Links are not followed. The search ends after `LOOK_S` seconds; sizes may then be too small.
     """
     deadline = time.monotonic() + LOOK_S
     found: list[Large] = []

@@ -40,7 +40,7 @@ class NoTurn(Exception):  # an expected answer, not an error: the caller writes 
 
 
 class FairLimiter:
-    """Grants turns to work. A free turn goes to the waiting chat with the fewest turns; on a tie, chats alternate.
+    """Grants turns to the waiting chats with the fewest turns; chats with equally many turns alternate.
 
     So a chat with hundreds of requests delays only itself. The only checkpoint is the wait for a turn, so no
     other task sees inconsistent counts.
@@ -135,7 +135,7 @@ class FairLimiter:
             turn.granted.set()
 
     def _next(self) -> QueuedWork | None:
-        """Return the next request to grant, from the chat with the fewest turns; its host must have a free slot."""
+        """Return the next request to grant: of the chat with the fewest turns, and with a free host slot."""
         for chat in sorted(self._waiting, key=lambda chat: self._of_chat[chat]):
             if self._of_chat[chat] >= self._bounds.per_chat:
                 return None  # the following chats have at least as many turns

@@ -27,7 +27,8 @@ LOOK_AT_LOCK_S = 5.0
 GONE_AFTER = 2
 """A process waits at most `BRIEF_S` seconds for the home's lock if the lock's owner is a brief command (its
 purpose begins with `BRIEFLY`), and at most `LOOK_S` seconds for any other owner. A running process checks its
-lock file every `LOOK_AT_LOCK_S` seconds; after `GONE_AFTER` failed checks in a row, the home counts as deleted.
+lock file every `LOOK_AT_LOCK_S` seconds; if it is missing `GONE_AFTER` times in a row, the home counts as
+deleted.
 """
 
 _INSTALLATION = re.compile(r"[0-9a-f]{12}")
@@ -43,7 +44,7 @@ class UnsafeHome(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Danger:
-    """One reason why a home is unsafe. `kind` is a constant of `rumi.platform.home_permissions`, e.g. `LINK`."""
+    """One reason why a home is unsafe. `kind` is a constant of `rumi.platform.home_permissions`."""
 
     kind: str
     home: Path
@@ -84,12 +85,12 @@ class Home:
 
     @property
     def workspaces(self) -> Path:
-        """The folder with the chats' workspaces. A chat's sandbox mounts the chat's workspace at /workspace."""
+        """The folder with the chats' workspaces. A sandbox mounts its chat's workspace at /workspace."""
         return self.files or workspaces_in(self.root)
 
     @property
     def snapshots(self) -> Path:
-        """The folder of the snapshots of chats' files, taken before the last turns so that they can be undone.
+        """The folder of snapshots of chats' files, taken before the last turns so that they can be undone.
 
         It is on the same file system as the chats' files, so that an undo can restore a snapshot by renaming.
         """
@@ -172,8 +173,8 @@ class Home:
     def refuse_if_unsafe(self) -> bool:
         """Refuse a home that other users may have changed; set mode 700 if they can only read it.
 
-        Return True if the mode was changed. If the folder also contains files that are not Rumi's, the home is
-        refused instead, and its mode stays unchanged.
+        Return True if the mode was changed. If the folder also contains files that are not Rumi's, the home
+        is refused instead, and its mode stays unchanged.
 
         Raises:
             UnsafeHome: The home is unsafe. The error says why and what to do.
@@ -189,7 +190,7 @@ class Home:
         return False
 
     def installation(self) -> str:
-        """Return this installation's id of twelve hexadecimal digits; create it on the first call. Blocks briefly.
+        """Return this installation's id of twelve hexadecimal digits; create it once. Blocks briefly.
 
         The id never changes, because it distinguishes this installation's containers from those of others.
 
@@ -233,8 +234,8 @@ class Home:
         """Lock the home for this process. The kernel releases the lock when the process ends.
 
         A forked process shares the lock, even after this process has left the block. The context manager
-        yields a function that the fork calls to write its process id into the lock file. If `rumi restore` was
-        killed while it replaced files, the restore is completed before the block starts.
+        yields a function that the fork calls to write its process id into the lock file. If `rumi restore`
+        was killed while it replaced files, the restore is completed before the block starts.
 
         Raises:
             HomeLocked: Another process has locked the home; the message names that process.
@@ -296,7 +297,7 @@ class Home:
         return found.st_dev, found.st_ino
 
     async def wait_until_gone(self) -> None:
-        """Wait until the home is deleted, which means that this process's lock file is missing or replaced."""
+        """Wait until the home is gone, which means that this process's lock file is missing or replaced."""
         own_lock, missed = self.lock_identity(), 0
         if own_lock is None:  # this process holds no lock
             await trio.sleep_forever()

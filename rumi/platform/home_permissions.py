@@ -21,7 +21,7 @@ WRITTEN = (
 DATABASES = ("state.db", "memory.db", "recall.db")
 """Names of databases. Their write-ahead logs and copies have names that begin with these."""
 LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json", "mcp-tools.json", "prompts")
-"""Entries that may be links, so that users can store them elsewhere; link and target must belong to the user."""
+"""Entries that may be links, so that users can store them elsewhere; the user must own link and target."""
 
 
 def dangers(root: str) -> list[tuple[str, str, int]]:

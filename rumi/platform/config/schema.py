@@ -426,8 +426,8 @@ class SchedulesSection(Section):
 class BotsSection(Section):
     """`[bots]`: limits of bots, and the owners who may run them, such as local and tg11111111.
 
-    An empty list of owners allows everyone. A bot makes at most `max_calls_per_day` model calls a day, and waits `question_days` days for a person's
-    answer.
+    An empty list of owners allows everyone. A bot makes at most `max_calls_per_day` model calls a day, and
+    waits `question_days` days for a person's answer.
     """
 
     allowed: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ KEY_FORMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class KeySource:
-    """The variable or the command that provides a key. `bare`: given without `$`, so it may be the key itself."""
+    """The variable or the command that provides a key. `bare`: a word without `$`, perhaps the key itself."""
 
     variable: str = ""
     command: str = ""
