@@ -1,1 +1,1 @@
-"""The base of all other packages: configuration, texts, logs, files, identities. It imports none of them."""
+"""The base package: configuration, texts, logs, files and identities. It imports no other package of Rumi."""

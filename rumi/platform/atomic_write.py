@@ -1,4 +1,4 @@
-"""Atomic replacement of files and folders: readers and crashes see the old content or the new one."""
+"""Atomic replacement of files and folders: even after a crash, readers see the old or the new content."""
 
 import fcntl
 import json
@@ -14,7 +14,7 @@ from rumi.platform.openat import opened
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Hold the folder's advisory lock during the block, so that other programs of Rumi wait. Blocking."""
+    """Hold the folder's advisory lock during the block, so that other Rumi processes wait. Blocking."""
     with opened(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -26,7 +26,7 @@ def atomic_write(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     A new file gets `mode`, regardless of the umask. If the path is a link, its target is replaced.
 
     Raises:
-        OSError: The file cannot be written. It has the old content, unless the last sync failed.
+        OSError: The file cannot be written. It still has the old content, unless only the last sync failed.
     """
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
@@ -47,19 +47,20 @@ def atomic_write(path: Path, content: bytes, *, mode: int = 0o600) -> None:
 
 
 def fsync_path(path: Path) -> None:
-    """Sync a file, or the entries of a folder, to the disk. Blocking."""
+    """Sync a file to the disk, or a folder's list of entries. Blocking."""
     with opened(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
         os.fsync(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
 class FolderSwap:
-    """Replaces several entries of `folder` together, also if the process is killed meanwhile. Blocking.
+    """Replaces several entries of `folder` together, even if the process is killed meanwhile. Blocking.
 
-    The new entries are prepared in `new`, a folder in `staging`. `commit` records the names that they
-    replace; from then on `finish` completes the swap, however often it was interrupted. The old entries end
-    up in `replaced`. Both methods only rename, so `staging`, `replaced` and the entries must be on one file
-    system. Files that remain in `staging` can be deleted. Only one process may do a swap at a time.
+    The caller prepares the new entries in `new`, a folder in `staging`. `commit` records the names of the
+    entries to replace. From then on, `finish` completes the swap, however often it was interrupted. The old
+    entries are moved to `replaced`. Both methods only rename, so `staging`, `replaced` and the entries must
+    be on one file system. Files that remain in `staging` can be deleted. Only one process may do a swap at a
+    time.
     """
 
     folder: Path
@@ -73,16 +74,17 @@ class FolderSwap:
 
     @property
     def plan(self) -> Path:
-        """The file with the names; it exists from the commit until the swap is complete."""
+        """The file that lists the names to replace. It exists from the commit until the swap is complete."""
         return self.staging / "names.json"
 
     def commit(self, names: Iterable[str]) -> None:
-        """Replace the entries with these names by those in `new`, in this order.
+        """Replace the entries with these names, in this order, with the entries of the same names in `new`.
 
-        A name without a new entry is removed. The new entries must be synced to the disk before.
+        An entry without a replacement in `new` is removed. The caller must sync the new entries to the disk
+        before the call.
 
         Raises:
-            OSError: Nothing has changed, or `finish` must complete the swap.
+            OSError: Either nothing has changed, or `finish` must be called to complete the swap.
         """
         atomic_write(
             self.plan, json.dumps({name: os.path.lexists(self.new / name) for name in names}).encode()

@@ -1,7 +1,7 @@
-"""The caller of a control call: its channel, the owner that it acts for, and its rights.
+"""The caller of a control call: its channel, the owner for whom it acts, and its rights.
 
-Every call and every stream of the control socket has a caller: in Python a required argument, on the wire the
-field `caller`. Requests without a caller are refused.
+Every call and every stream of the control socket has a caller. In Python it is a required argument; on the
+wire it is the field `caller`. Requests without a caller are refused.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,11 +12,13 @@ from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import CHAT_ID, LOCAL
 
 Rights: TypeAlias = Literal["all", "own"]
-"""`all`: everything that the owner of the home may do, for all owners. `own`: only the rows of one owner."""
+"""Rights of a caller. `all`: everything that the owner of the home may do, for every owner's chats and data.
+`own`: only calls about the rows of one owner.
+"""
 
 
 class NotAllowed(RumiError):
-    """The caller's rights do not cover the call. Nothing was done."""
+    """The caller's rights do not allow the call. The call had no effect."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -26,7 +28,7 @@ class NotAllowed(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The `channel` of a call, the `owner` that it acts for, and its rights."""
+    """The caller of a control call: its `channel`, the `owner` for whom it acts, and its rights."""
 
     channel: str
     owner: str
@@ -34,7 +36,7 @@ class Caller:
 
     @classmethod
     def of(cls, data: object) -> "Caller":
-        """Load the caller from a request's field.
+        """Parse the field `caller` of a request.
 
         Raises:
             UsageError: The field is missing or is not valid.
@@ -59,7 +61,7 @@ class Caller:
         return None if self.rights == "all" else self.owner
 
     def check_all(self) -> None:
-        """Check that the caller may do calls about the whole home.
+        """Check that the caller may make calls that concern the whole home.
 
         Raises:
             NotAllowed: The caller has only the rights `own`.
@@ -68,22 +70,22 @@ class Caller:
             raise NotAllowed
 
     def owner_in(self, requested: str | None) -> str:
-        """Return the owner that a request is about: the requested one, by default the caller's.
+        """Return the owner that a request concerns: `requested`, by default the caller's owner.
 
         Raises:
-            NotAllowed: It is another owner, and the caller has only the rights `own`.
+            NotAllowed: The requested owner is not the caller's, and the caller has only the rights `own`.
         """
         if requested is not None and self.scope not in (None, requested):
             raise NotAllowed
         return self.owner if requested is None else requested
 
     def scope_in(self, requested: str | None) -> str | None:
-        """Return the owner whose rows a list shows, None for all owners.
+        """Return the owner whose rows a list shows; None stands for all owners.
 
-        It is the requested owner; by default the caller gets all rows that it may see.
+        Without `requested`, the list shows all rows that the caller may see.
 
         Raises:
-            NotAllowed: It is another owner, and the caller has only the rights `own`.
+            NotAllowed: The requested owner is not the caller's, and the caller has only the rights `own`.
         """
         return self.scope if requested is None else self.owner_in(requested)
 
@@ -98,14 +100,14 @@ class Caller:
 
 
 TERMINAL: Final = Caller("terminal", LOCAL, "all")
-"""The commands of the home's owner."""
+"""The caller of commands that the home's owner runs in a terminal."""
 
 PROGRAM: Final = Caller("mcp", LOCAL, "own")
-"""A program that speaks MCP, over standard streams or with the token over HTTP."""
+"""The caller for MCP clients, over standard streams or over HTTP with the token."""
 
 WORKER: Final = Caller("worker", LOCAL, "all")
-"""Another worker that calls on its own behalf. Calls that it forwards have their own caller."""
+"""The caller for another worker that calls on its own behalf. A forwarded call keeps its original caller."""
 
 
 ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
-"""A handler of a control call: takes the caller and the request, and returns a JSON value."""
+"""Handler of a control call: takes the caller and the request, and returns a JSON value."""

@@ -1,4 +1,4 @@
-"""Chat ids: their form, the ids that belong to channels, and the owners of chats."""
+"""Chat ids: their syntax, the prefixes reserved for channels, and the owner of each chat."""
 
 import re
 from collections.abc import Iterable
@@ -10,21 +10,21 @@ DEFAULT_CHAT = "cli"
 """The chat of `rumi chat` without `--chat`. It always exists."""
 
 LOCAL = "local"
-"""The owner of the chats whose names clients choose: those of the terminal and of the page."""
+"""The owner of all chats of the terminal and the web page, whose names the client chooses."""
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 TASK = "task."
-"""Prefix of the keys of tasks. The history, sandbox and files of task 7 are stored under `task.7`; because of
-the dot, no chat can have that id."""
+"""Prefix of task keys. The history, sandbox and files of task 7 are stored under `task.7`. No chat can have
+that id, because chat ids contain no dot."""
 
 BOT = "bot."
-"""Prefix of the keys of bots. The sandbox, files and memory of the bot `tidy` are stored under `bot.tidy`."""
+"""Prefix of bot keys. The sandbox, files and memory of the bot `tidy` are stored under `bot.tidy`."""
 
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 
 BOT_NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
-"""The name of one of several bots of a channel, as used in the ids of its chats."""
+"""Pattern of the names of a channel's additional bots; the name is part of the ids of the bot's chats."""
 
 _NAMED = re.compile(BOT_NAME.pattern + "-")
 
@@ -33,7 +33,7 @@ def check_chat_id(chat: str) -> str:
     """Return the id unchanged if it is a valid chat id.
 
     Raises:
-        UsageError: The id has other characters, or is too long.
+        UsageError: The id has characters that are not allowed, or is too long.
     """
     if CHAT_ID.fullmatch(chat) is None:
         raise UsageError(
@@ -57,9 +57,10 @@ class ChannelPrefix:
     """The common prefix `text` of all chat ids of one channel, such as `tg`, and the channel's display name.
 
     A chat id consists of the prefix, the name of a user or a group, and, for a topic, `_` and the topic.
-    `numbers`: the names are numbers, so a person can state an owner as a number alone. `groups`: the prefix
-    of the names of groups; if empty, every chat of the channel may be a group. `bots`: the channel may have
-    several bots, and the ids of all but the first have the bot's name and `-` after the prefix: `tgwork-123`.
+    If `numbers` is true, the names are numbers, so a person can give an owner as a number alone. `groups` is
+    the prefix of the names of groups; if it is empty, every chat of the channel may be a group. If `bots` is
+    true, the channel may have several bots. Chat ids of each bot but the first have the bot's name and `-`
+    after the prefix: `tgwork-123`.
     """
 
     text: str
@@ -69,7 +70,7 @@ class ChannelPrefix:
     bots: bool = False
 
     def of_bot(self, chat: str) -> str:
-        """Return the common prefix of the chats of this chat's bot, such as `tg` or `tgwork-`."""
+        """Return the prefix that all chats of this chat's bot share, such as `tg` or `tgwork-`."""
         named = _NAMED.match(chat, len(self.text)) if self.bots else None
         return self.text if named is None else chat[: named.end()]
 
@@ -80,7 +81,7 @@ class ChannelPrefix:
 
 @dataclass(frozen=True, slots=True)
 class ChatIds:
-    """The prefixes of all channels, also of those that do not run: their chats are still stored."""
+    """The prefixes of all channels, even of channels that do not run: their chats are still stored."""
 
     prefixes: tuple[ChannelPrefix, ...]
 
@@ -95,18 +96,18 @@ class ChatIds:
                 raise ValueError(f"the prefix {one.text!r} does not tell one channel's chats from others")
 
     def including(self, others: Iterable[ChannelPrefix | None]) -> "ChatIds":
-        """Return these prefixes and those of other channels; None stands for a channel without a prefix."""
+        """Return a copy that also has the prefixes of other channels; None is a channel without a prefix."""
         return ChatIds(tuple(dict.fromkeys((*self.prefixes, *(one for one in others if one is not None)))))
 
     def owner_of(self, chat: str) -> str:
         """Return the owner of a chat: a user or a group of a channel, or `LOCAL`.
 
-        The topics of a group have the same owner: `tg-100777_5` belongs to `tg-100777`.
+        All topics of a group have the group as their owner: `tg-100777_5` belongs to `tg-100777`.
         """
         return chat.partition("_")[0] if self._of_channel(chat) else LOCAL
 
     def user_of(self, chat: str) -> int | None:
-        """Return the user number of the only person in a chat; None for a group or a chat without numbers."""
+        """Return the numeric id of a private chat's user; None for a group or a chat without a number."""
         prefix, owner = self._of_channel(chat), self.owner_of(chat)
         if prefix is None or not prefix.numbers or self.may_be_group(chat):
             return None
@@ -119,15 +120,15 @@ class ChatIds:
         return prefix is not None and chat.startswith(f"{prefix.of_bot(chat)}{prefix.groups}")
 
     def private_owner(self, chat: str, user: int) -> str:
-        """Return the owner of the private chats that a user has with the bot of this chat."""
+        """Return the owner of the private chats between a user and this chat's bot."""
         prefix = self._of_channel(chat)
         return self.owner(str(user)) if prefix is None else f"{prefix.of_bot(chat)}{user}"
 
     def owner(self, name: object) -> str:
-        """Return the owner that a person named by the owner's id, one of its chats, or a bare number.
+        """Parse an owner that a person gave as an owner id, as a chat id, or as a bare number.
 
         Raises:
-            UsageError: The name cannot denote an owner.
+            UsageError: The name does not identify an owner.
         """
         if not isinstance(name, str) or CHAT_ID.fullmatch(name) is None:
             example = f"{next((one.text for one in self.prefixes), '')}11111111"
@@ -141,10 +142,10 @@ class ChatIds:
         return self.owner_of(name) if self._of_channel(name) else name
 
     def check_chosen(self, chat: str) -> str:
-        """Return the id unchanged if a client may choose it for a chat.
+        """Return the id unchanged if a client may use it for a new chat.
 
         Raises:
-            UsageError: It is not a chat id, or it has the prefix of a channel.
+            UsageError: The id is not a valid chat id, or it starts with the prefix of a channel.
         """
         if (prefix := self._of_channel(check_chat_id(chat))) is not None:
             raise UsageError(
@@ -166,5 +167,5 @@ TELEGRAM = ChannelPrefix("tg", "Telegram", numbers=True, groups="-", bots=True)
 
 
 BUILT_IN = ChatIds((TELEGRAM,))
-"""The chat ids of Rumi's own channels: where none of them runs, their chats keep their owners, and no client
-chooses their ids."""
+"""The chat id prefixes of Rumi's built-in channels. They apply even if no such channel runs: chats of these
+channels keep their owners, and no client can choose their ids."""

@@ -1,7 +1,6 @@
-"""The reserve on the home's disk, which allows running work to finish on a full disk.
+"""The disk reserve: a file in the home that is deleted on a full disk, so that running work can finish.
 
-The reserve is one file of allocated blocks. It is deleted when the disk is full, and created again when twice
-its size is free. Blocking.
+All blocks of the file are allocated. It is created again when twice its size is free. Blocking.
 """
 
 import contextlib
@@ -18,24 +17,24 @@ from rumi.platform.openat import opened
 MOST_BYTES = 16_000_000
 LEAST_BYTES = 64_000
 SHARE = 32
-"""The reserve takes at most a `SHARE`-th part of the disk, and between `LEAST_BYTES` and `MOST_BYTES`."""
+"""The reserve takes 1/`SHARE` of the disk, but at least `LEAST_BYTES` and at most `MOST_BYTES`."""
 
 WORTH_BYTES = 500_000
-"""Minimum size of a file that is listed for deletion, in bytes: deleting a smaller one does not help."""
+"""Minimum size of a file that is suggested for deletion, in bytes: deleting a smaller one does not help."""
 
 LOOK_S = 2.0
 """Time limit of the search for large files, in seconds."""
 
 
 class Reserve:
-    """The reserve file at `path`. Its methods expect disks that refuse to write: they raise no `OSError`."""
+    """The reserve file at `path`. Its methods never raise `OSError`, even if the disk refuses to write."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @property
     def size(self) -> int:
-        """The size of the reserve on this disk, in bytes."""
+        """The size that the reserve should have on this disk, in bytes."""
         total = 0
         with contextlib.suppress(OSError):
             found = os.statvfs(self.path.parent)
@@ -44,12 +43,12 @@ class Reserve:
 
     @property
     def wanted(self) -> int:
-        """The bytes that must be free before the reserve is created."""
+        """The number of bytes that must be free before the reserve is created."""
         # Twice its size: with less, creating the reserve would fill the disk again.
         return 2 * self.size
 
     def give_back(self) -> bool:
-        """Delete the file. Return True if this has freed space."""
+        """Delete the reserve file. Return True if this has freed disk space."""
         try:
             found = self.path.lstat()
             freed = found.st_blocks > 0
@@ -64,7 +63,7 @@ class Reserve:
         return freed
 
     def make(self) -> bool:
-        """Create the reserve if it does not exist. Return False if there is no reserve afterwards."""
+        """Create the reserve if it does not exist. Return False if this was not possible."""
         draft = self.path.with_name(f".{self.path.name}")
         try:
             size = self.size
@@ -96,7 +95,7 @@ def allocate(path: Path, size: int) -> None:
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the bytes that an ordinary user can still write to the disk of the folder."""
+    """Return the number of bytes that an unprivileged user can still write to the folder's disk."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 
@@ -111,9 +110,9 @@ class Large:
 
 
 def largest(home: Path, most: int = 3) -> list[Large]:
-    """Return the largest entries that could be deleted: chats' files, clones, old logs, copies of databases.
+    """Return the largest files and folders that a user could delete: chats' files, clones, old logs, copies.
 
-    Links are not followed. After `LOOK_S` the search ends, and sizes are partial.
+    Links are not followed. The search ends after `LOOK_S` seconds; sizes may then be too small.
     """
     deadline = time.monotonic() + LOOK_S
     found: list[Large] = []
@@ -147,7 +146,7 @@ def _blocks(path: Path) -> int:
 
 
 def _entries(folder: Path, deadline: float) -> Iterator[int]:
-    """Yield the allocated bytes of each file below the folder, until the deadline."""
+    """Yield the number of allocated bytes of each file below the folder, until the deadline."""
     folders = [os.fspath(folder)]
     while folders and time.monotonic() < deadline:
         try:

@@ -1,4 +1,4 @@
-"""A limiter for simultaneous work: in total, for each host, and for each chat or owner."""
+"""A fair limiter for simultaneous work: in total, for each host, and for each chat or owner."""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
@@ -10,9 +10,9 @@ import trio
 
 @dataclass(frozen=True, slots=True)
 class LimiterBounds:
-    """Limits of simultaneous work: in total, for each chat, at each host; and limits of waiting.
+    """Limits of simultaneous work (in total, per chat and per host), and of waiting for a turn.
 
-    `waiting_per_chat` is the length of a chat's queue, `wait_s` the maximum wait in seconds.
+    `waiting_per_chat` is the maximum length of a chat's queue, `wait_s` the maximum wait in seconds.
     """
 
     at_once: int
@@ -24,7 +24,7 @@ class LimiterBounds:
 
 @dataclass(slots=True, eq=False)
 class QueuedWork:
-    """Work that runs or waits; `host` is the server that it uses, or None."""
+    """Work that has a turn or waits for one; `host` is the server that the work uses, or None."""
 
     chat: str
     host: str | None
@@ -40,10 +40,10 @@ class NoTurn(Exception):  # an expected answer, not an error: the caller writes 
 
 
 class FairLimiter:
-    """Grants turns to work. A free turn goes to the chat with the fewest turns, among those to the first one.
+    """Grants turns to the waiting chats with the fewest turns; chats with equally many turns alternate.
 
-    So a chat with hundreds of requests delays only itself. Only the wait for a turn has checkpoints, so the
-    counts are correct at every checkpoint.
+    So a chat with hundreds of requests delays only itself. The only checkpoint is the wait for a turn, so no
+    other task sees inconsistent counts.
     """
 
     def __init__(self, bounds: LimiterBounds) -> None:
@@ -55,12 +55,12 @@ class FairLimiter:
 
     @property
     def waiting(self) -> int:
-        """The number of waiting requests, including those that follow a redirect to a busy host."""
+        """The number of requests that wait for a turn, including those redirected to a busy host."""
         return sum(map(len, self._waiting.values()))
 
     @asynccontextmanager
     async def turn(self, chat: str, host: str | None = None) -> AsyncIterator[QueuedWork]:
-        """Wait for a turn, and return it at the end of the block.
+        """Wait for a turn, and release it at the end of the block.
 
         Raises:
             NoTurn: The queue of this chat is full, or the wait was too long.
@@ -79,16 +79,16 @@ class FairLimiter:
                 self._give_back(turn)
 
     def leave_host(self, turn: QueuedWork) -> None:
-        """Free the slot at the host, to which no connection is open any more. The turn itself continues."""
+        """Free the turn's slot at its host, but keep the turn. The connection to the host must be closed."""
         self._count(turn, -1)
         turn.host = None
         self._count(turn, 1)
         self._grant()
 
     async def move(self, turn: QueuedWork, host: str) -> None:
-        """Move the turn to another host, and wait for a slot there. No connection to the old one may be open.
+        """Move the turn to another host, and wait for a slot there. The old host's connection must be closed.
 
-        On cancellation, the turn is returned.
+        On cancellation, the turn is released.
         """
         if host == turn.host:
             return
@@ -135,7 +135,7 @@ class FairLimiter:
             turn.granted.set()
 
     def _next(self) -> QueuedWork | None:
-        """Return the first waiting request whose host has a free slot, of the chat with the fewest turns."""
+        """Return the next request to grant: of the chat with the fewest turns, and with a free host slot."""
         for chat in sorted(self._waiting, key=lambda chat: self._of_chat[chat]):
             if self._of_chat[chat] >= self._bounds.per_chat:
                 return None  # the following chats have at least as many turns

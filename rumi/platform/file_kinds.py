@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 Kind: TypeAlias = Literal["picture", "pdf", "docx", "xlsx", "pptx", "odt"]
 
 HEAD_BYTES: Final = 128
-"""Bytes of a file's beginning that suffice to detect its kind."""
+"""Number of bytes at the beginning of a file that suffice to detect its kind."""
 
 _PICTURES: Final = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _ODT: Final = b"mimetypeapplication/vnd.oasis.opendocument.text"
@@ -21,7 +21,7 @@ _OFFICE: Final[dict[str, Kind]] = {
 
 
 def kind_of_file(head: bytes, name: str) -> Kind | None:
-    """Return the kind of a file by its first bytes and its name; None for a file that no model can read."""
+    """Detect the kind of a file from its first bytes and its name; None for a file that no model can read."""
     if head.startswith(_PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
         return "picture"
     if head.startswith(b"BM") and head[6:10] == b"\0\0\0\0":

@@ -1,4 +1,4 @@
-"""A grace period in which work may finish after a cancellation."""
+"""A grace period: after a cancellation, work may finish within a time limit."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -11,8 +11,8 @@ T = TypeVar("T")
 async def with_grace(work: Callable[[], Awaitable[T]], grace_s: float) -> T:
     """Run `work` and return its result. On cancellation, the work may continue for `grace_s` seconds.
 
-    Use it for work that must not stop halfway. After a cancellation, this function raises a plain `Cancelled`
-    when the work has ended or the grace period is over; the result or the exception of the work is lost.
+    Use this function for work that must not stop halfway. After a cancellation, it raises a plain `Cancelled`
+    when the work has ended or the grace period is over; the work's result or exception is lost.
     """
     error = None
     async with trio.open_nursery() as nursery:
@@ -31,7 +31,7 @@ async def with_grace(work: Callable[[], Awaitable[T]], grace_s: float) -> T:
 
 
 async def _limit(scope: trio.CancelScope, grace_s: float) -> None:
-    """Wait for the caller's cancellation, then set the deadline of the shielded scope."""
+    """Wait until the caller is cancelled, then set the deadline of the shielded scope."""
     try:
         await trio.sleep_forever()
     except trio.Cancelled:  # swallowed here: `with_grace` raises it after the nursery, as a plain `Cancelled`

@@ -1,4 +1,4 @@
-"""`RUMI_HOME`: the folder of an installation, its paths, and its lock."""
+"""The home (`RUMI_HOME`): the folder of an installation, the paths in it, and its lock."""
 
 import contextlib
 import errno
@@ -25,9 +25,10 @@ BRIEF_S = 3.0
 LOOK_S = 0.1
 LOOK_AT_LOCK_S = 5.0
 GONE_AFTER = 2
-"""`BRIEF_S` and `LOOK_S` are the maximum waits for a lock, in seconds: for a command that works briefly on
-the files (its purpose begins with `BRIEFLY`), and for any other process. A running process checks its lock
-file every `LOOK_AT_LOCK_S` seconds; if it is missing `GONE_AFTER` times in a row, the home counts as deleted.
+"""A process waits at most `BRIEF_S` seconds for the home's lock if the lock's owner is a brief command (its
+purpose begins with `BRIEFLY`), and at most `LOOK_S` seconds for any other owner. A running process checks its
+lock file every `LOOK_AT_LOCK_S` seconds; if it is missing `GONE_AFTER` times in a row, the home counts as
+deleted.
 """
 
 _INSTALLATION = re.compile(r"[0-9a-f]{12}")
@@ -38,12 +39,12 @@ class HomeLocked(UsageError):
 
 
 class UnsafeHome(UsageError):
-    """Other users may have put files into the home, or a link in it leads elsewhere."""
+    """The home is unsafe: other users may have put files into it, or a link in it leads elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Danger:
-    """One reason why a home is unsafe. `kind` is one of the kinds of `rumi.platform.home_permissions`."""
+    """One reason why a home is unsafe. `kind` is a constant of `rumi.platform.home_permissions`."""
 
     kind: str
     home: Path
@@ -51,7 +52,7 @@ class Danger:
     number: int
 
     def said(self) -> tuple[str, str]:
-        """Return the finding and the advice, as sentences."""
+        """Describe the danger for users: return a sentence with the finding, and one with the advice."""
         folder, path = shlex.quote(str(self.home)), shlex.quote(str(self.path))
         match self.kind:
             case home_permissions.ANOTHERS:
@@ -76,7 +77,7 @@ class Danger:
 class Home:
     """A home and the paths in it. The folder has mode 0700, so only its owner can use it.
 
-    `files` is the folder of the chats' files if it is not in the home (`[store] workspaces`).
+    `files` is the folder of the chats' files if `[store] workspaces` sets one outside of the home.
     """
 
     root: Path
@@ -84,20 +85,20 @@ class Home:
 
     @property
     def workspaces(self) -> Path:
-        """The folder with the chats' workspaces; a sandbox mounts its chat's workspace at /workspace."""
+        """The folder with the chats' workspaces. A sandbox mounts its chat's workspace at /workspace."""
         return self.files or workspaces_in(self.root)
 
     @property
     def snapshots(self) -> Path:
-        """Snapshots of the chats' files before their last turns, for an undo.
+        """The folder of snapshots of chats' files, taken before the last turns so that they can be undone.
 
-        They are on the file system of the files, so that an undo can rename them.
+        It is on the same file system as the chats' files, so that an undo can restore a snapshot by renaming.
         """
         return self.files / ".undo" if self.files is not None else self.root / "undo"
 
     @property
     def state_db(self) -> Path:
-        """The database with inbox, outbox and history."""
+        """The database with the inbox, the outbox and the history of chats."""
         return self.root / "state.db"
 
     @property
@@ -112,7 +113,7 @@ class Home:
 
     @property
     def logs(self) -> Path:
-        """The folder of the audit log and the program's own log."""
+        """The folder of the audit log and of the program log."""
         return self.root / "logs"
 
     @property
@@ -127,22 +128,22 @@ class Home:
 
     @property
     def tasks(self) -> Path:
-        """The parent of the tasks' folders, which only the program writes, not a sandbox."""
+        """The parent folder of the tasks' folders. Only Rumi itself writes there, never a sandbox."""
         return self.root / "tasks"
 
     @property
     def reserve(self) -> Path:
-        """The file that reserves disk space for the case of a full disk."""
+        """The file that reserves disk space; it is deleted when the disk is full."""
         return self.root / "reserve"
 
     @property
     def restoring(self) -> FolderSwap:
-        """The folder swap of `rumi restore`, which also retains the replaced entries."""
+        """The folder swap that `rumi restore` uses. It also retains the replaced entries."""
         return FolderSwap(self.root, self.root / "restoring", self.root / "before-restore")
 
     @property
     def terminal_history(self) -> Path:
-        """The lines typed at the terminal."""
+        """The file with the history of lines typed in the terminal."""
         return self.root / "terminal_history"
 
     def with_files(self, folder: str | None) -> "Home":
@@ -163,17 +164,17 @@ class Home:
         return self
 
     def dangers(self) -> list[Danger]:
-        """Return the reasons why the home is unsafe, the worst first. Change nothing. Blocking, briefly."""
+        """Return the reasons why the home is unsafe, the worst first. Changes nothing. Blocks briefly."""
         return [
             Danger(kind, self.root, Path(path), number)
             for kind, path, number in home_permissions.dangers(str(self.root))
         ]
 
     def refuse_if_unsafe(self) -> bool:
-        """Refuse a home that others may have changed; set mode 700 for a home that others can only read.
+        """Refuse a home that other users may have changed; set mode 700 if they can only read it.
 
-        Return True if the mode was changed. It is not changed, and the home is refused, if the folder also
-        has files that are not Rumi's.
+        Return True if the mode was changed. If the folder also contains files that are not Rumi's, the home
+        is refused instead, and its mode stays unchanged.
 
         Raises:
             UnsafeHome: The home is unsafe. The error says why and what to do.
@@ -189,12 +190,12 @@ class Home:
         return False
 
     def installation(self) -> str:
-        """Return this installation's id of twelve hexadecimal digits; create it once. Blocking, briefly.
+        """Return this installation's id of twelve hexadecimal digits; create it once. Blocks briefly.
 
-        The id never changes, because it distinguishes this installation's containers from all others.
+        The id never changes, because it distinguishes this installation's containers from those of others.
 
         Raises:
-            UsageError: The home cannot be written, or the file has other content.
+            UsageError: The home cannot be written, or the file does not contain a valid id.
         """
         path = self.root / "installation"
         try:
@@ -212,7 +213,7 @@ class Home:
         return found
 
     def _make_installation(self, path: Path) -> None:
-        """Create the file with a new id, unless another process creates it first."""
+        """Create the file with a new installation id, unless another process creates it first."""
         # A complete draft is linked to the name, and `link` never replaces a file: of two simultaneous starts
         # both read the same id, and none reads half of one.
         draft = self.root / f".installation-{secrets.token_hex(4)}"
@@ -232,9 +233,9 @@ class Home:
     def lock(self, purpose: str) -> Iterator[Callable[[], None]]:
         """Lock the home for this process. The kernel releases the lock when the process ends.
 
-        A forked process shares the lock, also after this process has left the block. The block gets a
-        function that the fork calls to write its process id into the lock file. If `rumi restore` was killed
-        while it replaced files, this completes the restore first.
+        A forked process shares the lock, even after this process has left the block. The context manager
+        yields a function that the fork calls to write its process id into the lock file. If `rumi restore`
+        was killed while it replaced files, the restore is completed before the block starts.
 
         Raises:
             HomeLocked: Another process has locked the home; the message names that process.
@@ -262,10 +263,10 @@ class Home:
             yield write_lock_owner
 
     def _acquire(self, lock: int) -> None:
-        """Take the lock; wait for a process that only checks it or works on the files briefly.
+        """Take the lock; wait for processes that only check the lock or hold it briefly.
 
         Raises:
-            HomeLocked: Another process keeps the lock.
+            HomeLocked: Another process holds the lock for too long.
         """
         begun = time.monotonic()
         while True:
@@ -282,7 +283,7 @@ class Home:
                 time.sleep(0.01)
 
     def lock_identity(self) -> tuple[int, int] | None:
-        """Return device and inode of the lock file; None if there is no lock file.
+        """Return the device and inode numbers of the lock file; None if there is no lock file.
 
         Raises:
             UsageError: The home cannot be used.
@@ -296,7 +297,7 @@ class Home:
         return found.st_dev, found.st_ino
 
     async def wait_until_gone(self) -> None:
-        """Wait until the home is gone: until the lock file of this process was deleted or replaced."""
+        """Wait until the home is gone, which means that this process's lock file is missing or replaced."""
         own_lock, missed = self.lock_identity(), 0
         if own_lock is None:  # this process holds no lock
             await trio.sleep_forever()
@@ -307,7 +308,7 @@ class Home:
                 missed = missed + 1 if self.lock_identity() != own_lock else 0
 
     def lock_holder(self) -> str:
-        """Return the description of the process that has locked the home, empty if there is none.
+        """Return the description of the process that has locked the home; empty if the home is not locked.
 
         Raises:
             UsageError: The home belongs to another user.
@@ -326,7 +327,7 @@ class Home:
         return ""
 
     def unusable(self, error: Exception) -> UsageError:
-        """Return the error for users that says why the home cannot be used, and what to do."""
+        """Convert an error into one for users, which says why the home cannot be used and what to do."""
         number = error.errno if isinstance(error, OSError) else None
         advice = "Set RUMI_HOME to a folder you own."
         if number in (errno.ENOSPC, errno.EDQUOT):
@@ -339,7 +340,7 @@ class Home:
 
 
 def workspaces_in(root: Path) -> Path:
-    """Return the home's own folder for the chats' files, with one folder for each chat."""
+    """Return the home's default folder for workspaces, which has one folder for each chat."""
     return root / "workspace"
 
 

@@ -1,16 +1,17 @@
-"""Checks that only the owner of a home can use it. Every command does this before it uses any file of a home.
+"""Checks that only the owner of a home can use it. Every command runs them before it uses any file of a home.
 
-If others can write to the home, if a link leads elsewhere, or if a file belongs to another user, Rumi would
+If others can write to the home, if a link leads elsewhere, or if a file belongs to another user, Rumi could
 read another person's text, or write where another person wants. This module imports almost nothing, so that
-`rumi status --json`, which must start fast, can check as well: see `rumi.cli.brief`.
+`rumi status --json`, which must start fast, can run the checks too: see `rumi.cli.brief`.
 """
 
 import os
 import stat
 
 ANOTHERS, WRITABLE, READABLE, LINK, FOREIGN = "another's", "writable", "readable", "link", "foreign"
-"""The kinds of danger: the home belongs to another user; others can write to it; others can only read it; a
-path that Rumi writes to is a link; a file belongs to another user.
+"""The kinds of danger. `ANOTHERS`: the home belongs to another user. `WRITABLE`: others can write to it.
+`READABLE`: others can only read it. `LINK`: a path that Rumi writes to is a link. `FOREIGN`: a file belongs
+to another user.
 """
 
 WRITTEN = (
@@ -18,15 +19,15 @@ WRITTEN = (
     *("terminal_history", "reserve", "restoring", "before-restore"),
 )
 DATABASES = ("state.db", "memory.db", "recall.db")
-"""Databases; names that begin with these are their write-ahead logs and copies."""
+"""Names of databases. Their write-ahead logs and copies have names that begin with these."""
 LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json", "mcp-tools.json", "prompts")
-"""Entries that a user may store elsewhere: a link is allowed if it and its target belong to the user."""
+"""Entries that may be links, so that users can store them elsewhere; the user must own link and target."""
 
 
 def dangers(root: str) -> list[tuple[str, str, int]]:
-    """Return the dangers of a home: the kind, the path, and a number, which is the owner's id or the mode.
+    """Return the dangers of a home: for each one the kind, the path, and either the owner's id or the mode.
 
-    The list is empty for a safe home, and if there is no home yet. Blocking, for a tenth of a millisecond.
+    The list is empty if the home is safe or does not exist yet. Blocks for a tenth of a millisecond.
     """
     user = os.geteuid()
     try:
@@ -51,7 +52,7 @@ def dangers(root: str) -> list[tuple[str, str, int]]:
 
 
 def has_only_own_files(root: str) -> bool:
-    """Return True if the folder has only files that Rumi and its user put into a home."""
+    """Return True if every entry of the folder is one that Rumi or its user puts into a home."""
     begins = tuple(f".{name}" for name in (*WRITTEN, *LINKABLE, *DATABASES))
     return all(
         name in (*WRITTEN, *LINKABLE, "lost+found") or name.startswith((*DATABASES, *begins))
@@ -62,7 +63,7 @@ def has_only_own_files(root: str) -> bool:
 def _group_of_one(user: int, group: int) -> bool:
     """Return True if the user is the only member of the group.
 
-    With such groups the umask is usually 002, so `mkdir` creates group-writable folders.
+    On systems with one group per user, the umask is usually 002, so `mkdir` creates group-writable folders.
     """
     # Imported here, because this case is rare: see the module's docstring.
     import grp
@@ -84,7 +85,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _look(path: str, user: int, linkable: bool) -> list[tuple[str, str, int]]:
-    """Check one entry; return its dangers."""
+    """Check one file, folder or link, and return its dangers."""
     # Files of root are allowed, because root may do everything anyway. The folders `probe-*` in `run` belong
     # to the user of a sandbox.
     try:

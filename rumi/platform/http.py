@@ -1,10 +1,10 @@
-"""HTTP clients for the servers that the configuration names: models, searches, Telegram.
+"""HTTP clients for the servers that the configuration names: models, web searches, Telegram.
 
-The clients use `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` and `SSL_CERT_DIR` of
-the environment, because a machine may reach these servers only through a proxy. Requests to loopback
-addresses never use a proxy. Redirects are not followed, so that a key is sent only to its own server. For
-URLs from users, models and pages, `rumi.web` has a client of its own. httpx is imported at its first use,
-because the import takes long.
+The clients use the environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`,
+`SSL_CERT_FILE` and `SSL_CERT_DIR`, because a machine may reach these servers only through a proxy. Requests
+to loopback addresses never use a proxy. Redirects are not followed, so that a key is never sent to another
+server. For URLs from users, models and pages, `rumi.web` has a separate client. httpx is imported at its
+first use, because the import is slow.
 """
 
 import ssl
@@ -29,24 +29,24 @@ _LOADING: Final = trio.CapacityLimiter(1)
 
 
 class SetupError(RumiError):
-    """The proxy or the certificates of the environment cannot be used. The error contains no secret."""
+    """The environment's proxy or certificates cannot be used. The error message contains no secret."""
 
 
 def settings() -> dict[str, Any]:
-    """Return the settings of every client: no proxy for loopback addresses, no redirects."""
+    """Return the settings that all clients share: no proxy for loopback addresses, no redirects."""
     loopback = ("all://localhost", "all://127.0.0.1", "all://[::1]")
     return {"follow_redirects": False, "mounts": dict.fromkeys(loopback)}
 
 
 async def loaded(load: Callable[[], T]) -> T:
-    """Run `load`, which imports modules or reads files, in a thread, one at a time; return its result."""
+    """Run `load`, which imports modules or reads files, in a thread, and return its result. One at a time."""
     return await trio.to_thread.run_sync(load, limiter=_LOADING)
 
 
 class Tls:
-    """The trusted certificates, loaded at their first use.
+    """The trusted TLS certificates, loaded at their first use.
 
-    They are those of `context`, those in `ca_file`, or by default those of the environment.
+    They come from `context`, from `ca_file`, or by default from the environment.
     """
 
     def __init__(self, context: ssl.SSLContext | None = None, *, ca_file: str | None = None) -> None:
@@ -54,7 +54,7 @@ class Tls:
         self._ca_file = ca_file
 
     async def context(self) -> ssl.SSLContext:
-        """Return the TLS context, which all clients share. After a cancellation, the next call loads it.
+        """Return the TLS context, which all clients share. If loading is cancelled, the next call loads it.
 
         Raises:
             SetupError: The certificates cannot be read.
@@ -80,7 +80,9 @@ class Tls:
 
 
 async def client(kind: Callable[[], type[C]], tls: Tls, **more: Any) -> C:
-    """Return a client of the class that `kind` imports, with the settings `more`; the caller closes it.
+    """Create a client of the class that `kind` returns, with the additional settings `more`.
+
+    The caller must close the client.
 
     Raises:
         SetupError: The environment's proxy or certificates cannot be used.
@@ -96,7 +98,7 @@ async def client(kind: Callable[[], type[C]], tls: Tls, **more: Any) -> C:
 
 
 def plain() -> "type[httpx.AsyncClient]":
-    """Import httpx and return its client."""
+    """Import httpx and return its client class."""
     import httpx
 
     return httpx.AsyncClient
@@ -115,9 +117,9 @@ async def close(closing: Callable[[], Awaitable[None]]) -> None:
 
 
 async def unwind(chunks: AsyncIterator[bytes]) -> None:
-    """Close a response body that was not read to its end, and its connection.
+    """Close a response body that was not read to its end, together with its connection.
 
-    Return at once if the body has ended already.
+    Returns at once if the body was read completely.
     """
     # Nested async generators read the body. `aclose` of the outermost one leaves the others to the garbage
     # collector. If the innermost await is cancelled instead, all of them end in order.

@@ -1,4 +1,4 @@
-"""Opens files in folders with untrusted content: links are not followed, and names are printed safely."""
+"""Opens files in untrusted folders without following links, and makes file names safe to print."""
 
 import ctypes
 import errno
@@ -21,9 +21,9 @@ class _OpenHow(ctypes.Structure):
 
 
 def openat2(folder: int, name: bytes, flags: int = READ, *, same_mount: bool = False) -> int:
-    """Open a path below an open folder without following links; the caller closes the descriptor.
+    """Open a path below an open folder without following links; the caller must close the descriptor.
 
-    Opening does not block, also for a FIFO. The opened object may be of any type: see `is_ordinary`.
+    Opening never blocks, not even for a FIFO. The opened file may be of any type: see `is_ordinary`.
 
     Raises:
         OSError: ELOOP if a link is on the path; EXDEV if the path leads out of the folder or, with
@@ -58,9 +58,9 @@ def _libc() -> ctypes.CDLL:
 
 
 def read_foreign(path: Path, most: int, *, own_link: bool = False) -> bytes:
-    """Return the bytes of a file that others may have made. A link as the last part of the path is refused.
+    """Return the bytes of a file that others may have created. If the path itself is a link, it is refused.
 
-    With `own_link` such a link is followed, because the user has named the file or made the link.
+    With `own_link`, the link is followed, because the user has named the file or created the link.
 
     Raises:
         OSError: ELOOP for a link, EINVAL if the file is not regular, EFBIG if it has more than `most` bytes.
@@ -70,7 +70,7 @@ def read_foreign(path: Path, most: int, *, own_link: bool = False) -> bytes:
 
 
 def read_open(file: int, most: int) -> bytes:
-    """Return the bytes of an open file. A pipe does not block.
+    """Return the bytes of an open file. Never blocks on a pipe.
 
     Raises:
         OSError: EINVAL if the file is not regular, EFBIG if it has more than `most` bytes.
@@ -93,5 +93,5 @@ def is_ordinary(file: int) -> bool:
 
 
 def shown(name: str) -> str:
-    """Return a file name that is safe to print: control characters and undecodable bytes are escaped."""
+    """Return a file name in which control characters and undecodable bytes are escaped, for printing."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)

@@ -1,4 +1,4 @@
-"""Cleans untrusted text before it is printed: it may contain escape sequences that a terminal would obey."""
+"""Cleans untrusted text before printing: the text may contain escape sequences that a terminal would obey."""
 
 import re
 
@@ -24,11 +24,11 @@ _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u206
 def clean(text: str) -> str:
     """Return `text` without escape sequences and control characters; tabs and newlines stay.
 
-    Escape sequences are removed as a whole, not only their first character. Every kind of line end becomes a
-    newline. Halves of surrogate pairs become U+FFFD, so that the result can always be encoded.
+    Escape sequences are removed completely, not only their first character. Every kind of line end becomes a
+    newline. Lone surrogates become U+FFFD, so that the result can always be encoded.
 
-    A sequence never extends beyond its line. So in a growing text only the last line can still change: lines
-    that were printed stay valid.
+    An escape sequence never extends beyond its line. When text is appended, only the result's last line can
+    change, so earlier lines that were printed already stay valid.
     """
     text = _SEQUENCES.sub("", text)
     text = _BREAKS.sub("\n", text)
@@ -42,7 +42,7 @@ def flat(text: object) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape the characters of a JSON text that a terminal would obey. It stays the same JSON value."""
+    """Escape characters of a JSON text that a terminal would obey. The JSON value stays the same."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

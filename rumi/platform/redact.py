@@ -19,12 +19,12 @@ _PERCENT = re.compile("%[0-9A-F]{2}")
 _FLAG: Final = re.compile(
     r"--(?:[a-z]{1,20}-){0,5}(?:password|passwd|passphrase|token|secret|api-?key)", re.IGNORECASE
 )
-"""A command's option whose value is the next word and is secret."""
+"""Pattern of a command-line option whose value, the next word, is secret."""
 _NAME: Final = re.compile(r"[\w .-]{1,60}")
 _WRAPPED: Final = re.compile(
     r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{4,}+(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]{4}"
 )
-"""Base64 that is broken into lines, as mail and the program `base64` write it."""
+"""Pattern of base64 that is broken into lines, as in mail or in the output of the program `base64`."""
 _UNENDED: Final = re.compile(
     r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]*+)*\r?\Z"
 )
@@ -50,11 +50,11 @@ class Redactor:
         return "Redactor()"
 
     def text(self, text: str) -> str:
-        """Replace known secrets and everything that looks like a secret by `[hidden]`. Idempotent."""
+        """Replace known secrets and everything that looks like a secret with `[hidden]`. Idempotent."""
         return TABLE.hide(self.known(text))
 
     def known(self, text: str) -> str:
-        """Replace only known secrets by `[hidden]`, in all of their encodings."""
+        """Replace only known secrets, in all of their encodings, with `[hidden]`."""
         # A search for each form is faster than one expression with all of them: `re` has no literal prefix to
         # search for in that.
         for form in [form for form in self._forms if form in text]:
@@ -64,10 +64,10 @@ class Redactor:
         return text
 
     def json(self, value: Any, *, name: str = "") -> Any:
-        """Replace secrets by `[hidden]` in all strings and names of a JSON value.
+        """Replace secrets with `[hidden]` in all strings and names of a JSON value.
 
-        A string is also hidden because of its context: its `name` in an object, or the option before it in a
-        list.
+        The context also counts: a string is hidden if its name in an object stands for a secret, or if the
+        element before it in a list is an option that takes a secret.
         """
         if isinstance(value, str):
             return self._named(name, self.text(value)) if name else self.text(value)
@@ -86,9 +86,9 @@ class Redactor:
         return StreamRedactor(self)
 
     def open_end(self, text: str, before: str = "") -> int:
-        """Return the index from which the text may be the beginning of a known secret, or a part of one.
+        """Return the index from which the rest of the text may be an incomplete known secret.
 
-        `before` is the end of the text before this one.
+        `before` is the end of the preceding text.
         """
         if self._beginnings is None:
             self._beginnings = frozenset(form[:end] for form in self._forms for end in range(1, len(form)))
@@ -113,7 +113,7 @@ class Redactor:
         return any(text.startswith(form, begin) and begin + len(form) > at for form in self._forms)
 
     def _named(self, name: str, text: str) -> str:
-        """Return `[hidden]` if the text is the value of a name that stands for a secret, else the text."""
+        """Return `[hidden]` if the name shows that the text is a secret, else the unchanged text."""
         if not text or HIDDEN in text or "\n" in text or _NAME.fullmatch(name) is None:
             return text
         sign = " " if name.startswith("--") else ": "
@@ -134,7 +134,7 @@ _FORMS_ONLY: Final = Redactor(())
 class StreamRedactor:
     """Hides known secrets in a text that arrives in pieces.
 
-    The end of the text is held back as long as it may be a part of a secret.
+    The end of the text is held back while it may be part of an incomplete secret.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -142,7 +142,7 @@ class StreamRedactor:
         self._pending = self._before = ""
 
     def feed(self, piece: str) -> str:
-        """Add a piece; return the text in which no secret can begin any more."""
+        """Add a piece of text; return the redacted text up to where an incomplete secret may begin."""
         text = self._pending + piece
         end = self._redactor.open_end(text, self._before)
         self._pending = text[end:]
@@ -150,7 +150,7 @@ class StreamRedactor:
         return self._redactor.known(text[:end])
 
     def end(self) -> str:
-        """Return the text that is still held back."""
+        """Return the redacted rest of the text, which was held back until now."""
         text, self._pending = self._pending, ""
         return self._redactor.known(text)
 
@@ -179,10 +179,10 @@ def _forms(secret: str) -> set[str]:
 
 
 def _base64_forms(raw: bytes) -> set[str]:
-    """Return the base64 that `raw` has within a longer text, for each of its three possible offsets.
+    """Return the base64 encodings that `raw` can have within a longer text, one for each offset modulo 3.
 
-    Base64 encodes groups of three bytes. Characters at both ends that also depend on the neighbouring bytes
-    are cut off.
+    Base64 encodes groups of three bytes. Characters at both ends that also depend on bytes before or after
+    `raw` are cut off.
     """
     forms: set[str] = set()
     for before, mixed in ((0, 0), (1, 2), (2, 3)):

@@ -1,7 +1,7 @@
-"""The table of secret forms: keys of known services, private keys, tokens, named passwords.
+"""The table of patterns for secrets: keys of known services, private keys, tokens, named passwords.
 
-Logs, the audit log, recordings, reports and errors hide text in such a form (`rumi.platform.redact`); the
-memory refuses it (`rumi.memory.secrets`). It is the only table, so that a new form applies everywhere.
+Logs, the audit log, recordings, reports and errors hide text that matches (`rumi.platform.redact`); the
+memory refuses it (`rumi.memory.secrets`). There is only this table, so that a new pattern applies everywhere.
 """
 
 import re
@@ -16,24 +16,24 @@ _WHOSE: Final = {
     "token": "access|auth|api|bearer|bot|refresh|session|private|secret|subscription",
     "secret": "client|app|consumer|shared|webhook",
 }
-"""Words that name a secret only together with a word before them: `api key`, `API_KEY`, `apikey`."""
+"""Words that name a secret only after certain other words, such as `key` in `api key` or `apikey`."""
 _BY_ITSELF: Final = (
     r"pass[ _-]?(?:words?|phrases?|codes?)|passwd|(?<![a-z])pwd|contrase[nñ]as?|credentials?|credenciales"
     r"|(?<![a-z])cv[vc]2?|seed[ _-]phrase|connection[ _-]?string"
 )
 CLEAR: Final = "|".join((_BY_ITSELF, *(rf"(?:{whose})[ _-]?{word}s?" for word, whose in _WHOSE.items())))
-"""Words that name a secret."""
+"""Pattern of words that name a secret."""
 _BEGINNINGS: Final = ("pass", "pwd", "contrase", "credenc", "credential", "cvv", "cvc", "seed", "connection")
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of one kind of secret. The group `value` of the expression is the secret; the rest stays.
+    """A pattern for one kind of secret. Only the group `value` of the regular expression is hidden.
 
-    The expression is tried only at positions of the `needles`, because a search for plain strings is a
-    hundred times faster. Needles are in lower case and ignore case, unless they are `exact`. With `anywhere`,
-    the expression is searched in the whole text if the text has a needle. `accepts` is an additional check in
-    code.
+    `needles` are plain strings. The expression is tried only where a needle occurs, because searching for
+    plain strings is a hundred times faster. Needles are in lower case and match in any case, unless `exact`
+    is true. With `anywhere`, the expression is searched in the whole text if a needle occurs in it.
+    `accepts` is an additional check of a match.
     """
 
     needles: tuple[str, ...]
@@ -43,9 +43,9 @@ class Form:
     anywhere: bool = False
 
     def hide(self, text: str, within: str, needles: Sequence[str]) -> str:
-        """Replace each secret of this form by `[hidden]`.
+        """Replace each secret of this form with `[hidden]`.
 
-        `within` is the text in which the needles are searched: the same one, or in lower case.
+        `within` is the text in which needles are searched: the text itself, or the text in lower case.
         """
         parts: list[str] = []
         done = 0
@@ -79,7 +79,7 @@ def _positions(within: str, needles: Sequence[str]) -> list[int]:
 
 
 class SecretTable:
-    """Hides secrets of all forms. Almost no text has a needle, so the usual cost is the search for those."""
+    """Hides secrets of all forms. Most texts contain no needle, so only the search for needles costs time."""
 
     def __init__(self, forms: Sequence[Form]) -> None:
         self.forms = tuple(forms)
@@ -95,7 +95,7 @@ class SecretTable:
         )
 
     def hide(self, text: str) -> str:
-        """Replace all secrets that have a form of the table by `[hidden]`."""
+        """Replace all secrets that match a form of the table with `[hidden]`."""
         lowered = _lowered(text)
         needles: dict[int, list[str]] = {}
         for needle, form_index in [entry for entry in self._exact if entry[0] in text]:
@@ -111,7 +111,7 @@ class SecretTable:
 
 
 def _lowered(text: str) -> str:
-    """Return the text in lower case; each character keeps its index."""
+    """Return the text in lower case, with each character at the same index as before."""
     # Some characters become several in lower case: for those only the first one is taken.
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else "".join(c.lower()[0] for c in text)
@@ -192,7 +192,7 @@ _TELEGRAM: Final = Form(
 _BREAK: Final = r"(?:\s|\\+[nrt])"
 _LINE: Final = r"(?:[A-Za-z0-9+/]{16,}={0,2}|[A-Za-z-]{3,20}: [^\n\\]{1,80})"
 _GAP: Final = rf"(?:{_BREAK}|[\"'>|+#]|(?<=\s)[0-9]{{1,6}}(?=[\s:|→])|(?<=[0-9])[:|→])"
-"""Text between the lines of a key: line ends, also escaped ones, quotation marks, line numbers."""
+"""Pattern of text between the lines of a private key: (escaped) line ends, quotation marks, line numbers."""
 
 _PEM: Final = (
     # First a whole key, or one that is cut off at its end, with a part of its last line; then one that is cut
@@ -212,7 +212,7 @@ _PEM: Final = (
 )
 
 _NEVER: Final = r"(?!\$|%\(|\{|\*{3}|…|\.{3}|(?:null|none|true|false|undefined|nil)\b)"
-"""Lookahead that excludes references to variables, and words for a missing value."""
+"""Negative lookahead that excludes references to variables, and words for a missing value such as `null`."""
 _NAME: Final = "|".join(
     (
         _BY_ITSELF,
@@ -222,7 +222,7 @@ _NAME: Final = "|".join(
         ),
     )
 )
-"""As `CLEAR`, but the match begins with the last word, which is the needle."""
+"""Like `CLEAR`, but the match starts at the last word, which is the needle; earlier words are lookbehinds."""
 _QUOTED: Final = (
     rf"""(?P<quote>\\{{0,4}}["'`]){_NEVER}(?P<value>(?:(?!(?P=quote))(?:\\.|[^\n\\])){{1,1000}})"""
 )
@@ -233,7 +233,7 @@ _SEP: Final = r"""\\{0,4}["'`*]{0,3}\s{0,9}(?::=|=>|[:=](?!=))\s{0,9}"""
 
 
 def _is_value(match: re.Match[str]) -> bool:
-    """Return True unless the value is a path, or the next word of a sentence."""
+    """Return True unless the matched value is a path, or an ordinary word of a sentence."""
     value, rest = match["value"], match.string[match.end("value") : match.end("value") + 40]
     if _is_path(match):
         return False
@@ -242,7 +242,7 @@ def _is_value(match: re.Match[str]) -> bool:
 
 
 def _is_stated(match: re.Match[str]) -> bool:
-    """Return True if a sentence states the value of a secret."""
+    """Return True if the matched sentence states the value of a secret."""
     about = ABOUT_ONE.search(match.string, match.start(), match.start("value"))
     return about is None and not _is_path(match) and made_up(match["value"])
 
@@ -252,18 +252,18 @@ def _is_path(match: re.Match[str]) -> bool:
 
 
 ABOUT_ONE: Final = re.compile(r"manager|gestor|administrador|policy|pol[ií]tica", re.IGNORECASE)
-"""Words of texts about secrets that state no secret, such as `password manager`."""
+"""Pattern of words after which a text is only about secrets and states none, as in `password manager`."""
 _ORDINARY: Final = re.compile(
     r"(?:must|should|may|can|has|have|is|are|was|not|no|the|an?|your|this|that|for|to|in|of|and|or|from|with|required|"
     r"optional|missing|invalid|incorrect|wrong|expired|el|la|los|las|su|tu|un|una|debe|de|es|son|para|en|y|o)[.,;:]?",
     re.IGNORECASE,
 )
 _FOLLOWS: Final = re.compile(r"""[)\]}.]{0,9}(?:\s{0,9}(?:$|[\n"'`&,;<#]|\\)|[&,;]|\s{1,9}[\w-]{1,40}=)""")
-"""Text after a value that is a field of its own: the end of a line, or of a field."""
+"""Pattern of the text after a value that is a separate field: the end of a line or of a field."""
 
 
 def _strong(match: re.Match[str]) -> bool:
-    """Return True if the value of an ambiguous name looks like a password, or is a PIN."""
+    """Return True if the value of an ambiguous name, such as `token`, looks like a password or a PIN."""
     value, name = match["value"][:64], match["name"].lower()
     if name == "pin":
         return re.fullmatch(r"[0-9]{4,8}", value) is not None
@@ -327,7 +327,7 @@ _NAMED: Final = (
 
 
 def is_card(text: str) -> bool:
-    """Return True for a card number: it has an issuer's prefix and the check digit of ISO/IEC 7812."""
+    """Return True if the text is a card number: an issuer's prefix and a valid ISO/IEC 7812 check digit."""
     digits = [int(c) for c in text if c.isdigit()]
     if _ISSUER.fullmatch("".join(map(str, digits))) is None:
         return False
@@ -338,7 +338,7 @@ def is_card(text: str) -> bool:
 _ISSUER: Final = re.compile(
     r"4(?:.{12}|.{15}|.{18})|(?:5[1-5]|2[2-7]|35).{14}|3[47].{13}|3[068].{12}|6.{15,18}"
 )
-"""Prefixes and lengths of card numbers by issuer. Telephone numbers do not fit them."""
+"""Pattern of the issuers' card number prefixes and lengths. Telephone numbers do not match it."""
 
 TABLE: Final = SecretTable(
     (

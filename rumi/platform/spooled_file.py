@@ -16,7 +16,7 @@ _BLOCK_BYTES: Final = 1024 * 1024
 
 
 class SpooledFile:
-    """A temporary file without a name in `folder`, which is removed at the end of the block.
+    """A temporary, unlinked file in `folder`, which is removed at the end of the block.
 
     `offload` writes the data in blocks, so that at most one block is in memory. `reset` must be called before
     the first `write`.
@@ -45,7 +45,7 @@ class SpooledFile:
         return self._file
 
     async def reset(self) -> None:
-        """Create the file, or discard the bytes so far.
+        """Create the file, or discard all bytes written so far.
 
         Raises:
             FileError: The disk cannot be written.
@@ -55,7 +55,7 @@ class SpooledFile:
         await self._offload(self._truncate)
 
     async def write(self, data: bytes) -> None:
-        """Append bytes to the buffer; write it to the file when it has a whole block.
+        """Append bytes to the buffer; write the buffer to the file when it contains a whole block.
 
         Raises:
             FileError: The disk cannot be written.
@@ -102,7 +102,7 @@ def _disk_error(error: OSError) -> FileError:
 def check_cancelled() -> None:
     """Raise `Cancelled` if the task that waits for this worker thread was cancelled.
 
-    Do nothing in threads that trio did not start.
+    Does nothing in threads that trio did not start.
     """
     with suppress(RuntimeError):
         trio.from_thread.check_cancelled()

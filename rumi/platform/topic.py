@@ -13,18 +13,18 @@ E = TypeVar("E")
 K = TypeVar("K", bound=Hashable)
 
 IN_A_ROW = 64
-"""Number of events that a reader takes before other tasks run. With one at a time, a reader of a hundred busy
-publishers would get one event in each round of all tasks, and would fall behind by seconds."""
+"""Number of events that a reader takes before it lets other tasks run. If a reader of a hundred busy
+publishers took only one event per round of the scheduler, it would fall behind by seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog(Generic[E]):
     """The limits of a reader's queue, and the rule for events beyond them.
 
-    A queue has at most `most` events with a total weight of `most_weight`. Beyond either limit it loses the
-    oldest event for which `retains` is false. Events for which `retains` is true are never lost, so their
-    publishers must bound their number. `joins` may merge a new event with the last queued one; then the queue
-    does not grow, and no event is lost.
+    A queue has at most `most` events with a total weight of at most `most_weight`. Beyond either limit, the
+    queue drops the oldest event for which `retains` is false. Events for which `retains` is true are never
+    dropped, so publishers must limit the number of such events. `joins` may merge a new event with the last
+    queued event; then the queue does not grow, and no event is dropped.
     """
 
     most: int = 1000
@@ -57,7 +57,7 @@ class Subscription(Generic[E]):
     async def receive(self) -> E:
         """Return the next event. A cancellation loses no event.
 
-        A checkpoint if the queue is empty, and after `IN_A_ROW` events.
+        This method lets other tasks run only if the queue is empty, and after every `IN_A_ROW` events.
         """
         while not self._queue:
             self._in_a_row = 0
@@ -79,7 +79,7 @@ class Subscription(Generic[E]):
         return len(self._queue)
 
     def put(self, event: E) -> None:
-        """Add an event to this queue only, if the reader wants it. Never waits."""
+        """Add an event to this reader's queue if `wants` accepts the event. Never waits."""
         if not self._wants(event):
             return
         rule = self._backlog
@@ -94,7 +94,7 @@ class Subscription(Generic[E]):
         self._arrived.set()
 
     def _lose_one(self) -> bool:
-        """Drop the oldest event that need not be retained. Return False if there is none."""
+        """Drop the oldest event that need not be retained. Return False if there is no such event."""
         for node, event in enumerate(self._queue):
             if not self._backlog.retains(event):
                 del self._queue[node]

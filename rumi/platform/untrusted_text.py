@@ -43,7 +43,7 @@ _LOOK_ALIKES: Final = str.maketrans("рρᴘаαɑᴀɡցǥɢеεєҽᴇ", "pppa
 
 
 def untrusted_block(source: str, text: str) -> str:
-    """Return a delimited block with an untrusted text, after a sentence that explains the block.
+    """Return an untrusted text as a delimited block, preceded by a sentence that explains the block.
 
     `source` names the origin of the text, and may be untrusted as well.
     """
@@ -51,7 +51,7 @@ def untrusted_block(source: str, text: str) -> str:
 
 
 def read_block(text: str) -> tuple[str, str] | None:
-    """Return the source and the text of the block at the end of a text; None if it ends with no block."""
+    """Return the source and the content of the block at the end of a text; None if no block is there."""
     found = _BLOCK.search(text)
     return None if found is None else (found["source"], found["text"])
 
@@ -63,10 +63,10 @@ def one_line(text: str, max_chars: int = 2000) -> str:
 
 
 def harmless(text: str) -> str:
-    """Remove characters that move cursors, change the reading direction or hide text, and our delimiter.
+    """Remove characters that move cursors, change the reading direction or hide text; disarm delimiters.
 
-    In text that looks like the delimiter or like a control token of a chat template, the first character is
-    replaced or a space is inserted. Everything else stays unchanged.
+    If a part of the text looks like the delimiter of a block, or like a control token of a chat template, its
+    first character is replaced or a space is inserted. Everything else stays unchanged.
     """
     text = _without_hiding_joiners(_NEW_LINES.sub("\n", text).translate(_CHARACTERS))
     # Once more: disarming inserts ASCII characters, so some joiners are next to ASCII only now.
@@ -94,7 +94,7 @@ def _disarmed(match: re.Match[str]) -> str:
 
 
 class _CharacterTable(dict[int, int | str | None]):
-    """A table for `str.translate` that classifies each character at its first occurrence."""
+    """A table for `str.translate` that decides about each character when it first occurs."""
 
     def __missing__(self, code: int) -> int | str | None:
         replacement = _judged(code)

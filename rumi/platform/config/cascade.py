@@ -1,6 +1,6 @@
-"""The loaded configuration: defaults, file, environment and flags, where later ones override earlier ones.
+"""Loading of the configuration: flags override the environment, which overrides the file and the defaults.
 
-The origin of each value is retained.
+The loaded configuration records the origin of each value.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ from rumi.platform.redact import Redactor
 FILE_NAME = "config.toml"
 
 OWN = ("language", "skills.disabled", "telegram.")
-"""Keys, or prefixes of keys, that may differ between an attached client and the daemon."""
+"""Configuration keys, or prefixes of keys, that an attached client may set differently from the daemon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of `rumi config show`: the value as in config.toml (empty if not set), and its origin.
+    """A row of `rumi config show`: a key, its value as TOML (empty if not set), and the value's origin.
 
-    For a secret, the value is only `set` or `not set`.
+    The value of a secret is shown only as `set` or `not set`.
     """
 
     key: str
@@ -45,8 +45,8 @@ class Row:
 class Loaded:
     """The effective configuration.
 
-    `origins` has the origin of every dotted key: `default`, `config.toml`, the name of a variable (`RUMI_…`)
-    or `flag`. `notes` are warnings for the person who runs the command.
+    `origins` maps every dotted key to the origin of its value: `default`, `config.toml`, the name of a
+    variable (`RUMI_…`) or `flag`. `notes` are warnings for the person who runs the command.
     """
 
     settings: Settings
@@ -55,7 +55,7 @@ class Loaded:
     notes: tuple[str, ...]
 
     def key(self, name: str) -> Secret | None:
-        """Return the key of a provider by its scheme, or of `custom:NAME`; None if there is none.
+        """Return the API key of a provider, by its scheme or `custom:NAME`; None if no key is configured.
 
         Raises:
             ConfigError: The key's reference names a variable that is not set, or its command has failed.
@@ -65,23 +65,23 @@ class Loaded:
         return self.secrets.keys.get(name)
 
     def bots(self) -> dict[str, Secret | None]:
-        """Return the tokens of the Telegram bots by their names, None for a bot without a token.
+        """Return the Telegram bots by name, each with its token, or None if the token is not set.
 
-        The name of the first bot is empty. If it has no token, it is included only if there is no other bot.
+        The first bot has an empty name. Without a token, it is included only if there is no other bot.
         """
         first, found = self.secrets.telegram_token, self.secrets.referenced
         named = {name: found.get(TelegramBotSection.variable(name)) for name in self.settings.telegram.bots}
         return named if first is None and named else {"": first, **named}
 
     def is_of_this_run(self, key: str) -> bool:
-        """Return True if a flag or a variable set the value; other values apply to every run."""
+        """Return True if the key's value comes from a flag or a variable, so it applies only to this run."""
         return self.origins[key] not in ("default", FILE_NAME)
 
     def marks(self) -> dict[str, str]:
-        """Return a hash of each value that a process uses as long as it runs, to compare two processes.
+        """Return a hash of each configured value, to compare the configurations of two processes.
 
-        Secrets are included, as hashes only. The keys in `OWN` are not: each attached client or turn has its
-        own language and disabled skills, and Telegram's settings are only used by `rumi telegram`.
+        Secrets are included, as hashes only. The keys in `OWN` are excluded: each attached client or turn has
+        its own language and disabled skills, and only `rumi telegram` uses Telegram's settings.
         """
         values = [(key, repr(value)) for key, value in _leaves(self.settings)]
         secrets = self.secrets
@@ -101,7 +101,7 @@ class Loaded:
         }
 
     def rows(self) -> list[Row]:
-        """Return every key with its value and origin, then the secrets."""
+        """Return a row for every configuration key, followed by a row for every secret."""
         hide = Redactor(()).text  # a user may have written a key into a command by mistake
         rows = [Row(key, hide(as_toml(value)), self.origins[key]) for key, value in _leaves(self.settings)]
         for name in (*NAMES, *map(TelegramBotSection.variable, self.settings.telegram.bots)):
@@ -127,12 +127,12 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
 
 
 def _key_name(name: str) -> str:
-    """Return the name of a model server's key that users see."""
+    """Return the name under which users know a model server's key."""
     return PROVIDERS[name].key_variable if name in PROVIDERS else key_setting(name)
 
 
 def variables_of(settings: Settings) -> frozenset[str]:
-    """Return the variables that MCP servers refer to, and those with the tokens of additional bots."""
+    """Return the names of variables that MCP servers refer to, or that have the tokens of additional bots."""
     servers = settings.mcp.values()
     texts = (text for server in servers for text in (*server.env.values(), *server.headers.values()))
     tokens = map(TelegramBotSection.variable, settings.telegram.bots)
@@ -149,7 +149,7 @@ def _notes(home: Path) -> tuple[str, ...]:
 
 
 def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield each dotted key with its value. Servers and prices come after the other keys of their section."""
+    """Yield each dotted key with its value. Servers and prices follow the other keys of their section."""
     named = section.bots if isinstance(section, TelegramSection) else {}
     for name in (*type(section).model_fields, *named):
         value = getattr(section, name)

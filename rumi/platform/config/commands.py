@@ -1,6 +1,6 @@
-"""Runs the commands that print keys, such as a password manager's, once at the start of a process.
+"""Runs the configured commands that print API keys, such as a password manager's, once at process startup.
 
-Neither the output nor the text of a command gets into a log or an error.
+Neither the text nor the output of a command appears in logs or errors.
 """
 
 import os
@@ -30,9 +30,9 @@ _ADVICE: Final = "Run it in a shell: it prints the key, and nothing else."
 
 
 async def read_keys(loaded: "Loaded") -> "Loaded":
-    """Return the configuration with the keys that the commands print. A failed command is a fault of its key.
+    """Return the configuration with the keys that the commands print. `faults` records failed commands.
 
-    A cancellation kills the commands that run.
+    On cancellation, the running commands are killed.
     """
     left = {name: text for name, text in loaded.secrets.commands.items() if name not in loaded.secrets.keys}
     if not left:
@@ -52,7 +52,7 @@ async def read_keys(loaded: "Loaded") -> "Loaded":
 
 
 def unread(loaded: "Loaded") -> Mapping[str, str]:
-    """Return the commands that have not run, by the name of the key."""
+    """Return the commands that have not run yet, by the name of the key that each one prints."""
     secrets = loaded.secrets
     return {
         name: text

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
-"""Values that need no quotes in .env."""
+"""Pattern of values that need no quotes in .env."""
 
 _ASSIGNMENT = re.compile(
     r"(\s*(?:export\s+)?)[^=\s]+[^\S\n]*=[^\S\n]*"
@@ -28,7 +28,7 @@ _ASSIGNMENT = re.compile(
 
 
 def edit_text(path: Path, change: Callable[[str], str]) -> bool:
-    """Replace a small text file's content by the result of `change`; return False if nothing changes.
+    """Replace a small text file's content with the result of `change`; return False if nothing changes.
 
     Raises:
         ConfigError: The file cannot be read or written.
@@ -101,10 +101,10 @@ def section_in(document: "TOMLDocument", names: Key) -> Any:
 
 
 def set_keys(path: Path, values: Mapping[str, object]) -> dict[str, object]:
-    """Set dotted keys of config.toml; return the values as stored.
+    """Set dotted keys of config.toml; return the stored values.
 
-    Texts are converted as in environment variables: lists are JSON, an empty text removes the key. Nothing is
-    stored unless the whole file is valid afterwards.
+    Texts are converted as the values of environment variables are: a list is written as JSON, and an empty
+    text removes the key. Nothing is stored unless the resulting file is valid.
 
     Raises:
         ConfigError: A key is unknown, a value is not allowed, or the file cannot be read or written.

@@ -17,13 +17,14 @@ _MOST_BYTES = 1_000_000
 
 
 def home_from(environment: Mapping[str, str]) -> Path:
-    """Return the home, after a check that only its owner can use it.
+    """Return the home after checking that only its owner can use it.
 
-    A home that others can only read gets mode 700, and a sentence on standard error reports this.
+    If other users can read the home but not write to it, its mode is set to 700, and a message on standard
+    error reports this.
 
     Raises:
         ConfigError: The path is not a folder, or the folder cannot be created.
-        UnsafeHome: Others may have changed the home. The message says what to do.
+        UnsafeHome: Other users may have changed the home. The message says what to do.
     """
     home = find_home(environment)
     if Home(home).refuse_if_unsafe():
@@ -66,7 +67,7 @@ def read_text(path: Path) -> str:
     """Return the text of a file, or an empty text if the file does not exist.
 
     Raises:
-        ConfigError: It is not a regular file, is too large, is not UTF-8, or cannot be read.
+        ConfigError: The file is not a regular file, is too large, is not UTF-8, or cannot be read.
     """
     try:
         # O_NONBLOCK, because opening a FIFO would wait for a writer.

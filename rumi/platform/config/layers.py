@@ -1,4 +1,4 @@
-"""The layers of the configuration: values from each source before validation, and errors about them."""
+"""The layers of the configuration: collects values from all sources, validates them, and reports errors."""
 
 import difflib
 import json
@@ -40,9 +40,9 @@ _MCP: Key = ("mcp",)
 _TELEGRAM: Key = ("telegram",)
 _PEOPLE: Mapping[Key, type[Section]] = {("people",): PersonSection, ("roles",): RoleSection}
 _TABLES = (_CUSTOM, _PRICES, _MCP, *_PEOPLE)
-"""Sections whose subsections have names that users choose."""
+"""Sections in which users choose the names of the subsections."""
 MAPS: tuple[Key, ...] = (("model", "aliases"), ("model", "keys"))
-"""Sections whose keys have names that users choose."""
+"""Sections in which users choose the names of the keys."""
 _SECRET_NAME = re.compile(r"key|token$|secret|passw", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN_CHARS = 120
@@ -60,7 +60,7 @@ _EXPECTED = {
 
 
 class ConfigLayers:
-    """Values by their keys, each with its origin. Values that are added later replace earlier ones."""
+    """Configuration values by key, each with its origin. Values added later replace earlier ones."""
 
     def __init__(self) -> None:
         self._values: dict[Key, tuple[object, str]] = {}
@@ -121,13 +121,13 @@ class ConfigLayers:
             self._values[key] = (_converted(key, value, origin), origin)
 
     def origin(self, dotted: str) -> str:
-        """Return the origin of a key's value, or of its more general key's if it has no value of its own."""
+        """Return the origin of a key's value. A key without a value takes that of its more general key."""
         key = _split(dotted)
         found = self._values.get(key) or self._values.get(GENERAL.get(key, ()))
         return found[1] if found else "default"
 
     def spelled(self, dotted: str) -> Key:
-        """Return the key of a dotted name, with a custom server's name in the spelling of the file."""
+        """Return the key of a dotted name; a custom server's name gets the spelling that the file uses."""
         return self._known(_split(dotted), None, "")
 
     def value(self, dotted: str) -> object:
@@ -135,7 +135,7 @@ class ConfigLayers:
         return self._values[self.spelled(dotted)][0]
 
     def settings(self) -> Settings:
-        """Validate the values, and return the settings with defaults for the other keys.
+        """Validate the values and return the settings; keys without a value get their defaults.
 
         Raises:
             ConfigError: A value is not allowed.
@@ -181,9 +181,9 @@ class ConfigLayers:
                 self._add_table(value, key, origin)
 
     def _known(self, key: Key, value: object, origin: str) -> Key:
-        """Check that the key exists; return it with a custom server's name as other layers spell it.
+        """Check that the key exists, and return it; a custom server's name gets the spelling of other layers.
 
-        Names of variables are converted to lower case, so they do not have the original spelling.
+        Names of variables were converted to lower case, so they have lost the original spelling.
 
         Raises:
             ConfigError: The key is unknown, or is a section.
@@ -230,7 +230,7 @@ class ConfigLayers:
         )
 
     def _check_models(self, settings: Settings) -> None:
-        """Check that aliases and custom servers exist where models are named."""
+        """Check that every model name in the settings refers to an existing alias or custom server."""
         model = settings.model
         for key, name in [
             ("model.default", model.default),
@@ -257,7 +257,7 @@ class ConfigLayers:
 
 
 def _split(dotted: str) -> Key:
-    """Return the parts of a dotted key. The name of a model may contain dots: `prices.custom:a.b.input`."""
+    """Split a dotted key into its parts. A model's name may contain dots: `prices.custom:a.b.input`."""
     parts = tuple(dotted.split("."))
     if parts[:1] == _PRICES and len(parts) > 3:
         return ("prices", ".".join(parts[1:-1]), parts[-1])
@@ -283,7 +283,7 @@ def _section_at(key: Key) -> type[Section] | None:
 
 
 def _is_bot(key: Key) -> bool:
-    """Return True if this is the section of an additional Telegram bot."""
+    """Return True if the key denotes the section of an additional Telegram bot."""
     return len(key) == 2 and key[:1] == _TELEGRAM and key[1] not in TelegramSection.model_fields
 
 
@@ -305,7 +305,7 @@ def _unknown(
 
 
 def _refuse_single_underscore(name: str, rest: str) -> None:
-    """Refuse a key with one underscore, such as `RUMI_SANDBOX_MEMORY`, instead of ignoring it silently."""
+    """Refuse, rather than ignore, a variable with one underscore instead of two: `RUMI_SANDBOX_MEMORY`."""
     for section in Settings.model_fields:
         fields = getattr(_section_at((section,)), "model_fields", {})
         key = rest.removeprefix(f"{section}_")
@@ -347,7 +347,7 @@ def _converted(key: Key, value: object, origin: str) -> object:
 
 
 def _types_in(annotation: Any) -> set[Any]:
-    """Return the plain types of an annotation and of its alternatives."""
+    """Return the plain types in an annotation, including those of its alternatives."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _types_in(get_args(annotation)[0])

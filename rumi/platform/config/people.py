@@ -1,4 +1,4 @@
-"""Checks of `[people.NAME]` and `[roles.NAME]` that involve several keys, and the list of a bot's users."""
+"""Checks across several keys of `[people.NAME]` and `[roles.NAME]`, and the list of a bot's users."""
 
 from typing import Final
 
@@ -6,17 +6,17 @@ from rumi.errors import ConfigError
 from rumi.platform.config.schema import Settings
 
 BUILT_IN: Final = ("admin", "member", "guest")
-"""Roles that exist without a section."""
+"""Built-in roles, which exist without a section `[roles.NAME]`."""
 
 RESERVED: Final = "local"
-"""The name of the home's owner, which no other person may have."""
+"""The name of the home's owner. No section `[people.NAME]` may use it."""
 
 
 def check_people(settings: Settings) -> None:
     """Check that each role exists, and that each Telegram id belongs to only one person.
 
     Raises:
-        ConfigError: A section is not allowed; the error names it.
+        ConfigError: A section is not valid; the error names the section.
     """
     if "admin" in settings.roles:
         raise ConfigError("[roles.admin] is not allowed.", "An admin may do everything; choose another name.")
@@ -39,10 +39,10 @@ def check_people(settings: Settings) -> None:
 
 
 def listed(settings: Settings, bot: str | None = None) -> dict[int, tuple[str, str]]:
-    """Return the users of a bot: the person's name, or "", and the role, by Telegram id.
+    """Return the users of a bot by Telegram id, each with the person's name (or "") and role.
 
-    A section of `[people]` wins over `telegram.admins`, and that wins over `allowed_users`. `bot` is the name
-    of the bot, empty for the first one; None stands for the users of all bots.
+    A section of `[people]` takes precedence over `telegram.admins`, which takes precedence over
+    `allowed_users`. `bot` is the bot's name, empty for the first bot; None selects the users of all bots.
     """
     telegram = settings.telegram
     asked = ("", *telegram.bots) if bot is None else (bot,)

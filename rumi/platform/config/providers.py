@@ -1,7 +1,7 @@
 """The table of model providers: URLs, key variables, protocols, and facts about their models.
 
-The facts come from the providers' public pages. Uncertain prices are left out: a money budget refuses the
-call of a model without a price. `Provider.model` finds the facts of a model by its name.
+The facts come from the providers' public pages. Uncertain prices are omitted: a money budget refuses calls of
+a model without a price. `Provider.model` returns the facts about a model.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 Dialect: TypeAlias = Literal["groq", "openai", "anthropic", "ollama"]
-"""The protocol of a provider: Groq's own API, OpenAI's chat completions as many providers implement it,
-Anthropic's messages API, or Ollama's own API, because its chat completions cannot set the context length."""
+"""The protocol of a provider: Groq's own API, OpenAI's chat completions API as many providers implement it,
+Anthropic's messages API, or Ollama's own API. Ollama's chat completions API cannot set the context length."""
 
 OFFLINE: Final = "offline"
 CUSTOM: Final = "custom"
@@ -18,12 +18,13 @@ CUSTOM: Final = "custom"
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """Facts about a model. A name that ends with `*` is a prefix of names; it has no price.
+    """Facts about a model, or about all models with a common prefix if the name ends with `*`.
 
-    `context` is the context length in tokens. `price` is in USD per million tokens: of prompts, of replies,
-    and of the cached part of prompts (None: the same as prompts). `written` is the price of prompt tokens
-    that are written into the cache. `pictures`: the model accepts pictures; `temperature`: it accepts a
-    temperature; `effort`: it accepts a reasoning effort; `schema`: its server enforces a JSON schema.
+    `context` is the context length in tokens. `price` has three prices in USD per million tokens: for
+    prompts, for replies, and for the cached part of prompts (None: the same as for prompts). Entries with a
+    prefix have no price. `written` is the price of prompt tokens that are written into the cache. `pictures`,
+    `temperature` and `effort` say if the model accepts pictures, a temperature and a reasoning effort.
+    `schema` says if its server enforces a JSON schema.
     """
 
     name: str
@@ -42,15 +43,15 @@ class KnownModel:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A row of the table of providers.
+    """A model provider: a row of the table of providers.
 
-    `key` is the name of the variable with the key; None for a server that usually needs no key.
-    `optional_key` is a variable whose key is sent if it is set. `strict`: the server refuses unknown fields.
-    `max_tokens` is the name of the field that limits a reply. `call_ids` is the length of the ids of tool
-    calls, for a server that only allows letters and digits of one length. `signs`: the server signs tool
-    calls, and later refuses them without their signature. `local`: the server runs on the user's machine and
-    costs nothing. `context` is the context length that Rumi requests; without the request, such a server uses
-    another one.
+    `key` is the name of the variable with the API key; None if the server usually needs no key.
+    `optional_key` is the name of a variable whose key is sent only if it is set. If `strict`, the server
+    refuses unknown fields. `max_tokens` is the name of the request field that limits the length of a reply.
+    `call_ids` is the length of tool call ids, for a server that only accepts ids of letters and digits with
+    this exact length. If `signs`, the server signs tool calls and later refuses them without their signature.
+    If `local`, the server runs on the user's machine and costs nothing. `context` is the context length that
+    Rumi requests; without this request, the server would use a different one.
     """
 
     scheme: str
@@ -71,16 +72,16 @@ class Provider:
 
     @property
     def base_url_variable(self) -> str:
-        """The name of the variable that replaces the URL."""
+        """The name of the environment variable that overrides the provider's URL."""
         return f"{self.scheme.upper()}_BASE_URL"
 
     @property
     def key_variable(self) -> str:
-        """The name of the variable with the key, required or optional."""
+        """The name of the variable with the required or optional API key."""
         return self.key or self.optional_key
 
     def model(self, name: str) -> KnownModel:
-        """Return the facts of a model: those of its exact name, else those of the longest fitting prefix."""
+        """Return the facts about a model: the entry with its exact name, else the longest matching prefix."""
         for model in self.models:
             if model.name == name:
                 return model
@@ -270,14 +271,14 @@ _ROWS: Final = (
 PROVIDERS: Final[Mapping[str, Provider]] = {row.scheme: row for row in _ROWS}
 
 SCHEMES: Final = (*PROVIDERS, CUSTOM)
-"""The allowed schemes, the part before the colon of a model's name."""
+"""The allowed schemes. The scheme is the part of a model's name before the colon."""
 
 CHOICES: Final = f"{', '.join(f'{scheme}:NAME' for scheme in SCHEMES)} and {OFFLINE}"
-"""The allowed forms of models' names, for error messages."""
+"""The allowed formats of model names, for error messages."""
 
 
 def known(name: str) -> KnownModel | None:
-    """Return the facts of the model `PROVIDER:NAME`; None for `custom:`, `offline` and unknown providers."""
+    """Return the facts about a model `PROVIDER:NAME`; None for `custom:`, `offline` and unknown providers."""
     scheme, _, model = name.partition(":")
     return PROVIDERS[scheme].model(model) if scheme in PROVIDERS else None
 

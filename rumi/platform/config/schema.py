@@ -52,7 +52,7 @@ def references(text: str) -> tuple[str, ...]:
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Replace the references in a text by the values of their variables.
+    """Replace the references in a text with the values of their variables.
 
     Raises:
         KeyError: A variable has no value.
@@ -97,7 +97,7 @@ def _check_model(name: str) -> None:
 
 
 def _check_model_or_alias(name: str) -> None:
-    """Check the form of a model's name. A word may be an alias: `ConfigLayers` checks that it is defined."""
+    """Check the syntax of a model's name. A word may be an alias; `ConfigLayers` checks if it is defined."""
     if not _SERVER_NAME.fullmatch(name):
         _check_model(name)
 
@@ -217,15 +217,16 @@ UserId: TypeAlias = Annotated[int, Field(gt=0, lt=2**52)]  # Telegram guarantees
 
 
 class Section(BaseModel):
-    """The base of all sections: no unknown keys, no conversion of values, immutable."""
+    """Base class of all sections: immutable; refuses unknown keys and does not convert values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
 class CustomServerSection(Section):
-    """`[model.custom.NAME]`: a server with the protocol of OpenAI's chat completions.
+    """`[model.custom.NAME]`: a server that implements OpenAI's chat completions API.
 
-    `api_key` is a reference to its key (`$VAR`, `!command`), or None. `pictures`: its model accepts pictures.
+    `api_key` is a reference to the server's key (`$VAR`, `!command`), or None. `pictures` says if the model
+    accepts pictures.
     """
 
     base_url: Annotated[str, _checked(_check_url)]
@@ -237,10 +238,10 @@ class CustomServerSection(Section):
 class ModelSection(Section):
     """`[model]`: the models and the parameters of their calls. None stands for the server's default.
 
-    Without `first_token_timeout_s`, the time limit for the first word is `timeout_s` for Groq, and 300 s (or
-    `timeout_s`, if that is longer) for other servers. `aliases` are other names of models. `keys` are
-    references to the keys of providers that are not in the provider's own variable: `$VAR`, `${VAR}`, the
-    name of a set variable, or `!command`.
+    Without `first_token_timeout_s`, the time limit for the first token is `timeout_s` for Groq; for other
+    servers it is 300 s, or `timeout_s` if that is longer. `aliases` are additional names of models. `keys`
+    are references to API keys that are not in the provider's default variable: `$VAR`, `${VAR}`, the name of
+    a set variable, or `!command`.
     """
 
     default: ModelName = "groq:openai/gpt-oss-120b"
@@ -260,8 +261,8 @@ class ModelSection(Section):
 class AgentSection(Section):
     """`[agent]`: the limits of one turn.
 
-    A key with the name of a channel applies to turns of messages from that channel, the key without a channel
-    to all others; see `GENERAL`.
+    A key that ends with the name of a channel applies to turns of messages from that channel. The key without
+    a channel applies to all other turns; see `GENERAL`.
     """
 
     max_turns: Count = 30
@@ -282,7 +283,7 @@ GENERAL: Mapping[tuple[str, ...], tuple[str, ...]] = {
     for name in ("max_turns", "turn_timeout_s")
     for channel in ("telegram", "terminal", "page")
 }
-"""Keys that are not set take the value of their more general key, if that is set."""
+"""Maps specific keys to more general keys. A key that is not set takes the value of its general key."""
 
 
 class SandboxSection(Section):
@@ -311,15 +312,15 @@ class SandboxSection(Section):
 
 
 class SessionSection(Section):
-    """`[session]`: the time after which a silent session ends, and the limits of its messages and files.
+    """`[session]`: the idle time after which a session ends, and the limits of messages and files.
 
     Without `history_messages`, a prompt has as many messages as the model's token budget allows.
-    `handed_chars` limits the words of others in a message: forwards, quotes, piped data. `file_mb` limits an
-    upload from the page or a terminal. A model gets a picture with at most `picture_px` pixels on its longer
-    side and at most `picture_kb` kilobytes, and at most `pictures` of them in one prompt. Messages, replies
-    and history of ended sessions are deleted after `keep_days` days; 0 retains them. A daemon that was
-    started by attached clients ends `linger_s` seconds after the last client; with 0, a command also waits
-    for its end.
+    `handed_chars` limits the text by other authors in a message: forwards, quotes, piped data. `file_mb`
+    limits an upload from the page or a terminal. A picture for a model has at most `picture_px` pixels on its
+    longer side and at most `picture_kb` kilobytes, and a prompt has at most `pictures` pictures. Messages,
+    replies and history of ended sessions are deleted after `keep_days` days; 0 retains them forever. A daemon
+    that was started by an attached client ends `linger_s` seconds after its last client has left; with 0, the
+    client's command waits until the daemon has ended.
     """
 
     ttl_s: Positive = 3600
@@ -334,10 +335,10 @@ class SessionSection(Section):
 
 
 class ChatSection(Section):
-    """`[chat]`: the handling of a message that arrives while a turn of its chat runs.
+    """`[chat]`: the handling of a message that arrives while a turn of the same chat runs.
 
-    `reject` answers that the chat is busy. With `queue`, up to `max_queued` messages wait, each for a turn of
-    its own; further messages are rejected.
+    `reject` answers that the chat is busy. `queue` lets up to `max_queued` messages wait, each for a separate
+    turn, and rejects all other messages.
     """
 
     when_busy: Literal["reject", "queue"] = "reject"
@@ -364,7 +365,7 @@ class TasksSection(Section):
 class PriceSection(Section):
     """`[prices."PROVIDER:NAME"]`: the prices of a model's tokens, in USD per million.
 
-    `cached` is the price of prompt tokens that the server had in its cache, by default the same as `input`.
+    `cached` is the price of prompt tokens that the server reads from its cache; its default is `input`.
     """
 
     input: Price
@@ -375,8 +376,8 @@ class PriceSection(Section):
 class BudgetSection(Section):
     """`[budget]`: limits of model calls in a day and in a month, in USD and in tokens; None is no limit.
 
-    `total` applies to the whole home, the others to each owner, chat, task, bot and person. `reply_tokens` is
-    the number of tokens reserved for the reply of a limited call, and the maximum length of that reply.
+    `total` applies to the whole home, the other limits to each owner, chat, task, bot and person. For a call
+    with a limit, `reply_tokens` tokens are reserved for the reply, which cannot be longer.
     """
 
     total_usd_per_day: Money | None = None
@@ -407,13 +408,13 @@ class BudgetSection(Section):
 
 
 class ResearchSection(Section):
-    """`[research]`: the model for research, unless a task has chosen another one; None is that of chats."""
+    """`[research]`: the default model for research tasks; None stands for the model of chats."""
 
     model: ModelName | None = None
 
 
 class SchedulesSection(Section):
-    """`[schedules]`: the maximum number per owner, and the hours of the day in which no schedule fires.
+    """`[schedules]`: the maximum number of schedules per owner, and the hours in which no schedule fires.
 
     A schedule due in the `quiet` hours, such as `23:00-08:00` in the owner's local time, fires at their end.
     """
@@ -423,10 +424,10 @@ class SchedulesSection(Section):
 
 
 class BotsSection(Section):
-    """`[bots]`: the owners who may run bots, such as local and tg11111111; an empty list allows everyone.
+    """`[bots]`: limits of bots, and the owners who may run them, such as local and tg11111111.
 
-    A bot makes at most `max_calls_per_day` model calls a day, and waits `question_days` days for a person's
-    answer.
+    An empty list of owners allows everyone. A bot makes at most `max_calls_per_day` model calls a day, and
+    waits `question_days` days for a person's answer.
     """
 
     allowed: tuple[str, ...] = ()
@@ -435,9 +436,9 @@ class BotsSection(Section):
 
 
 class FetchSection(Section):
-    """`[fetch]`: limits of fetched pages. `allow` lists exact `ip:port` exceptions from the address guard.
+    """`[fetch]`: limits of fetched pages. `allow` lists the `ip:port` pairs that the address guard accepts.
 
-    With the `reader` `tabstack`, the URLs of pages are sent to Tabstack, which fetches them.
+    If `reader` is `tabstack`, Rumi sends the URLs of pages to Tabstack, which fetches the pages.
     """
 
     reader: Literal["own", "tabstack"] = "own"
@@ -449,20 +450,20 @@ class FetchSection(Section):
 
 
 class SearchSection(Section):
-    """`[search]`: the provider of web searches; `auto` uses the first one that has a key."""
+    """`[search]`: the provider of web searches; `auto` selects the first provider that has a key."""
 
     provider: Literal["auto", "tavily", "kagi", "ddgs"] = "auto"
 
 
 class MemorySection(Section):
-    """`[memory]`: facts about the user."""
+    """`[memory]`: the settings of the memory, which stores facts about the user."""
 
     extract: bool = True
     max_facts: Count = 50
 
 
 class RecordSection(Section):
-    """`[record]`: the number of recorded turns to retain for each chat, and the maximum size of each."""
+    """`[record]`: the number of recordings of turns to retain for each chat, and the maximum size of each."""
 
     turns: Annotated[int, Field(ge=0, le=1000)] = 0
     max_mb: Count = 16
@@ -479,11 +480,11 @@ class UndoSection(Section):
 class StoreSection(Section):
     """`[store]`: the PostgreSQL database that several workers share.
 
-    Without a `url`, Rumi uses the home's files. The password is in STORE_PASSWORD. `workspaces` is an
-    existing folder for the chats' files; None stands for the folder in the home. `lease_s` is the length of a
-    worker's lease: without an answer of the database within that time, the worker serves no chats any more. A
-    worker that ends lets turns continue for `drain_s` seconds. Other workers connect to this one at
-    `address`.
+    Without a `url`, Rumi uses files in the home. The password is in the variable STORE_PASSWORD. `workspaces`
+    is an existing folder for the chats' files; None stands for the folder in the home. `lease_s` is the
+    length of a worker's lease: if the database does not answer within that time, the worker stops serving
+    chats. A worker that shuts down lets running turns continue for `drain_s` seconds. `address` is where
+    other workers connect to this worker.
     """
 
     url: Annotated[str, _checked(_check_store)] = ""
@@ -502,31 +503,31 @@ class SkillsSection(Section):
 
 
 class TelegramBotSection(Section):
-    """`[telegram.NAME]`: an additional bot with chats of its own.
+    """`[telegram.NAME]`: an additional bot with separate chats.
 
-    Its token is in the variable `TELEGRAM_TOKEN_NAME`. `allowed_users` are the users who may talk to it, in
-    addition to the admins and the people of `[people]`; by default those of `[telegram]`.
+    The bot's token is in the variable `TELEGRAM_TOKEN_NAME`. `allowed_users` are the users who may talk to
+    the bot, in addition to the admins and the people of `[people]`. The default is the list of `[telegram]`.
     """
 
     allowed_users: tuple[UserId, ...] | None = None
 
     @staticmethod
     def variable(name: str) -> str:
-        """Return the variable with the token of a bot; the name of the first bot is empty."""
+        """Return the name of the variable with a bot's token. The first bot has an empty name."""
         return f"TELEGRAM_TOKEN_{name.upper()}" if name else "TELEGRAM_TOKEN"
 
     @staticmethod
     def section(name: str) -> str:
-        """Return the section of a bot; the name of the first bot is empty."""
+        """Return the name of a bot's section. The first bot has an empty name."""
         return f"telegram.{name}" if name else "telegram"
 
 
 class TelegramSection(Section):
-    """`[telegram]`: the numeric ids of users; an empty `allowed_users` denies everyone.
+    """`[telegram]`: the users of the bot, by numeric id, and the delivery of updates.
 
-    Additional bots are subsections: `[telegram.work]`. `webhook` is the URL to which Telegram delivers
-    updates; without it, Rumi polls for them. `listen` is the local address that receives them, and that
-    serves health and metrics.
+    An empty `allowed_users` allows nobody. Additional bots are subsections: `[telegram.work]`. `webhook` is
+    the URL to which Telegram delivers updates; without it, Rumi polls for updates. `listen` is the local
+    address on which Rumi receives updates and serves health checks and metrics.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -553,11 +554,11 @@ class TelegramSection(Section):
 class McpSection(Section):
     """`[mcp.NAME]`: an MCP server, a program or a URL, whose tools the assistant can use.
 
-    `command` starts a process, in a sandbox unless `sandbox` is false; `url` is that of a remote server.
+    `command` starts a process, in a sandbox unless `sandbox` is false; `url` is the URL of a remote server.
     Secrets in `env` and `headers` must be references: `$VAR` or `${VAR}`. `tools` are the tools to use; an
     empty list means all. The results of a `trusted` server do not taint a chat. `open_world = false` declares
-    that its tools access only its own data. `max_kb` limits one message from the server, `max_folder_mb` the
-    files in its own folder.
+    that the server's tools access only the server's own data. `max_kb` limits the size of one message from
+    the server, `max_folder_mb` the total size of the files in the server's folder.
     """
 
     command: Annotated[str, _checked(_check_command)] = ""
@@ -588,17 +589,18 @@ class McpSection(Section):
 
 
 class PersonSection(Section):
-    """`[people.NAME]`: the numeric Telegram ids of a person, and the role that defines their rights."""
+    """`[people.NAME]`: a person's numeric Telegram ids, and the role that defines the person's rights."""
 
     telegram: tuple[UserId, ...] = ()
     role: Annotated[str, _checked(_check_server_name)] = "member"
 
 
 class RoleSection(Section):
-    """`[roles.NAME]`: the rights of people with this role. A missing key has the value of the role guest.
+    """`[roles.NAME]`: the rights of people with this role. A missing key has the value of the role `guest`.
 
-    `tools` are names or patterns such as `time__*`. `models` are the models that people with this role may
-    use; `schedules` and `bots` are the maximum numbers at the same time. `bots = true` is no limit.
+    `tools` are the allowed tools: names or patterns such as `time__*`. `models` are the allowed models.
+    `schedules` and `bots` are the maximum numbers of schedules and of bots that a person may have at the same
+    time. `bots = true` stands for no limit.
     """
 
     tools: tuple[Annotated[str, _checked(_check_word)], ...] | None = None

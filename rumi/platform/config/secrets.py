@@ -1,7 +1,7 @@
 """Keys and tokens from the environment and from `.env` in the home.
 
-A `.env` in the working folder is never read, because another person's file could send the key elsewhere.
-`os.environ` is never changed, so that child processes do not inherit the secrets that were read here.
+A `.env` in the working folder is never read, because another person's file could send keys elsewhere.
+`os.environ` is never changed, so that child processes do not inherit secrets that were read from `.env`.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret value that `repr`, f-strings and logs do not show."""
+    """Wraps a secret value, so that `repr`, f-strings and logs do not show it."""
 
     _value: str = field(repr=False)
 
@@ -37,13 +37,13 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The secrets and the origin of each (`environment` or `.env`); None means not set.
+    """The secrets and the origin of each (`environment` or `.env`). A secret that is not set is None.
 
-    `keys` are the keys of model servers, by the provider's scheme or by `custom:NAME`. `commands` are the
-    commands that print a key, by the same names; `rumi.platform.config.commands` runs them. `faults` are the
-    errors of keys that are not available. `referenced` are the variables that MCP servers refer to, and the
-    tokens of additional bots. `base_urls` are the URLs of test servers and proxies. They are not secret, but
-    they decide where secrets are sent.
+    `keys` are the API keys of model servers, by the provider's scheme or by `custom:NAME`. `commands` and
+    `faults` use the same names. `commands` are commands that print a key; the module
+    `rumi.platform.config.commands` runs them. `faults` are the errors of keys that are not available.
+    `base_urls` are the URLs of test servers and proxies: not secret, but secrets are sent to them.
+    `referenced` are the variables that MCP servers refer to, and the tokens of additional bots.
     """
 
     telegram_token: Secret | None
@@ -64,16 +64,16 @@ class Secrets:
 
     @property
     def groq_api_key(self) -> Secret | None:
-        """Groq's key; transcriptions use it as well."""
+        """The API key of Groq, which serves models and transcriptions."""
         return self.keys.get("groq")
 
     @property
     def groq_base_url(self) -> str | None:
-        """The URL that replaces Groq's own, None by default."""
+        """The URL that overrides Groq's default URL, or None."""
         return self.base_urls.get("groq")
 
     def values(self) -> Iterator[str]:
-        """Yield every secret value, for the redactor."""
+        """Yield the plain value of every secret, for the redactor."""
         kagi = (self.kagi_api_key, self.kagi_session_token)
         known = (
             self.telegram_token,
@@ -100,13 +100,13 @@ NAMES = (
 
 
 def key_setting(name: str) -> str:
-    """Return the configuration setting with the reference to a model server's key."""
+    """Return the name of the setting that refers to a model server's key."""
     custom = name.removeprefix("custom:")
     return f"model.keys.{name}" if custom == name else f"model.custom.{custom}.api_key"
 
 
 def key_references(model: "ModelSection") -> dict[str, str]:
-    """Return the references to keys, by the scheme of a provider or `custom:NAME`."""
+    """Return the references to API keys, by the scheme of a provider or `custom:NAME`."""
     custom = {
         f"custom:{name}": server.api_key
         for name, server in model.custom.items()
@@ -121,14 +121,14 @@ def load_secrets(
     references: Mapping[str, str],
     variables: Collection[str] = (),
 ) -> Secrets:
-    """Read the secrets from the environment and from `.env`; the environment wins.
+    """Read the secrets from the environment and from `.env`; the environment takes precedence.
 
-    `references` are the references to keys of model servers, by the server's name. `variables` are further
+    `references` are the references to keys of model servers, by the server's name. `variables` are additional
     variables that the configuration names. An empty variable counts as not set.
 
     Raises:
         ConfigError: `.env` cannot be read, or a reference is a word that is not the name of a set variable.
-            The message shows neither a line of the file nor that word.
+            The message shows neither lines of `.env` nor the word, because they may contain a secret.
     """
     file = _read_env_file(home / ".env")
     sources = {name: key_source(text) for name, text in references.items()}

@@ -1,7 +1,7 @@
 """The audit log: one JSON line for each action, with its chat and its result.
 
-Writing is synchronous, in the caller's thread. A line of about 300 bytes goes into the page cache, which
-takes less time than a worker thread would, and the line exists before the next action. Nothing is fsynced:
+Writing is synchronous, in the caller's thread. Writing a line of about 300 bytes to the page cache takes less
+time than starting work in a worker thread, and the line exists before the next action. Nothing is fsynced:
 data that must survive a power cut is in the journal.
 """
 
@@ -25,7 +25,7 @@ FIELDS: Final = (
     *("time", "event", "chat_id", "turn", "container_id", "argv", "command", "exit_code", "duration_ms"),
     *("truncated", "stopped_reason"),
 )
-"""The fields of every line, in this order; null if a field does not apply."""
+"""The fields of every line of the audit log, in this order. A field that does not apply is null."""
 
 _log = logging.getLogger(__name__)
 # JSON allows these characters in strings, but some readers take them as newlines.
@@ -33,11 +33,11 @@ _LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 class AuditLog:
-    """Writes audit lines without secrets. Callable from any thread.
+    """Writes the audit log and removes secrets from its lines. Callable from any thread.
 
-    Writing never fails for the caller, because a full disk must not end a turn. `lost` counts the lost lines.
-    The program's log reports the first lost line and, when lines can be written again, the number of lost
-    ones.
+    Writing never raises an error, because a full disk must not end a turn. `lost` counts the lines that could
+    not be written. The program log reports the first lost line and, when writing works again, the number of
+    lost lines.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class AuditLog:
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`now` returns the time in seconds since 1970."""
+        """Create the log; `now` returns the time in seconds since 1970."""
         self._file = LineFile(path, max_mb=max_mb, backup_count=backup_count)
         self._redact = redact
         self._now = now
@@ -71,7 +71,7 @@ class AuditLog:
         stopped_reason: str | None = None,
         **more: object,
     ) -> None:
-        """Append one line. `more` are additional fields after `FIELDS`."""
+        """Append one line to the audit log. `more` are additional fields, which follow `FIELDS`."""
         line = {
             "time": utc(self._now()),
             "event": event,
@@ -106,9 +106,9 @@ class AuditLog:
 def read_audit(
     path: Path, *, old: bool = False, until: "LogPosition | None" = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the entries of an audit log, oldest first; with `old`, also those of the rotated files.
+    """Yield the entries of an audit log, oldest first; with `old`, also the entries of rotated files.
 
-    Lines after `until` are not read. Torn lines are skipped. A missing file has no entries.
+    Lines after `until` are not read. Incomplete lines are skipped. A missing file counts as empty.
     """
     for line in read_lines(path, old=old, until=until):
         try:
@@ -120,7 +120,7 @@ def read_audit(
 
 
 def as_line(fields: Mapping[str, object], redact: Redactor) -> bytes:
-    """Return the fields as one line of JSON without secrets and without a newline at its end."""
+    """Return the fields as one line of JSON, without secrets and without a trailing newline."""
     texts: list[str] = []
     line = _plain(fields, texts)
     # Almost no line has a secret: one search over all of its texts is much faster than one search each.
@@ -163,8 +163,8 @@ def _hidden(value: object, redact: Redactor) -> object:
 class LineFile:
     """Appends lines to `path` (mode 0600), and rotates it to `path.1` … before it exceeds `max_mb`.
 
-    `backup_count` is the number of rotated files to retain. A line that is larger than `max_mb` gets a file
-    of its own. The file is opened on the first append; a symbolic link at `path` is not followed.
+    `backup_count` is the number of rotated files to retain. A line that is larger than `max_mb` gets a
+    separate file. The file is opened on the first append; a symbolic link at `path` is not followed.
     """
 
     def __init__(self, path: Path, *, max_mb: float, backup_count: int) -> None:
@@ -193,12 +193,12 @@ class LineFile:
                 raise OSError(f"only {written} of {len(whole)} bytes could be written to {self._path}")
 
     def close(self) -> None:
-        """Close the file; the next line opens it again."""
+        """Close the file; the next call of `append` opens it again."""
         with self._lock:
             self._close()
 
     def _open(self) -> int:
-        """Return a descriptor of the current file at the path; reopen it if another process rotated it."""
+        """Return a descriptor of the current file; reopen the path after a rotation by another process."""
         if self._descriptor is not None:
             if self._is_current(self._descriptor):
                 return self._descriptor
@@ -230,7 +230,7 @@ class LineFile:
             self._descriptor = None
 
     def _put_aside(self, descriptor: int) -> bool:
-        """Rotate the file; return False if that is not possible now.
+        """Rotate the file; return False if another process prevents the rotation now.
 
         Each step is one rename, so a crash loses nothing.
         """
@@ -263,16 +263,16 @@ class LineFile:
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """A position in a file, which stays valid when a rotation renames the file."""
+    """A position in a log file, which stays valid when a rotation renames the file."""
 
     file: os.stat_result
     offset: int
 
 
 def read_lines(path: Path, *, old: bool = False, until: "LogPosition | None" = None) -> Iterator[bytes]:
-    """Yield the lines of a `LineFile`, including torn ones; with `old`, first those of the rotated files.
+    """Yield the lines of a `LineFile`, including incomplete ones; with `old`, rotated files come first.
 
-    Lines after `until` are not read. If a file is rotated meanwhile, lines may be missed or come twice.
+    Lines after `until` are not read. If a file is rotated meanwhile, lines may be missed or yielded twice.
     """
     paths = [path]
     if old:

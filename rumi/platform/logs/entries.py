@@ -1,4 +1,4 @@
-"""Reads selected entries of the log, also from rotated files, and follows new ones."""
+"""Reads audit log entries that match a filter, also from rotated files, and follows new entries."""
 
 import json
 import os
@@ -15,20 +15,20 @@ from rumi.platform.logs.audit import LogPosition, read_audit
 Entry: TypeAlias = dict[str, Any]
 
 NUMBERS: Final = ("duration_ms", "prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
-"""Fields that must be numbers."""
+"""Names of the fields of log entries that must be numbers."""
 
 MOST: Final = 10**15
 """Exclusive upper limit of a valid duration or token count."""
 
 LOOK_S = 0.25
-"""Interval of the look for new lines, in seconds."""
+"""Interval at which a log file is polled for new lines, in seconds."""
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A filter for entries: those of these chats and events, from `since` on. An empty set selects all."""
+    """A filter for log entries by chat, event and earliest time (`since`). An empty set matches all."""
 
     chats: frozenset[str] = frozenset()
     events: frozenset[str] = frozenset()
@@ -45,7 +45,7 @@ class Wanted:
 
 
 def time_of(entry: Entry) -> datetime:
-    """Return the entry's time, or the epoch if the time is missing or impossible."""
+    """Return the entry's time, or 1970-01-01 UTC if the time is missing or not valid."""
     try:
         found = datetime.fromisoformat(str(entry.get("time", "")))
     except ValueError:
@@ -75,15 +75,15 @@ def _is_number(value: object) -> bool:
 
 
 def read(path: Path, wanted: Wanted, until: LogPosition | None = None) -> Iterator[Entry]:
-    """Yield the entries that fit the filter, oldest first. Torn lines are skipped; a missing log has none."""
+    """Yield the entries that match the filter, oldest first. Ignores incomplete lines and a missing log."""
     entries = (_entry(found) for found in read_audit(path, old=True, until=until))
     return (entry for entry in entries if entry is not None and entry in wanted)
 
 
 def follow(path: Path, wanted: Wanted) -> tuple[Iterator[Entry], AsyncGenerator[Entry, None]]:
-    """Return the existing entries that fit the filter, and an endless generator of new ones.
+    """Return the existing entries that match the filter, and an endless generator of new entries.
 
-    No entry is in both, also if the file is rotated meanwhile.
+    No entry appears in both results, even if the file is rotated meanwhile.
     """
     # The tail is opened first: its position is where the existing entries end.
     tail = _Tail(path)
@@ -106,7 +106,10 @@ async def _follow(tail: "_Tail", wanted: Wanted) -> AsyncGenerator[Entry, None]:
 
 
 class _Tail:
-    """Reads lines that are appended to a file from now on, also after rotations. Blocking, briefly."""
+    """Reads the lines that are appended to a file after this object is created. Blocks briefly.
+
+    Rotations of the file lose no lines.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -116,11 +119,11 @@ class _Tail:
             self._file.seek(0, os.SEEK_END)
 
     def position(self) -> LogPosition | None:
-        """Return the position of the next line; None while there is no file."""
+        """Return the position of the next line; None while the file does not exist."""
         return None if self._file is None else LogPosition(os.fstat(self._file.fileno()), self._file.tell())
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the complete new lines. An incomplete line is retained until its end arrives."""
+        """Yield the new complete lines. An incomplete line is buffered until its end arrives."""
         if self._file is None:
             self._file = self._opened(self._path)
         while self._file is not None:
@@ -146,7 +149,7 @@ class _Tail:
             return None
 
     def _following(self, file: BinaryIO) -> BinaryIO | None:
-        """Return the file that was created directly after this one; None if this file is the current one."""
+        """Return the file that was created directly after the open one; None if the open one is current."""
         ours = os.fstat(file.fileno())
         newer: BinaryIO | None = None
         number = 0

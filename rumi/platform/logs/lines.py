@@ -37,12 +37,12 @@ MARKS = {
 
 
 def line_of(entry: Entry, language: Language, *, width: int | None = None) -> str:
-    """Format the entry as one line with time, chat and content, cut to `width` terminal cells if given."""
+    """Format a log entry as one line with time, chat and content, cut to `width` terminal cells if given."""
     return " ".join(parts_of(entry, language, width=width)).rstrip()
 
 
 def parts_of(entry: Entry, language: Language, *, width: int | None = None) -> tuple[str, str, str]:
-    """Return the time, the chat and the content of the entry's line."""
+    """Return the three parts of a log entry's line: the time, the chat and the content."""
     words = flat(f"{_mark(entry)} {_words(entry, language)}")
     when = time_of(entry).astimezone().strftime("%m-%d %H:%M:%S")
     chat = flat(entry.get("chat_id") or "–")
@@ -53,7 +53,7 @@ def parts_of(entry: Entry, language: Language, *, width: int | None = None) -> t
 
 
 def colour_of(entry: Entry) -> str:
-    """Return the name of the colour for the entry's content."""
+    """Return the name of the colour in which the entry's content is printed."""
     return "red" if troubled(entry) else COLOURS.get(str(entry.get("event")), "white")
 
 
@@ -119,9 +119,9 @@ def _words(entry: Entry, language: Language) -> str:
 
 
 def _tool(what: str, entry: Entry) -> str:
-    """Return the line of a tool call with its outcome, which comes before a long command.
+    """Return the line of a tool call, with its outcome before a long command.
 
-    So the outcome is visible even if the end of the line is cut.
+    This order keeps the outcome visible if the end of the line is cut.
     """
     parts = []
     if entry.get("exit_code") is not None:

@@ -1,4 +1,4 @@
-"""The program's own log, `logs/rumi.jsonl`: JSON lines of `logging` records, without secrets."""
+"""The program log, `logs/rumi.jsonl`: records of the module `logging` as JSON lines, without secrets."""
 
 import logging
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _NOISY = ("httpx", "httpcore", "telegram", "groq", "openai", "docker", "urllib3"
 def program_log(
     path: Path, *, max_mb: float, backup_count: int, redact: Redactor, level: int = logging.INFO
 ) -> Iterator[logging.Handler]:
-    """Write all log records to `path`, and none to the terminal, until the block ends."""
+    """Write all log records to `path`, and none to the terminal, for the duration of the block."""
     root = logging.getLogger()
     handler = _JsonLines(LineFile(path, max_mb=max_mb, backup_count=backup_count), redact)
     former = {name: logging.getLogger(name).level for name in (*_NOISY, "")}
@@ -35,7 +35,7 @@ def program_log(
 
 
 class _JsonLines(logging.Handler):
-    """Writes one JSON line for each record, and removes secrets from the records of all loggers."""
+    """Log handler that writes one JSON line for each record of any logger, and removes secrets from it."""
 
     def __init__(self, file: LineFile, redact: Redactor) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from rumi.platform.texts.language import Language
 class Day:
     """The figures of a chat on one day, in local time.
 
-    `turns_s` and `tools_s` are total durations, `longest_s` is that of the longest turn, all in seconds.
+    `turns_s` and `tools_s` are total durations, `longest_s` is the duration of the longest turn, in seconds.
     `failures` counts failed tools, turns that ended without an answer, and crashes of actors that are not
     chats; the crash of a chat already counts as the end of its turn.
     """
@@ -48,7 +48,7 @@ class Day:
 
 
 def summed_up(entries: Iterable[Entry]) -> list[Day]:
-    """Sum up entries; return the days, oldest first, then by chat. A turn counts on the day of its end."""
+    """Sum up log entries by day and chat, oldest day first. A turn counts on the day on which it ended."""
     days: dict[tuple[str, str], Day] = {}
     begun: dict[tuple[str, str], datetime] = {}
     for entry in entries:

@@ -21,12 +21,12 @@ def bot_made(language: Language, name: str, path: str) -> str:
 
 
 def bot_forgot(language: Language, name: str, count: int) -> str:
-    """Say that a bot's memory is empty."""
+    """Say how many facts a bot has forgotten."""
     return pick(language, f"El bot {name} olvidó {count} datos.", f"The bot {name} forgot {count} facts.")
 
 
 def bot_imported(language: Language, name: str, facts: int, iterations: int) -> str:
-    """Say what was imported from a bot of another program."""
+    """Say how many facts and iterations were imported for a bot from another program."""
     return pick(
         language,
         f"🤖 {name}: {facts} datos, {iterations} iteraciones",
@@ -44,7 +44,7 @@ def bot_skill_there(language: Language, name: str) -> str:
 
 
 def bot_skills_question(language: Language, name: str, count: int) -> str:
-    """Ask whether skills may be installed."""
+    """Ask for permission to install skills for a bot."""
     return pick(
         language,
         f"¿Instalar {'esta habilidad' if count == 1 else f'estas {count} habilidades'} en el bot {name}?",
@@ -67,10 +67,10 @@ def bot_asks(
     here: bool = False,
     waits: bool = False,
 ) -> str:
-    """Return the message with a bot's question and its parked calls by number; empty if there are none.
+    """Return the message with a bot's question and numbered parked calls; empty if there are neither.
 
-    `here`: the reader answers in this terminal and needs no command. `waits`: the bot pauses until the
-    answer.
+    If `here`, the reader answers in this terminal and needs no command. If `waits`, the bot pauses until the
+    answer arrives.
     """
     parts, command = [], "" if here else f"/bot {name} "
     if question:
@@ -109,14 +109,14 @@ def this_terminal(language: Language) -> str:
 def bot_buttons(
     language: Language, name: str, options: Sequence[str], parked: Sequence[tuple[int, str]]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the buttons below a bot's message: the label of each, and the command that a press sends."""
+    """Return the buttons below a bot's message, each as its label and the command that a press sends."""
     yes = pick(language, "sí", "yes")
     said = tuple((option, f"/bot {name} {option}") for option in options)
     return said + parked_buttons(parked, f"/bot {name} {yes}", f"/bot {name} no")
 
 
 def bot_plan_lapsed(language: Language, why: Literal["expired", "calls", "money"], question: str) -> str:
-    """Return the question whether to continue a plan that has lapsed, with the plan."""
+    """Return a question that says why a plan has lapsed, and asks whether to continue it."""
     reason = {
         "expired": pick(language, "El plan venció.", "The plan has expired."),
         "calls": pick(
@@ -135,7 +135,7 @@ def bot_sleeps(language: Language, seconds: float) -> str:
 
 
 def bot_unanswered(language: Language, text: str, parked: Sequence[tuple[int, str]]) -> str:
-    """Return a report followed by the calls that were not done, because nobody has approved them."""
+    """Return a report, followed by the tool calls that were not executed because nobody approved them."""
     if not parked:
         return text
     head = pick(
@@ -147,9 +147,10 @@ def bot_unanswered(language: Language, text: str, parked: Sequence[tuple[int, st
 
 
 def bot_report(language: Language, summary: str, rows: Sequence[tuple[bool, str, str, str]]) -> str:
-    """Return the report of a bot's session: the summary, and each claim with its check.
+    """Return the report of a bot's session: the summary, then each claim and the result of its check.
 
-    Each row has whether the claim is true, its kind, the claim, and the result of the program's check.
+    Each row has four values: True if the claim is true, the kind of the claim, the claim, and the finding of
+    the check.
     """
     if not rows:
         nothing = pick(
@@ -186,7 +187,7 @@ def _found(language: Language, found: str) -> str:
 
 
 def bot_claimed(language: Language, answer: str) -> str:
-    """Return the report of a session that ended with the stop phrase."""
+    """Return the report of a session that a bot ended with the stop phrase, without proof of its claims."""
     note = pick(
         language,
         "⚠️ Declarado, no comprobado: el bot dijo que terminó, sin pruebas.",
@@ -222,7 +223,7 @@ def bot_begins(language: Language, name: str, id: int) -> str:
 
 
 def bot_hears(language: Language, name: str) -> str:
-    """Say that a running bot gets a message."""
+    """Say that a running bot will read a message in its next iteration."""
     return pick(
         language,
         f"🤖 El bot {name} lo lee en su próxima iteración.",
@@ -231,7 +232,7 @@ def bot_hears(language: Language, name: str) -> str:
 
 
 def bot_wakes(language: Language, name: str) -> str:
-    """Say that a bot is woken."""
+    """Say that a sleeping bot has been woken and continues now."""
     return pick(language, f"🤖 El bot {name} sigue ahora.", f"🤖 The bot {name} goes on now.")
 
 
@@ -241,7 +242,7 @@ def bot_stops(language: Language, name: str) -> str:
 
 
 def bots_refused(language: Language) -> str:
-    """Say that somebody may not run bots."""
+    """Say that the user is not allowed to run bots."""
     return pick(
         language,
         "Acá no podés usar bots. `[bots] allowed` en config.toml dice quién puede.",
@@ -250,7 +251,7 @@ def bots_refused(language: Language) -> str:
 
 
 def bot_usage(language: Language) -> str:
-    """Say how to use the commands of bots."""
+    """Say how to use the chat commands for bots."""
     return pick(
         language,
         "Usá /bots, /bot NOMBRE META, /wake NOMBRE, o /stop NOMBRE.",
@@ -274,12 +275,12 @@ def bot_list(language: Language, rows: Sequence[tuple[str, str, str, str]]) -> s
 
 
 def bot_state(language: Language, state: str) -> str:
-    """Return the name of a bot's state; empty if it has never run."""
+    """Return the name of a bot's state; an empty `state` means that the bot has never run."""
     return task_state(language, state) if state else pick(language, "nunca corrió", "never ran")
 
 
 def bot_resume(language: Language, name: str, id: int) -> str:
-    """Say how to resume a session."""
+    """Say how to resume a bot's session."""
     return pick(
         language,
         f"Seguí con: rumi bot run {name} --resume {id}",
@@ -293,7 +294,7 @@ def bot_clones(language: Language, folder: str) -> str:
 
 
 def bot_without_history(language: Language, why: str) -> str:
-    """Say why a bot gets a project without git's history."""
+    """Say why the copy of a project for a bot has no git history."""
     return pick(
         language,
         f"el proyecto viene sin la historia de git: {why}",
@@ -302,7 +303,7 @@ def bot_without_history(language: Language, why: str) -> str:
 
 
 def bot_left_out(language: Language, path: str, reason: str) -> str:
-    """Say that an entry of a project is not copied, and why."""
+    """Say that a file or folder of a project was not copied for a bot, and why."""
     why = {
         "special": pick(language, "no es archivo, carpeta ni enlace", "it is not a file, a folder or a link"),
         "git": pick(language, "es de git", "it belongs to git"),
@@ -315,7 +316,7 @@ def bot_left_out(language: Language, path: str, reason: str) -> str:
 
 
 def bot_unchanged(language: Language, name: str) -> str:
-    """Say that a bot has changed nothing."""
+    """Say that a bot has changed no files."""
     return pick(
         language,
         f"El bot {name} no cambió nada en su proyecto.",
@@ -324,7 +325,7 @@ def bot_unchanged(language: Language, name: str) -> str:
 
 
 def bot_apply_question(language: Language, count: int, folder: str) -> str:
-    """Ask whether changes may be made in a folder."""
+    """Ask for permission to apply a bot's changes to a folder."""
     return pick(
         language,
         f"¿Aplicar {'este cambio' if count == 1 else f'estos {count} cambios'} en {shown(folder)}?",

@@ -35,7 +35,7 @@ def budget_name(language: Language, scope: str, period: str) -> str:
 def budget_refused(
     language: Language, scope: str, period: str, used: str, most: str, asked: str, renews: datetime | None
 ) -> str:
-    """Say that a budget does not allow a model call, and when it is renewed."""
+    """Say that a budget does not allow a model call, and when the budget is renewed."""
     name = budget_name(language, scope, period)
     again = pick(language, "No se renueva.", "It is not renewed.")
     if renews is not None:
@@ -82,7 +82,7 @@ def no_price(language: Language, model: str) -> str:
 
 
 def budget_allowed(language: Language, amount: str, chat: str) -> str:
-    """Say that more may be used today."""
+    """Say how much more a chat may use today."""
     return pick(
         language,
         f"✅ El chat {chat} puede usar hoy {amount} más.",
@@ -91,7 +91,7 @@ def budget_allowed(language: Language, amount: str, chat: str) -> str:
 
 
 def budget_admins_only(language: Language) -> str:
-    """Say that only admins may grant more."""
+    """Say that only admins may allow more usage."""
     return pick(language, "⛔ Solo un administrador puede permitir más.", "⛔ Only an admin can allow more.")
 
 
@@ -114,9 +114,9 @@ def usage_text(
     *,
     everybody: bool,
 ) -> str:
-    """Return the usage of today and of this month in calls, tokens and money, and the state of budgets.
+    """Return the usage of today and of this month in model calls, tokens and money, and the state of budgets.
 
-    The row of a budget has its scope, its name, its period, the used amount, and the limit.
+    Each row of `budgets` has the budget's scope, name and period, the used amount, and the limit.
     """
     whose = pick(language, "de todos", "of everybody") if everybody else pick(language, "tuyo", "yours")
     lines = [pick(language, f"📊 Uso ({whose})", f"📊 Usage ({whose})")]
@@ -147,7 +147,7 @@ def usage_text(
 
 
 def usage_columns(language: Language, by: str) -> tuple[str, ...]:
-    """Return the titles of the columns of `rumi usage`."""
+    """Return the column titles of the table that `rumi usage` prints."""
     first = {
         "chat": pick(language, "chat", "chat"),
         "owner": pick(language, "usuario", "owner"),
@@ -167,12 +167,12 @@ def usage_columns(language: Language, by: str) -> tuple[str, ...]:
 
 
 def usage_in_words(language: Language) -> str:
-    """Return the name of the row for replies that called no tool."""
+    """Return the title of the usage row for replies that called no tool."""
     return pick(language, "(respuesta)", "(answer)")
 
 
 def usage_total(language: Language) -> str:
-    """Return the name of the row with the total."""
+    """Return the title of the usage row with the total."""
     return pick(language, "en total", "total")
 
 
@@ -186,7 +186,7 @@ def usage_unpriced(language: Language, tokens: str) -> str:
 
 
 def usage_none(language: Language) -> str:
-    """Say that nothing was used."""
+    """Say that no model calls have been made yet."""
     return pick(language, "Todavía no se usó nada.", "Nothing was used yet.")
 
 

@@ -9,9 +9,9 @@ LanguageSetting: TypeAlias = Literal["auto", "es", "en"]
 
 
 def detect_language(setting: LanguageSetting, environment: Mapping[str, str]) -> Language:
-    """Return the configured language; with `auto`, that of the environment's locale, by default English.
+    """Return the configured language. With `auto`, use the environment's locale, by default English.
 
-    The C locale is ignored: servers set it for programs, so it says nothing about a person.
+    The C locale is ignored: servers set it for programs, so it does not show the language of a person.
     """
     if setting != "auto":
         return setting
@@ -38,10 +38,10 @@ def language_of_browser(accepted: str, default: Language) -> Language:
 
 
 def pick(language: Language, es: str, en: str) -> str:
-    """Return the text in this language."""
+    """Select the Spanish or the English text, according to the language."""
     return es if language == "es" else en
 
 
 def in_language(language: Language, table: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Return the texts of a table in this language, by name. The table has pairs of Spanish and English."""
+    """Return a table's texts in this language, by name. The table has pairs of Spanish and English texts."""
     return {name: pick(language, *texts) for name, texts in table.items()}

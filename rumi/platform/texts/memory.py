@@ -20,7 +20,7 @@ def memory_changed(language: Language) -> str:
 
 
 def facts_left_out(language: Language, count: int) -> str:
-    """Return the line below facts that did not all fit. It does not look like a fact."""
+    """Return the line that says how many facts a list leaves out. The line does not look like a fact."""
     if count == 1:
         return pick(language, "(1 hecho más: recall lo encuentra)", "(1 more fact: recall finds it)")
     return pick(
@@ -31,7 +31,7 @@ def facts_left_out(language: Language, count: int) -> str:
 def remembered(
     language: Language, key: str, value: str, others: Sequence[str], *, replaced: bool = False
 ) -> str:
-    """Say that a fact was stored; `others` are the other values of its key, or the replaced ones."""
+    """Say that a fact was stored. `others` are the other values of the same key, or the replaced values."""
     done = pick(language, f"📝 Guardado: {key}: {value}.", f"📝 Saved: {key}: {value}.")
     if not others:
         return done
@@ -42,7 +42,7 @@ def remembered(
 
 
 def forgotten(language: Language, key: str, count: int) -> str:
-    """Say that facts were deleted, or that there were none."""
+    """Say that the facts with a key were deleted, or that there were none."""
     if count == 0:
         return pick(language, f"No sé nada en {key}.", f"I know nothing under {key}.")
     return pick(
@@ -65,7 +65,7 @@ def facts_more(language: Language, count: int) -> str:
 
 
 def how_to_forget(language: Language) -> str:
-    """Say how to delete facts of the list."""
+    """Say how to delete facts that a list shows."""
     return pick(
         language,
         "`/memory forget CLAVE` olvida lo que hay en una clave; "
@@ -97,7 +97,7 @@ def facts_extracted(language: Language, count: int) -> str:
 
 
 def still_extracting(language: Language) -> str:
-    """Say that the extraction continues in the background."""
+    """Say that the extraction of facts continues in the background."""
     return pick(
         language,
         "Sigo leyendo lo que se habló; va a tardar un poco más.",

@@ -1,7 +1,7 @@
 """Texts for people about errors and delays of models.
 
-The errors of the adapters are English, for logs. The model chain, which knows the language of its user, shows
-them with these texts.
+The error messages of model adapters are in English, for logs. The model chain knows the language of its user,
+and shows the errors with these texts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,9 +33,9 @@ _ADVICE_ES: Final[Mapping[str, str]] = {
 
 
 def model_reason(language: Language, kind: str, model: str, message: str, detail: str) -> str:
-    """Return the reason why a model did not answer: a sentence without its full stop.
+    """Return the reason why a model did not answer, as a sentence without a full stop.
 
-    `message` is the sentence of the error, `detail` the message of the server.
+    `message` is the message of the error, `detail` the message of the server.
     """
     said = translate(language, message)
     if language == "en" or said != message:
@@ -45,23 +45,23 @@ def model_reason(language: Language, kind: str, model: str, message: str, detail
 
 
 def model_advice(language: Language, kind: str, advice: str) -> str:
-    """Return the advice for an error of this kind, or an empty text. `advice` is that of the error itself."""
+    """Return the advice for an error of this kind, or an empty text. `advice` is the error's own advice."""
     said = translate(language, advice)
     return said if said != advice else pick(language, _ADVICE_ES.get(kind, ""), advice)
 
 
 def model_retrying(language: Language, why: str) -> str:
-    """Say why there is a pause before the next attempt."""
+    """Say why Rumi waits before it calls the model again."""
     return pick(language, f"{why}; lo intento de nuevo", f"{why}; trying again")
 
 
 def model_falls_back(language: Language, why: str, model: str) -> str:
-    """Say why another model answers."""
+    """Say why the next model of the chain answers instead."""
     return pick(language, f"{why}; pruebo con {model}", f"{why}; trying {model} instead")
 
 
 def model_takes_less(language: Language, model: str) -> str:
-    """Say that a request was too large, and that a shorter one follows."""
+    """Say that a request was too large for the model, and that Rumi sends a shorter one."""
     return pick(
         language,
         f"{model} no admite tanto de una vez; lo acorto y pruebo de nuevo",
@@ -70,7 +70,7 @@ def model_takes_less(language: Language, model: str) -> str:
 
 
 def model_queues(language: Language, cause: Literal["busy", "cool_down", "budget"], model: str) -> str:
-    """Say why a call does not begin yet."""
+    """Say why a model call has not started yet."""
     return {
         "busy": pick(language, f"{model} está ocupado con otros chats", f"{model} is busy with other chats"),
         "cool_down": pick(
@@ -85,7 +85,7 @@ def model_queues(language: Language, cause: Literal["busy", "cool_down", "budget
 
 
 def models_failed(language: Language, reasons: Sequence[str]) -> str:
-    """Return the models that were tried, each with the reason of its failure."""
+    """Say that no model answered. `reasons` names each model that was tried, and why it failed."""
     tried = "; ".join(reasons)
     if len(reasons) == 1:
         return f"{tried}."
@@ -93,7 +93,7 @@ def models_failed(language: Language, reasons: Sequence[str]) -> str:
 
 
 def cut_off(language: Language) -> str:
-    """Say that the answer exceeds the model's limit, even in several pieces."""
+    """Say that the answer is incomplete, because it exceeds the model's limit even in several pieces."""
     return pick(
         language,
         "⚠️ La respuesta quedó cortada: es más larga de lo que el modelo puede escribir. Pedime que siga.",

@@ -18,7 +18,7 @@ def gave_up(language: Language) -> str:
 
 
 def attached(language: Language, daemon: str, model: str) -> str:
-    """Return the first line of a client that is attached to the daemon."""
+    """Return the first line that a client prints after it has attached to the daemon."""
     return pick(language, f"Ventana de {daemon} · modelo {model}", f"A window on {daemon} · model {model}")
 
 
@@ -41,7 +41,7 @@ def chat_moves(language: Language) -> str:
 
 
 def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
-    """Say that the daemon ended while the client sent a message, and what to do."""
+    """Say that a message may be lost because the daemon ended while the client sent it, and what to do."""
     quoted = shortened(text)
     return pick(
         language, f"No se sabe si llegó: «{quoted}».", f"It is not known whether this arrived: “{quoted}”."
@@ -49,12 +49,12 @@ def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
 
 
 def moved(language: Language, model: str) -> str:
-    """Say that another process serves the chat from now on: this one, or that of another client."""
+    """Say that the chat continues in another process, and which model it uses."""
     return pick(language, f"El chat sigue · modelo {model}", f"The chat goes on · model {model}")
 
 
 def other_settings(language: Language, daemon: str, keys: Sequence[str]) -> str:
-    """Say which settings and keys of an attached client do not apply, because the daemon has other ones."""
+    """Say which settings and keys of an attached client don't apply, because the daemon uses others."""
     named = ", ".join(keys)
     return pick(
         language,
@@ -64,7 +64,7 @@ def other_settings(language: Language, daemon: str, keys: Sequence[str]) -> str:
 
 
 def waiting_for(language: Language, lock_holder: str) -> str:
-    """Say which process has locked the home and does not accept clients, or not yet."""
+    """Say that a client waits for the process that has locked the home but does not accept clients (yet)."""
     return pick(language, f"Esperando a {lock_holder}…", f"Waiting for {lock_holder}…")
 
 
@@ -100,12 +100,12 @@ def log_model_call(language: Language, model: str, tokens: int, usd: float) -> s
 
 
 def log_confirm(language: Language, text: str) -> str:
-    """Return the log's line for a question."""
+    """Return the log's line for a confirmation question."""
     return pick(language, f"pregunta: {text}", f"asks: {text}")
 
 
 def log_confirmed(language: Language, verdict: str) -> str:
-    """Return the log's line for the answer to a question."""
+    """Return the log's line for the answer to a confirmation question."""
     words = {
         "yes": pick(language, "respuesta: sí", "answered: yes"),
         "no": pick(language, "respuesta: no", "answered: no"),
@@ -120,7 +120,7 @@ def log_refused(language: Language) -> str:
 
 
 def log_replied(language: Language) -> str:
-    """Return the log's line for a reply that ends no turn."""
+    """Return the log's line for a reply that does not end a turn."""
     return pick(language, "responde", "replies")
 
 
@@ -136,14 +136,14 @@ def log_actor(language: Language, event: str, actor: str, error: str) -> str:
 
 
 def log_columns(language: Language) -> tuple[str, ...]:
-    """Return the summary's headings: day, chat, turns, tools, failures, tokens, time, longest turn."""
+    """Return the column headings of the log's summary, such as day, chat, turns, tools and failures."""
     if language == "es":
         return ("día", "chat", "turnos", "herr.", "fallos", "tokens", "tiempo", "el mayor")
     return ("day", "chat", "turns", "tools", "failed", "tokens", "time", "longest")
 
 
 def log_empty(language: Language, path: str) -> str:
-    """Say that no entry of the log was selected."""
+    """Say that no entry of the log matches the filter."""
     return pick(language, f"No hay nada de eso en {path}.", f"Nothing of that kind is in {path}.")
 
 

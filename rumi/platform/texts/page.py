@@ -1,10 +1,10 @@
-"""Texts of the page, and texts about it for the terminal of the program."""
+"""Texts of the web page, and messages about the page that the server prints to its terminal."""
 
 from rumi.platform.texts.language import Language, in_language, pick
 
 
 def page_link(language: Language, link: str, minutes: int) -> str:
-    """Return the line with the login link."""
+    """Return the line with the page's login link, and how long the link is valid."""
     return pick(
         language,
         f"La página: {link}\n(sirve una vez, {minutes} minutos; pedir la página después imprime otro)",
@@ -13,7 +13,7 @@ def page_link(language: Language, link: str, minutes: int) -> str:
 
 
 def page_is_open(language: Language, url: str) -> str:
-    """Warn that other machines can reach the page."""
+    """Warn that other machines can reach the web page without TLS."""
     return pick(
         language,
         f"⚠️ La página {url} se alcanza desde otras máquinas, sin TLS: quien esté en el camino puede leerla y"
@@ -24,7 +24,7 @@ def page_is_open(language: Language, url: str) -> str:
 
 
 def listens(language: Language, url: str) -> str:
-    """Say at which URL the listener for machines is."""
+    """Say at which URLs health checks and metrics are served."""
     return pick(
         language,
         f"Salud y métricas: {url}/healthz, {url}/readyz, {url}/metrics",
@@ -33,7 +33,7 @@ def listens(language: Language, url: str) -> str:
 
 
 def listener_is_open(language: Language) -> str:
-    """Warn that other machines can reach the listener."""
+    """Warn that other machines can reach the listener for health checks and metrics."""
     return pick(
         language,
         "⚠️ Otras máquinas llegan a esa dirección, sin TLS: leen las métricas. Mejor 127.0.0.1 y un"
@@ -208,5 +208,5 @@ _WORDS: dict[str, tuple[str, str]] = {
 
 
 def page_words(language: Language) -> dict[str, str]:
-    """Return the texts of the page by their names. The page's script replaces the placeholders in braces."""
+    """Return the texts of the web page by name. The page's script replaces the placeholders in braces."""
     return in_language(language, _WORDS)

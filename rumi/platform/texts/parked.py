@@ -1,4 +1,4 @@
-"""Texts that ask people about parked calls, and texts about their answers."""
+"""Texts that ask people about parked tool calls, and texts about the answers."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,10 +8,9 @@ from rumi.platform.texts.language import Language, pick
 def parked_question(
     language: Language, head: str, parked: Sequence[tuple[int, str]], yes: str, no: str, one_by_one: str = ""
 ) -> str:
-    """Return a question about parked calls by number; `yes` and `no` are the commands that answer it.
+    """Return a question that lists parked calls by number; `yes` and `no` are the commands that answer it.
 
-    `one_by_one` is an example of an answer with different decisions for each call, if such answers are
-    possible.
+    `one_by_one` is an example of an answer that decides each call separately, if such answers are possible.
     """
     numbers = in_numbers(number for number, _ in parked)
     example = (
@@ -26,7 +25,7 @@ def parked_question(
 
 
 def numbered(number: int, question: str) -> str:
-    """Return a question with its number, in Markdown, with its values as a code block."""
+    """Return a numbered question in Markdown, with the question's values in a code block."""
     # In code nothing is formatted: the text of a link could hide its URL. Each line begins with the name of
     # its value, so no value can end the block.
     first, _, values = question.partition("\n")
@@ -34,7 +33,7 @@ def numbered(number: int, question: str) -> str:
 
 
 def parked_buttons(parked: Sequence[tuple[int, str]], yes: str, no: str) -> tuple[tuple[str, str], ...]:
-    """Return the buttons for parked calls: the label of each, and the command that a press sends."""
+    """Return the buttons for parked calls, each as its label and the command that a press sends."""
     return tuple(
         button
         for number, _ in parked
@@ -43,12 +42,12 @@ def parked_buttons(parked: Sequence[tuple[int, str]], yes: str, no: str) -> tupl
 
 
 def in_numbers(numbers: Iterable[int]) -> str:
-    """Return numbers in the form in which a command accepts them."""
+    """Return numbers separated by spaces, as commands accept them."""
     return " ".join(map(str, numbers))
 
 
 def chat_needs_yes(language: Language, parked: Sequence[tuple[int, str]]) -> str:
-    """Return the question of a chat's reply about parked calls of unattended turns; empty if none."""
+    """Return the question about calls that a chat's unattended turns have parked; empty if there are none."""
     if not parked:
         return ""
     head = pick(
@@ -62,7 +61,7 @@ def chat_needs_yes(language: Language, parked: Sequence[tuple[int, str]]) -> str
 
 
 def calls_refused(language: Language, numbers: Sequence[int]) -> str:
-    """Say that calls were rejected; empty if none."""
+    """Say which parked calls were rejected; empty if there are none."""
     if not numbers:
         return ""
     which = in_numbers(numbers)
@@ -70,7 +69,7 @@ def calls_refused(language: Language, numbers: Sequence[int]) -> str:
 
 
 def calls_not_open(language: Language, unknown: Sequence[int], answered: Sequence[int]) -> str:
-    """Say which numbers of an answer have no effect, and why; empty if none."""
+    """Say which numbers in an answer have no effect, and why; empty if all have one."""
     parts = []
     if unknown:
         which = in_numbers(unknown)
@@ -94,7 +93,7 @@ def calls_not_open(language: Language, unknown: Sequence[int], answered: Sequenc
 
 
 def answer_usage(language: Language, waiting: Sequence[int]) -> str:
-    """Say how to answer, and which numbers wait for an answer."""
+    """Say how to answer questions about parked calls, and which calls wait for an answer."""
     if not waiting:
         return pick(language, "Nada espera tu sí.", "Nothing waits for your yes.")
     which = in_numbers(waiting)

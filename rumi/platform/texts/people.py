@@ -1,4 +1,4 @@
-"""Texts for people about themselves: their role, its rights, and facts that they share with a group."""
+"""Texts that tell people their role, the role's rights, and the facts that they share with a group."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from rumi.platform.texts.language import Language, pick
 
 
 def not_allowed(language: Language, what: str, role: str) -> str:
-    """Say that a role does not allow something."""
+    """Say that the person's role does not allow the request."""
     return pick(
         language,
         f"🔒 Tu rol ({role}) no permite {what}. Con /whoami ves lo que podés hacer.",
@@ -24,12 +24,12 @@ def not_on_the_list(language: Language) -> str:
 
 
 def scheduled_work(language: Language) -> str:
-    """Return the name of work that a schedule starts, for use in sentences."""
+    """Return the name for work that a schedule starts, for use in sentences."""
     return pick(language, "trabajos programados", "scheduled work")
 
 
 def retry_refused(language: Language) -> str:
-    """Say that a person with another role may not repeat somebody else's request."""
+    """Say that a person may not retry another person's request, because their roles differ."""
     return pick(
         language,
         "🔒 Eso lo pidió otra persona con otro rol: solo ella puede reintentarlo. Pedilo con tus palabras.",
@@ -49,9 +49,9 @@ def who_you_are(
     bots: int | None,
     left: Sequence[tuple[str, str, str]],
 ) -> str:
-    """Return a person's name, the rights of their role, and the rest of their budgets.
+    """Return a person's name, the rights of the person's role, and the amounts left in the person's budgets.
 
-    None stands for no limit. The row of a budget has its period, the rest, and the limit.
+    None stands for no limit. Each row of `left` has a budget's period, the amount left, and the limit.
     """
     every = pick(language, "sin límite", "any number")
 
@@ -93,7 +93,7 @@ def person_line(
     tokens: int,
     usd: float,
 ) -> str:
-    """Return a person on one line: name, ids, role, its rights, and their usage of today."""
+    """Describe a person on one line: name, ids, role, the role's rights, and the person's usage of today."""
     every = pick(language, "sin límite", "any number")
     which = pick(language, "todas", "all") if tools is None else ", ".join(tools)
     which = which or pick(language, "ninguna", "none")
@@ -130,7 +130,7 @@ def shared_facts(language: Language, keys: Sequence[str]) -> str:
 
 
 def shared_now(language: Language, key: str, facts: int) -> str:
-    """Say that the group now sees a person's facts with a key, or that there are none."""
+    """Say that the group now sees a person's facts with a key, or that no such facts exist."""
     if not facts:
         return pick(
             language,
@@ -145,7 +145,7 @@ def shared_now(language: Language, key: str, facts: int) -> str:
 
 
 def unshared(language: Language, key: str, done: int) -> str:
-    """Say that the group no longer sees these facts, and that earlier messages about them stay."""
+    """Say that the group no longer sees certain facts, but that earlier messages about them remain."""
     if not done:
         return pick(
             language, f"No compartías {_code(key)} con este grupo.", f"You did not share {_code(key)} here."

@@ -1,8 +1,8 @@
-"""Confirmation questions before an action that untrusted content may have caused, and their answers.
+"""Confirmation questions before an action that untrusted content may have caused, and the answers.
 
 People decide about the real arguments of a call, so a question has a line for each value and each host. URLs,
-recipients, paths and other values that name a destination are always shown whole. Only long content is
-shortened, in the middle; then a second text has every value whole, and each channel shows that as well.
+recipients, paths and other values that name a destination are never shortened. Long content is shortened in
+the middle; then a second text has all values in full, and each channel shows that text as well.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -82,7 +82,7 @@ _DETAILS = {
 
 
 WHOLE_CHARS: Final = 800
-"""Maximum length of content that is shown whole; of longer content, the head and the tail are shown."""
+"""Maximum length of content that is shown completely; of longer content, only head and tail are shown."""
 
 HEAD_CHARS: Final = 300
 
@@ -90,16 +90,16 @@ MOST_QUESTION_CHARS: Final = 50_000
 """Maximum length of a question. A longer one is not asked, because no person could check it."""
 
 _CONTENT: Final = frozenset({"value", "text", "prompt", "question"})
-"""Names of arguments of Rumi's own tools that are content, so they may be shortened."""
+"""Names of built-in tools' arguments that are content, so that their values may be shortened."""
 
 _INVISIBLE: Final = frozenset("\u034f\u0333\u033f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value of a call with its path in the arguments, such as `to[2]`, and its text for people.
+    """One value of a tool call: its path in the arguments, such as `to[2]`, and its text for people.
 
-    `content`: the value may be shortened if it is long. All other values are shown whole.
+    If `content` is true, the value is shortened if it is long. All other values are shown completely.
     """
 
     path: str
@@ -108,12 +108,12 @@ class Value:
 
 
 Detail: TypeAlias = str | Sequence[Value]
-"""The text of one argument, or several values with a line for each."""
+"""The text of one argument, or several values, each shown on a separate line."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionText:
-    """A question for people. `whole` has every value unshortened; it is empty if `text` has them already."""
+    """A question for people. `whole` is the unshortened question; it is empty if `text` is not shortened."""
 
     text: str
     whole: str = ""
@@ -148,7 +148,7 @@ def _lines(language: Language, details: Mapping[str, Detail], *, whole: bool) ->
 
 
 def _shown(language: Language, value: str, *, whole: bool) -> str:
-    """Return a value on one line. Long content is shortened to its head and tail, unless `whole`."""
+    """Return a value as one line. Long content is shortened to its head and tail, unless `whole` is true."""
     if whole or len(value) <= WHOLE_CHARS:
         return visible(value)
     between = pick(
@@ -160,7 +160,7 @@ def _shown(language: Language, value: str, *, whole: bool) -> str:
 
 
 def visible(text: str) -> str:
-    """Escape characters of a text that break lines, move a cursor, hide text or change the direction."""
+    """Escape characters that break lines, move the cursor, hide text or change the reading direction."""
     return "".join(
         c if _is_visible(c) else f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}" for c in text
     )
@@ -180,14 +180,14 @@ _NO = frozenset({"no", "n"})
 
 
 def yes_or_no(text: str) -> bool | None:
-    """Return True for a yes, False for a no; None for anything else."""
+    """Parse an answer: return True for a yes, False for a no, and None for anything else."""
     # Some systems send í as an i and a combining accent.
     word = normalize("NFC", text).strip().strip(".!¡ ").casefold()
     return True if word in _YES else False if word in _NO else None
 
 
 def verdict(language: Language, how: Verdict) -> str:
-    """Return the result of a question, in a word or two."""
+    """Describe the result of a question in a few words."""
     return {
         "yes": pick(language, "✅ Sí.", "✅ Yes."),
         "no": pick(language, "❌ No.", "❌ No."),

@@ -47,7 +47,7 @@ def may_forget_everything(language: Language, owner: str) -> str:
 
 
 def everything_forgotten(language: Language, counts: Mapping[str, int | None]) -> str:
-    """Say what was deleted; None stands for a part whose deletion failed."""
+    """Say what `/forget_everything` has deleted; None stands for a part whose deletion failed."""
     done = [f"{count} {_of(language, name)}" for name, count in counts.items() if count]
     failed = [_of(language, name) for name, count in counts.items() if count is None]
     text = pick(language, "🗑 Olvidé todo", "🗑 Everything is forgotten")
@@ -64,7 +64,7 @@ def everything_forgotten(language: Language, counts: Mapping[str, int | None]) -
 
 
 def still_kept(language: Language) -> str:
-    """Say which data a deletion does not cover, and how to delete it."""
+    """Say which data `/forget_everything` does not delete, and how to delete it."""
     return pick(
         language,
         "Quedan: los archivos; en el registro de auditoría, los comandos y los valores con que se llamó a "

@@ -29,7 +29,7 @@ def busy(language: Language) -> str:
 
 
 def queued(language: Language, position: int, most: int) -> str:
-    """Say that the message waits for the running turn; at most `most` messages do."""
+    """Say that the message waits until the running turn ends; at most `most` messages can wait."""
     return pick(
         language,
         f"⏳ En cola ({position} de {most}). Va después de este turno; /stop lo descarta.",
@@ -55,7 +55,7 @@ def nothing_running(language: Language) -> str:
 
 
 def reset(language: Language, facts: int, *, files: bool = False) -> str:
-    """Say that the session was reset; `facts` were saved before, and `files` were deleted too."""
+    """Say that the session was reset, how many `facts` were saved before, and if `files` were deleted too."""
     saved = pick(language, f"📝 Guardé {facts} hechos en memoria.", f"📝 Saved {facts} facts to memory.")
     done = pick(
         language,
@@ -120,7 +120,7 @@ def reset_needs_yes(language: Language) -> tuple[str, str]:
 
 
 def breaker(language: Language, reason: Breaker, max_turns: int) -> str:
-    """Say which circuit breaker or which limit has ended the turn."""
+    """Say which circuit breaker or limit has ended the turn."""
     return {
         "max_turns": pick(
             language,
@@ -154,7 +154,7 @@ def crashed(language: Language) -> str:
 
 
 def restarted(language: Language, message: str) -> str:
-    """Say that the program was restarted during the turn of a message."""
+    """Say that Rumi was restarted while it worked on a message."""
     quoted = shortened(message)
     return pick(
         language,
@@ -164,7 +164,7 @@ def restarted(language: Language, message: str) -> str:
 
 
 def lost_command(language: Language, command: str) -> str:
-    """Say that a command was not done before a crash or a restart."""
+    """Say that a crash or restart prevented a command from completing."""
     return pick(
         language,
         f"⚠️ Me reinicié antes de terminar con {command}. Mandalo de nuevo.",
@@ -182,12 +182,12 @@ def new_session(language: Language) -> str:
 
 
 def not_confirmed(text: str, why: str) -> str:
-    """Return a text followed by the reason `why` a part of it is not confirmed."""
+    """Return a text followed by a warning: `why` is the reason that a part of the text is not confirmed."""
     return f"{text}\n⚠️ {why}"
 
 
 def unknown_command(language: Language, name: str, meant: str = "") -> str:
-    """Say that the command is unknown, and suggest the one that is `meant`, if any."""
+    """Say that a command is unknown. Suggest the command `meant`, if it is not empty."""
     perhaps = pick(language, f"¿Quisiste decir {meant}? ", f"Did you mean {meant}? ") if meant else ""
     return pick(
         language,
@@ -286,7 +286,7 @@ def chat_status(
     messages: int,
     queued: int = 0,
 ) -> str:
-    """Describe one chat in two lines. `phase` is None if no turn runs; a tool's call is not translated."""
+    """Describe one chat in two lines. `phase` is None if no turn runs. Tool calls are not translated."""
     phase = phase and translate(language, phase)
     activity = (
         pick(language, "libre", "idle")
@@ -306,7 +306,7 @@ def chat_status(
 
 
 def no_key(language: Language, variable: str = "GROQ_API_KEY") -> str:
-    """Say that there is no key for the configured model."""
+    """Say that the API key for the configured model is missing."""
     return pick(
         language,
         f"Sin {variable}: uso el modelo offline (escribí «ayuda» para ver qué entiende).",
@@ -315,9 +315,9 @@ def no_key(language: Language, variable: str = "GROQ_API_KEY") -> str:
 
 
 def ways_on(language: Language, home: str, servers: Sequence[str], variable: str = "GROQ_API_KEY") -> str:
-    """Say what works without a key, and the three ways to get a language model.
+    """Say what works without an API key, and list the three ways to get a language model.
 
-    `servers` are the local model servers that answer now.
+    `servers` are the local model servers that are running.
     """
     found = " · ".join(servers)
     local = pick(

@@ -1,4 +1,4 @@
-"""Texts in and below the answer of a research: its sources, and statements that are not confirmed."""
+"""Texts in and below the answer of a research task: the sources, and statements that are not confirmed."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,8 +7,8 @@ from rumi.platform.texts.language import Language, pick
 
 MISSING_QUOTE: Final = {"es": "cita no encontrada", "en": "quote not found"}
 MISSING_REFERENCE: Final = {"es": "esa línea no existe", "en": "no such line"}
-"""Notes after a part of an answer. They have no brackets and quotation marks, because the check of an answer
-searches for those."""
+"""Notes that follow a part of an answer. They contain no brackets or quotation marks, because the check of an
+answer searches for these characters."""
 
 
 def sources_title(language: Language) -> str:
@@ -17,7 +17,7 @@ def sources_title(language: Language) -> str:
 
 
 def read_on(language: Language, date: str) -> str:
-    """Say when a source was read; `date` is a date."""
+    """Say on which date a source was read."""
     return pick(language, f"leída el {date}", f"read on {date}")
 
 
@@ -35,12 +35,12 @@ def also_read(language: Language, count: int) -> str:
 
 
 def nothing_read(language: Language) -> str:
-    """Say that the answer has no sources."""
+    """Say that the research task has read no sources."""
     return pick(language, "No se leyó ninguna fuente.", "No source was read.")
 
 
 def removed_citations(language: Language, numbers: Sequence[int]) -> str:
-    """Say which citations were removed, because no source with that number was read."""
+    """Say which citations were removed because no source with their number was read."""
     listed = ", ".join(map(str, numbers))
     return pick(
         language,
@@ -55,12 +55,12 @@ def unverified_title(language: Language) -> str:
 
 
 def and_more(language: Language, count: int) -> str:
-    """Say how many further entries there are."""
+    """Say how many entries a shortened list leaves out."""
     return pick(language, f"y {count} más", f"and {count} more")
 
 
 def cut_short(language: Language) -> str:
-    """Return the heading for the notes of a research that a limit has ended."""
+    """Return the heading of the notes of a research task that a limit has ended."""
     return pick(
         language, "Incompleto. Lo que se había anotado hasta ahí", "Incomplete. What was noted until then"
     )

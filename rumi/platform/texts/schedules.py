@@ -21,7 +21,7 @@ _MONTHS: Final = {
 
 
 def moment(language: Language, local: datetime, zone: str) -> str:
-    """Return a local time in words."""
+    """Return a local date and time in words."""
     day, month = _DAYS[language][local.weekday()], _MONTHS[language][local.month - 1]
     date = pick(
         language, f"{day} {local.day} de {month} de {local.year}", f"{day} {local.day} {month} {local.year}"
@@ -30,7 +30,7 @@ def moment(language: Language, local: datetime, zone: str) -> str:
 
 
 def recurrence(language: Language, cron: str) -> str:
-    """Return a recurrence in words; the cron expression itself if there are no short words for it."""
+    """Describe a recurrence in words; return the cron expression itself if no short description exists."""
     minute, hour, day, month, weekday = cron.split()
     at = f"{int(hour):02}:{int(minute):02}" if hour.isdigit() and minute.isdigit() else ""
     if at and (month, day) == ("*", "*") and (days := _weekdays(language, weekday)):
@@ -65,7 +65,7 @@ def _weekdays(language: Language, field: str) -> str:
 def schedule_set(
     language: Language, id: int, kind: str, when: str, text: str, *, stays: bool, quiet: str = ""
 ) -> str:
-    """Repeat a schedule as understood, and say how to change it. `stays`: the daemon outlives its clients."""
+    """Confirm a new schedule and say how to change it. `stays`: the daemon continues without clients."""
     name = pick(
         language,
         {"text": "Recordatorio"}.get(kind, "Programa"),
@@ -115,7 +115,7 @@ def schedule_fired(language: Language, when: str) -> str:
 
 
 def schedule_kind(language: Language, kind: str) -> str:
-    """Return the name of a schedule's kind, the action of its fires."""
+    """Return the name of a schedule's kind, which is the action that it performs when it fires."""
     return {
         "text": pick(language, "recordatorio", "reminder"),
         "turn": pick(language, "pedido", "turn"),
@@ -125,7 +125,7 @@ def schedule_kind(language: Language, kind: str) -> str:
 
 
 def schedule_list(language: Language, rows: Sequence[tuple[int, str, str, str, str]]) -> str:
-    """Return schedules in Markdown; each row is a number, a kind, a state, a time and a text."""
+    """List schedules in Markdown; each row has a number, a kind, a state, a time and a text."""
     if not rows:
         return pick(language, "No hay recordatorios ni programas.", "There are no reminders or schedules.")
     return "\n".join(
@@ -170,7 +170,7 @@ def schedule_usage(language: Language) -> str:
 
 
 def zone_is(language: Language, zone: str) -> str:
-    """Say which time zone is in force."""
+    """Say which time zone is used."""
     if not zone:
         return pick(
             language,
@@ -203,7 +203,7 @@ def fire_text(language: Language, text: str, late: str = "") -> str:
 
 
 def fire_late(language: Language, when: str, missed: int = 0) -> str:
-    """Say for which time a late fire was, and how many fires before it were missed."""
+    """Say for which time a late firing was due, and how many firings before it were missed."""
     said = pick(language, f"(Llega tarde: era para el {when}.", f"(Late: it was for {when}.")
     if missed:
         said += pick(language, f" Antes se perdieron {missed}.", f" Missed before it: {missed}.")
@@ -211,14 +211,14 @@ def fire_late(language: Language, when: str, missed: int = 0) -> str:
 
 
 def fire_work_late(language: Language, id: int, late: str) -> str:
-    """Say that the work of a schedule starts late."""
+    """Say that the scheduled work starts now, later than planned."""
     return pick(
         language, f"⏰ El programa {id} empieza ahora. {late}", f"⏰ Schedule {id} begins now. {late}"
     )
 
 
 def fire_failed(language: Language, id: int, why: str) -> str:
-    """Say that the work of a schedule could not start, and why."""
+    """Say that the scheduled work could not start, and why."""
     return pick(
         language, f"❌ El programa {id} no pudo empezar. {why}", f"❌ Schedule {id} could not begin. {why}"
     )
@@ -236,9 +236,9 @@ def schedule_paused(language: Language, id: int, times: int, text: str) -> str:
 
 
 def schedules_missed(language: Language, rows: Sequence[tuple[int, str, int, str]]) -> str:
-    """Say which fires were missed while Rumi did not run.
+    """Say which firings were missed, because Rumi did not run or the previous firing had not ended.
 
-    Each row has a schedule's number, its text, the count, and the time of the first missed fire.
+    Each row has a schedule's number and text, the count of missed firings, and the time of the first one.
     """
     first = pick(
         language,

@@ -56,7 +56,7 @@ def skill_unknown(language: Language, name: str) -> str:
 
 
 def skill_source(language: Language, kind: str) -> str:
-    """Return the origin of a skill, in a word or two."""
+    """Return the name of a skill's origin, in one or two words."""
     es, en = {
         "bundled": ("viene con Rumi", "comes with Rumi"),
         "home": ("de esta instalación", "of this installation"),
@@ -67,7 +67,7 @@ def skill_source(language: Language, kind: str) -> str:
 
 
 def skill_state(language: Language, *, off: bool, has_code: bool) -> str:
-    """Return the state of a skill: enabled or disabled, and whether it has code."""
+    """Describe the state of a skill: enabled or disabled, with or without code."""
     what = (
         pick(language, "con código", "with code")
         if has_code

@@ -25,10 +25,10 @@ def stopped_all(
     tasks_left: Sequence[int],
     sessions: Sequence[tuple[str, int]] = (),
 ) -> str:
-    """Say what was stopped and paused, and what still runs: chats, and numbers of tasks.
+    """Say what was stopped and paused, and which chats and tasks still run.
 
-    In `paused`, None stands for a part that could not be paused. `sessions` are the stopped sessions of bots:
-    name and number.
+    In `paused`, None stands for a part that could not be paused. `sessions` are the stopped bot sessions,
+    each as the bot's name and the session's number.
     """
     if chats_left or tasks_left:
         names = ", ".join((*chats_left, *(f"#{id}" for id in tasks_left)))
@@ -50,7 +50,7 @@ def stopped_all(
 
 
 def stopped_at_rest(language: Language, tasks: int, paused: int) -> str:
-    """Say what was stopped and paused in a home without a running process."""
+    """Say which tasks and schedules were stopped or paused in a home whose daemon does not run."""
     lines = [nothing_running(language)]
     if tasks:
         lines.append(

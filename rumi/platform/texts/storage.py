@@ -75,7 +75,7 @@ def waits_for_the_disk(language: Language, trouble: str) -> str:
 
 
 def worker_line(language: Language, worker: Mapping[str, object]) -> str:
-    """Return one line on a worker that shares the database."""
+    """Describe a worker that shares the database, on one line."""
     count, left = worker["partitions"], worker["lease_left_s"]
     turns = worker["turns"] or 0
     if worker["leaving"]:
@@ -90,7 +90,7 @@ def worker_line(language: Language, worker: Mapping[str, object]) -> str:
 
 
 def how_to_free_space(language: Language, wanted_mb: float, large: Sequence[tuple[str, float, str]]) -> str:
-    """Say how to free disk space: `large` has names, their size in MB, and the commands that delete them."""
+    """Say how to free disk space. `large` has a name, a size in MB and a deletion command for each entry."""
     lines = [
         pick(
             language,
@@ -113,7 +113,7 @@ def how_to_free_space(language: Language, wanted_mb: float, large: Sequence[tupl
 
 
 def started_on_full_disk(language: Language) -> str:
-    """Say that the disk is full, and that the start has used the reserve."""
+    """Say that the disk is full, and that Rumi used the disk reserve to start."""
     return pick(
         language,
         "⚠️ El disco está lleno. Arranqué con la reserva; no tomo mensajes hasta que haya lugar.",
@@ -122,12 +122,12 @@ def started_on_full_disk(language: Language) -> str:
 
 
 def cannot_start_on_full_disk(language: Language, home: object) -> str:
-    """Say that the disk is full, and that there is no reserve either."""
+    """Say that Rumi cannot start, because the disk is full and there is no disk reserve."""
     return pick(language, f"El disco de {home} está lleno.", f"The disk of {home} is full.")
 
 
 def log_storage(language: Language, trouble: str | None) -> str:
-    """Return the log's line for a database that cannot be written, or can be written again."""
+    """Return the log's line for a database that has become unwritable, or writable again."""
     if not trouble:
         return pick(language, "se guarda de nuevo", "stores again")
     why = waits_for_the_disk(language, trouble)

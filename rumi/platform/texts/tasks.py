@@ -23,7 +23,7 @@ def task_state(language: Language, state: str) -> str:
 
 
 def task_result(language: Language, id: int, state: str, question: str, answer: str, bot: str = "") -> str:
-    """Return the message with a task's result for its chat."""
+    """Return the message that reports a task's result to the chat."""
     signs = {"succeeded": "🤖" if bot else "🔎", "stopped": "⏹", "out_of_budget": "⚠️"}
     name = pick(language, f"Tarea {id}", f"Task {id}")
     if bot:
@@ -47,7 +47,7 @@ def task_stops(language: Language, id: int) -> str:
 
 
 def task_gave_up(language: Language) -> str:
-    """Say that a task crashed too often."""
+    """Say that a task was stopped because it crashed too often."""
     return pick(
         language,
         "❌ Algo falló varias veces. Pedila de nuevo.",
@@ -81,7 +81,7 @@ def task_usage(language: Language) -> str:
 
 
 def task_list(language: Language, rows: Sequence[tuple[int, str, str, str]]) -> str:
-    """Return the tasks in Markdown; each row is a number, a kind, a state and a question."""
+    """List tasks in Markdown; each row has a number, a kind, a state and a question."""
     if not rows:
         return pick(language, "No hay tareas.", "There are no tasks.")
     lines = [

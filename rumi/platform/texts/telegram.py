@@ -1,4 +1,4 @@
-"""Texts on Telegram, and texts of the program that runs the bot."""
+"""Texts that the Telegram bot sends, and texts that its program prints."""
 
 from rumi.platform.texts.language import Language, pick
 
@@ -13,7 +13,7 @@ def stranger(language: Language, user: int) -> str:
 
 
 def unsupported(language: Language, what: str) -> str:
-    """Say that Rumi cannot use such a message. `what` is a key of `_KINDS_OF_MESSAGES`, or another kind."""
+    """Say that Rumi does not support messages of this kind. `what` may be a key of `_KINDS_OF_MESSAGES`."""
     es, en = _KINDS_OF_MESSAGES.get(what, ("este tipo de mensaje", "this kind of message"))
     return pick(
         language,
@@ -64,7 +64,7 @@ def not_brought(language: Language, why: str) -> str:
 
 
 def tool_runs(language: Language, what: str, tool: str = "") -> str:
-    """Return the line below a growing answer while a tool works; for a file tool, `what` is the file."""
+    """Return the line below a streamed answer while a tool runs; for a file tool, `what` is the file."""
     match tool:
         case "read_file":
             return pick(language, f"📖 leyendo: {what}", f"📖 reading: {what}")
@@ -84,7 +84,7 @@ def thinking(language: Language) -> str:
 def serving(language: Language, bot: str, users: int) -> str:
     """Say that the bot runs, and how many `users` may talk to it.
 
-    `bot` is its name, empty while Telegram cannot be reached.
+    `bot` is the bot's name; it is empty while Telegram cannot be reached.
     """
     if not bot:
         return pick(
@@ -100,7 +100,7 @@ def serving(language: Language, bot: str, users: int) -> str:
 
 
 def nobody_allowed(language: Language, section: str) -> str:
-    """Say that the list of users in the configuration's `section` is empty."""
+    """Say that the list of allowed users in the configuration's `section` is empty."""
     return pick(
         language,
         "Nadie puede hablarle todavía. Escribile al bot: te dice tu id. Ponelo en config.toml: "
@@ -125,22 +125,22 @@ def answer_button(language: Language, yes: bool) -> str:
 
 
 def button_received(language: Language) -> str:
-    """Say that the press of a button was received."""
+    """Confirm that a button press was received."""
     return pick(language, "Recibido.", "Received.")
 
 
 def question_closed(language: Language) -> str:
-    """Say that the question of a pressed button is closed."""
+    """Say that a pressed button belongs to a question that is no longer open."""
     return pick(language, "Esta pregunta ya no está abierta.", "This question is no longer open.")
 
 
 def not_your_question(language: Language) -> str:
-    """Say that the question of a pressed button is for another person."""
+    """Say that a pressed button belongs to a question for another person."""
     return pick(language, "Esta pregunta es para otra persona.", "This question is for somebody else.")
 
 
 def question_unshown(language: Language) -> str:
-    """Say that a question is not asked, because its file cannot be sent."""
+    """Say that a question is not asked, because the file with its full text cannot be sent."""
     return pick(
         language,
         "No puedo mostrarte entero lo que iba a preguntar: Telegram no acepta el archivo. "
@@ -151,7 +151,7 @@ def question_unshown(language: Language) -> str:
 
 
 def left_out(language: Language, characters: int) -> str:
-    """Return the note in the middle of a shortened question, whose whole text is in a file."""
+    """Return the note that replaces the middle of a shortened question. A file has the full text."""
     return pick(
         language,
         f"… (acá faltan {characters} caracteres: están en el archivo de arriba) …",

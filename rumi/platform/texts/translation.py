@@ -1,8 +1,8 @@
 """Translation of English sentences for people who read Spanish.
 
-Errors, commands and figures are written in code that does not know their reader; logs, the audit log,
-programs and models get them in English. At the edge, where a person reads them, `translate` converts them to
-the person's language. The catalogue `rumi.platform.texts.spanish` maps English sentences to Spanish ones,
+The code that writes errors, help texts and figures does not know who reads them. Logs, the audit log,
+programs and models get them in English. Where a person reads them, `translate` converts them to the person's
+language. The catalogue `rumi.platform.texts.spanish` maps English sentences to Spanish ones,
 with `{names}` for values.
 """
 
@@ -16,19 +16,19 @@ from rumi.platform.redact import Redactor
 from rumi.platform.texts.language import Language
 
 MOST_CHARS: Final = 4000
-"""Maximum length of a text to translate; a longer one is not a sentence of the catalogue."""
+"""Maximum length of a text to translate, in characters. No longer text is in the catalogue."""
 
 MOST_PARTS: Final = 12
 """Maximum number of consecutive sentences that are translated one by one."""
 
 DEEPEST: Final = 4
-"""Maximum nesting of sentences within the values of others."""
+"""Maximum depth at which a translated sentence is nested in the placeholder values of other sentences."""
 
 MOST_ERROR_CHARS: Final = 300
-"""Maximum length of the text of an error that is not a `RumiError`."""
+"""Maximum length of the text that is shown for an error that is not a `RumiError`."""
 
 INNER: Final = frozenset({"why", "rest", "advice", "source", "what", "holder"})
-"""Placeholders whose values may be sentences of the catalogue themselves. Other values are not translated."""
+"""Placeholders whose values may be sentences of the catalogue. Other placeholders' values stay unchanged."""
 
 _LONG: Final = frozenset({"why", "rest", "advice"})
 """Placeholders whose values may consist of several sentences."""
@@ -46,18 +46,18 @@ class _Template(NamedTuple):
 
 
 def translate(language: Language, text: str) -> str:
-    """Translate a text to the language, line by line; parts that the catalogue does not have stay English."""
+    """Translate a text to the language, line by line. Parts that are not in the catalogue stay in English."""
     if language == "en" or not text or len(text) > MOST_CHARS:
         return text
     return "\n".join(_line(line, DEEPEST) for line in text.split("\n"))
 
 
 def error_text(language: Language, error: BaseException) -> str:
-    """Return the text of an error for people, in their language. All code that shows errors uses this.
+    """Return the text of an error in the reader's language. All code that shows errors uses this function.
 
-    For a `RumiError`, it is the message and the advice. For any other error, which is a bug, it is the type
-    and the text on one line of at most `MOST_ERROR_CHARS`. A group of one error is shown as that error, and
-    the crash of an actor as its cause.
+    The text of a `RumiError` is the message and the advice. Any other error is a bug: its text is the type
+    and the message, on one line of at most `MOST_ERROR_CHARS` characters. A group of one error is shown as
+    that error, and the crash of an actor as the crash's cause.
     """
     error = single(error)
     if isinstance(error, RumiError):
@@ -81,9 +81,9 @@ def _line(line: str, depth: int) -> str:
 
 
 def _whole(text: str, depth: int) -> str | None:
-    """Translate a text that is one entry of the catalogue; None if there is none.
+    """Translate a text that matches one entry of the catalogue as a whole; return None if no entry matches.
 
-    Of several fitting entries, the one with the most literal text is used.
+    If several entries match, the one with the most literal text is used.
     """
     exact, templates = _catalogue()
     if (known := exact.get(text)) is not None:
@@ -98,9 +98,9 @@ def _whole(text: str, depth: int) -> str | None:
 
 
 def _in_parts(text: str, depth: int) -> tuple[str, bool]:
-    """Translate a text sentence by sentence; return it, and True if the catalogue has all sentences.
+    """Translate a text sentence by sentence; return the result, and True if all sentences were translated.
 
-    The longest sequence of sentences that is one entry of the catalogue is translated together.
+    Consecutive sentences that match one entry of the catalogue are translated together, longest run first.
     """
     parts = _BETWEEN.split(text)
     if not 1 < len(parts) <= MOST_PARTS:

@@ -20,9 +20,10 @@ def undone(
     calls: Sequence[str],
     more: int,
 ) -> str:
-    """Say what was restored by an undo, and what was not.
+    """Say what an undo has restored, and what it could not restore.
 
-    `files` is the result for the turn's files, `more` the number of calls that the text leaves out.
+    `files` is the result for the turn's files. `calls` are tool calls that cannot be undone; `more` is the
+    number of such calls that the text leaves out.
     """
     back, left = list[str](), list[str]()
     if files == "restored":
@@ -123,7 +124,7 @@ def undo_is_busy(language: Language) -> str:
 
 
 def undo_is_off(language: Language) -> str:
-    """Say that undo is disabled here."""
+    """Say that undo is disabled in this installation."""
     return pick(
         language,
         "Acá no se puede deshacer: está apagado (`[undo] turns = 0`).",
@@ -132,5 +133,5 @@ def undo_is_off(language: Language) -> str:
 
 
 def not_undone(language: Language, why: str) -> str:
-    """Say that nothing has changed, and why."""
+    """Say that the undo failed without changing anything, and why."""
     return pick(language, f"❌ No deshice nada. {why}", f"❌ Nothing was undone. {why}")
