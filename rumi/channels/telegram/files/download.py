@@ -44,8 +44,8 @@ class DownloadTimeouts:
 class _Trouble:
     """The reason why an attempt failed, as a sentence without its full stop.
 
-    `transient` is True if another attempt may succeed. If `wait_s` is set, that attempt should wait so many
-    seconds.
+    `transient` is True if another attempt may succeed. If set, `wait_s` is the number of seconds
+    to wait before that attempt.
     """
 
     words: str

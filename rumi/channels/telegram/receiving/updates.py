@@ -91,7 +91,7 @@ class OddField(ValueError):
 
 
 def number(fields: Fields, name: str) -> int:
-    """Return a required number of at most 53 bits, which any database can store.
+    """Return the number in the required field `name`: at most 53 bits, which any database can store.
 
     Raises:
         OddField: The field is missing or not a number.
@@ -103,7 +103,7 @@ def number(fields: Fields, name: str) -> int:
 
 
 def number_or_none(fields: Fields, name: str) -> int | None:
-    """Return an optional number.
+    """Return the number in the optional field `name`; None if the field is missing.
 
     Raises:
         OddField: The field is not a number.
@@ -116,7 +116,7 @@ def number_or_none(fields: Fields, name: str) -> int | None:
 
 
 def text_or_none(fields: Fields, name: str) -> str | None:
-    """Return an optional text.
+    """Return the text in the optional field `name`; None if the field is missing.
 
     Raises:
         OddField: The field is not a text.
@@ -128,7 +128,7 @@ def text_or_none(fields: Fields, name: str) -> str | None:
 
 
 def record(fields: Fields, name: str) -> Fields:
-    """Return a required object.
+    """Return the object in the required field `name`.
 
     Raises:
         OddField: The field is missing or not an object.
@@ -140,7 +140,7 @@ def record(fields: Fields, name: str) -> Fields:
 
 
 def record_or_none(fields: Fields, name: str) -> Fields | None:
-    """Return an optional object.
+    """Return the object in the optional field `name`; None if the field is missing.
 
     Raises:
         OddField: The field is not an object.
@@ -152,7 +152,7 @@ def record_or_none(fields: Fields, name: str) -> Fields | None:
 
 
 def records(fields: Fields, name: str) -> Sequence[Fields]:
-    """Return a list of objects, empty if the field is missing.
+    """Return the list of objects in the field `name`; empty if the field is missing.
 
     Raises:
         OddField: The field is not a list of objects.
