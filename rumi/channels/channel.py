@@ -1,4 +1,4 @@
-"""The interface of a channel, and the parts of the process that a channel uses."""
+"""The base class of channels, and the parts of the process that a channel uses."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # a command that only names the channels must not load the ag
 class Process:
     """The parts of the process that a channel uses.
 
-    `limits` are the limits of sandboxes, and `user` is the uid and gid of the files in them.
+    `limits` are the limits of sandboxes. `user` is the uid and gid of the files in sandboxes.
     """
 
     home: "Home"
@@ -35,16 +35,19 @@ class Process:
     limits: "SandboxLimits"
     user: tuple[int, int]
     serves: Callable[[str], bool] = lambda chat: True
-    """Returns True if this process serves a chat: several processes may share a database."""
+    """Returns True if this process serves the chat. Several processes may share a database."""
     part: Callable[[], float] = lambda: 1.0
-    """Returns the share of all chats that this process serves; rate limits are scaled by it."""
+    """Returns the share of all chats that this process serves. Rate limits are scaled by this share."""
 
 
 class RoutedPort(Protocol):
-    """A connection to a chat at the worker that serves it; it is attached while `keep_attached` runs."""
+    """A connection to a chat at the worker that serves the chat. Attached while `keep_attached` runs."""
 
     def subscribe(self) -> "ChatSubscription":
-        """Subscribe to the chat's events. `Moved`: the worker has ended, or another one serves the chat."""
+        """Subscribe to the chat's events.
+
+        The event `Moved` means that the worker has ended, or that another worker serves the chat.
+        """
         ...
 
     def shown(self, question: str) -> None:
@@ -68,10 +71,12 @@ class Channel:
     """Base class of channels, which receive messages and deliver replies; one instance per process.
 
     The process calls the methods in the order in which they are defined here. The methods of this class do
-    nothing, so a channel overrides only the ones that it needs. `name` appears in logs and in the updates
-    that the channel delivers, and selects the limit of its turns (`[agent] max_turns_NAME`, if there is one).
-    The channel's chat ids begin with `prefix`; None for a channel without chats of its own. Several channels
-    may share a name and a prefix if each has its own `account` at the service.
+    nothing, so a channel overrides only the ones that it needs.
+
+    `name` appears in logs and in the updates that the channel delivers. It also selects the limit of the
+    channel's turns (`[agent] max_turns_NAME`, if configured). The channel's chat ids begin with `prefix`,
+    which is None for a channel without chats of its own. Several channels may share a name and a prefix if
+    each has a different `account` at the service.
     """
 
     name: ClassVar[str]
@@ -99,7 +104,7 @@ class Channel:
     ) -> None:
         """Add the actors that send replies, above the chats: they outlive the chats and get the last replies.
 
-        `ended` ends a chat that no user can reach any more.
+        The channel calls `ended` to end a chat that no user can reach any more.
         """
 
     def add_receiver(
@@ -121,7 +126,10 @@ class Channel:
         hub: "Hub",
         status: Callable[[], Mapping[str, object]],
     ) -> None:
-        """Add actors that show the whole process, below all others. `status` returns the status dump."""
+        """Add actors that show the whole process, below all other actors.
+
+        `status` returns the status dump.
+        """
 
     def tree_happened(self, event: "TreeEvent") -> None:
         """Handle an event of the supervision tree. Never raises."""
@@ -145,7 +153,7 @@ class Channel:
         raise RumiError(f"This front end cannot fetch {attachment.name}.")
 
     async def show(self, chat: str, paths: Sequence[str]) -> None:
-        """Show workspace files to the chat's users. Channels whose users see events do nothing here."""
+        """Show workspace files to the chat's users. Does nothing in channels whose users see events."""
 
     # Methods for a process that serves channels until shutdown is requested: rumi.app.shutdown
 
@@ -153,7 +161,7 @@ class Channel:
         """Print how to reach the channel, on the terminal that started the process.
 
         Raises:
-            RumiError: The channel can never work, for example with a refused token. The process ends.
+            RumiError: The channel can never work, for example because its token is refused. The process ends.
         """
 
     async def take_over(self, numbers: frozenset[int]) -> None:
@@ -164,17 +172,17 @@ class Channel:
 
     @property
     def limited(self) -> int:
-        """Return how often the channel's service has rate-limited this process."""
+        """Return the number of times that the channel's service has rate-limited this process."""
         return 0
 
     def slow_down(self) -> None:
-        """Send less for a while: the service has rate-limited another worker."""
+        """Send less for a while, because the service has rate-limited another worker."""
 
     def look(self, chats: Sequence[str]) -> None:
-        """Send the queued replies of these chats, which another worker has stored. Never waits."""
+        """Send the queued replies of these chats, which another worker has stored. Does not block."""
 
     async def stop_receiving(self) -> None:
-        """Receive no more messages; return when the received ones are stored. May be cancelled."""
+        """Stop receiving messages. Returns when all received messages are stored. May be cancelled."""
 
     async def flush(self) -> None:
-        """Return when no queued reply could be sent now. May be cancelled."""
+        """Return when no queued reply can be sent at the moment. May be cancelled."""

@@ -37,13 +37,13 @@ _LANGUAGES: Final = frozenset(
         ),
     }
 )
-"""Languages with syntax colouring; without this list, a text could load hundreds of Pygments' modules."""
+"""Languages with syntax colouring. Without this list, a text could load hundreds of Pygments modules."""
 
 MOST_COLOURED: Final = 20_000
-"""Maximum length of a coloured code block, in characters; lexers are slow with hostile texts."""
+"""Maximum length of a coloured code block, in characters: lexers are slow on hostile texts."""
 
 _COLOURS: Final = {"k", "s", "c", "m", "f", "i", "d"}
-"""CSS classes of keywords, strings, comments, numbers, function names, inserted and deleted lines."""
+"""CSS classes of keywords, strings, comments, numbers, function names, inserted lines and deleted lines."""
 
 _ALIGNED: Final = {"left", "center", "right"}
 _CLASSES: Final = {
@@ -59,7 +59,7 @@ _FOCUSABLE: Final = {"tabindex": "0"}
 def parser() -> "MarkdownIt":
     """Return a parser for CommonMark with tables, strike-through and task lists.
 
-    HTML in the text is treated as text, so that it does not vanish from the output.
+    HTML in the source is parsed as plain text, so that it stays visible in the output.
     """
     return _parser(False)
 
@@ -85,7 +85,7 @@ def _parser(for_page: bool) -> "MarkdownIt":
 
 
 def finished_lines(text: str) -> int:
-    """Return the number of leading lines that belong to blocks that further text cannot change.
+    """Return the number of leading lines whose blocks cannot change when more text is appended.
 
     Only the last block of a Markdown text can still grow, or turn into another kind of block: a paragraph
     into a heading, a line with bars into a table.
@@ -102,9 +102,10 @@ def finished_lines(text: str) -> int:
 def to_html(text: str) -> str:
     """Return the text as HTML for the page: no script, style, image or form, whatever the text contains.
 
-    The parser escapes all HTML of the text, and a sanitizer drops every tag and attribute that is not listed
-    here. Links lead to http and https only, and are followed by their host if their text is not the URL
-    itself. A hostile text takes up to two seconds of CPU time: call this in a thread.
+    The parser escapes all HTML of the text, and a sanitizer drops every tag and attribute that is not in an
+    allowlist. Links lead to http and https only. A link is followed by the name of its host, unless the link
+    text is the URL itself. A hostile text takes up to two seconds of CPU time: call this function in a
+    thread.
     """
     import nh3
 
@@ -125,13 +126,13 @@ def to_html(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def growing_html(text: str) -> tuple[int, str, str]:
-    """Return the number of final characters of a growing text, their HTML, and the HTML of the rest."""
+    """Return the length of the final part of a growing text, its HTML, and the HTML of the rest."""
     final = sum(len(line) for line in text.splitlines(keepends=True)[: finished_lines(text)])
     return final, to_html(text[:final]) if final else "", to_html(text[final:])
 
 
 def _coloured(code: str, language: str, attrs: object) -> str:
-    """Return code as HTML with a CSS class on each coloured token; an empty text for an unknown language."""
+    """Return code as HTML with a CSS class on each coloured token; empty for an unknown language."""
     if language.lower() not in _LANGUAGES or len(code) > MOST_COLOURED:
         return ""
     from pygments import lex
@@ -162,7 +163,7 @@ def _coloured(code: str, language: str, attrs: object) -> str:
 
 
 def _mark_tasks(state: "StateCore") -> None:
-    """Replace the checkbox of a task, such as "[x] " at the start of a list item, by a character."""
+    """Replace the checkbox of a task, such as "[x] " at the start of a list item, with a character."""
     for index, token in enumerate(state.tokens):
         if token.type == "inline" and index >= 2 and state.tokens[index - 2].type == "list_item_open":
             token.content = _TASKS.get(token.content[:4], token.content[:4]) + token.content[4:]
@@ -192,7 +193,7 @@ def _dress(state: "StateCore") -> None:
 
 
 def _with_hosts(tokens: Iterable["Token"]) -> Iterator["Token"]:
-    """Replace images by their text and URL, and append its host to each link whose text is not its URL."""
+    """Replace images with their text and URL; append the host to each link whose text is not its URL."""
     from markdown_it.token import Token
 
     address = words = ""

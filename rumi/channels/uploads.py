@@ -23,20 +23,20 @@ from rumi.sandbox.workspace import open_beneath, prepare_workspace
 from rumi.store.journal.records import Attachment
 
 AT_ONCE: Final = 4
-"""Maximum number of concurrent uploads; further ones wait."""
+"""Maximum number of concurrent uploads. Additional uploads wait."""
 
 _MEGA: Final = 1024 * 1024
 
 
 async def _is_there(name: str, content: bytes) -> None:
-    """Send nothing: the users of these chats have access to the workspace."""
+    """Send nothing, because the users of these chats have access to the workspace."""
     await trio.lowlevel.checkpoint()
 
 
 class LocalUploads(Channel):
-    """Stores uploads in workspaces, and describes them to the model when the turn of their message begins.
+    """Stores uploads in workspaces, and describes an upload to the model when the turn of its message begins.
 
-    Every upload is untrusted, even one of the owner's: the chat's files are tainted before it is stored.
+    Every upload is untrusted, even an upload by the owner: the chat's files are tainted before it is stored.
     """
 
     name = "handed"
@@ -52,7 +52,7 @@ class LocalUploads(Channel):
     async def put(self, inbox: Inbox, chat: str, name: str, pieces: AsyncIterable[bytes]) -> Attachment:
         """Store a file in the chat's workspace; return it as an attachment for a message.
 
-        If cancelled, nothing of the file remains, unless it was already stored completely.
+        If the call is cancelled, nothing of the file remains, unless it was already stored completely.
 
         Raises:
             RumiError: The file is too large, or it cannot be stored.
@@ -74,7 +74,7 @@ class LocalUploads(Channel):
 
     @staticmethod
     def attachment(name: str, size: int | None = None) -> Attachment:
-        """Return a workspace file as an attachment."""
+        """Return the attachment for a workspace file."""
         kind = mimetypes.guess_type(name)[0] or ""
         return Attachment("file", reference=name, name=name, media_type=kind, size_bytes=size)
 

@@ -10,7 +10,7 @@ from rumi.errors import RumiError, UsageError
 BACKLOG = 256
 
 STUCK_MS = 5000
-"""Time without acknowledgement of sent bytes after which the kernel closes a connection, in milliseconds."""
+"""Milliseconds after which the kernel closes a connection whose peer does not acknowledge sent bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +18,12 @@ class BoundSocket:
     """A listening socket. It is opened before anything else starts, and survives restarts of the server."""
 
     name: str
-    """Host as the operator wrote it."""
+    """Host name or address as the operator wrote it."""
     listener: socket.socket
 
     @property
     def port(self) -> int:
-        """Return the port; if port 0 was requested, the one that the system chose."""
+        """Return the port. If port 0 was requested, this is the port that the system chose."""
         return int(self.listener.getsockname()[1])
 
     @property
@@ -43,12 +43,12 @@ class BoundSocket:
     def is_own(self, host: str, reached: str) -> bool:
         """Return True if a request's Host header names this server.
 
-        Accepted are the host of the command line, the address that the connection `reached`, and localhost if
-        the connection is local. A server on an unspecified address (all interfaces) may be reached through a
-        forwarded port (of a container or of ssh), for which the browser names its own machine; so localhost
-        and 127.0.0.1 are accepted there too.
+        The method accepts the host from the command line, the address that the connection `reached`, and
+        localhost if the connection is local. A server on an unspecified address (all interfaces) may be
+        reached through a forwarded port (of a container or of ssh). The browser then names its own machine,
+        so localhost and 127.0.0.1 are accepted there too.
 
-        A foreign name that was made to resolve to this machine (DNS rebinding) is not accepted.
+        Foreign host names that were made to resolve to this machine (DNS rebinding) are not accepted.
         """
         names = {self.name.lower(), plain(reached)}
         if is_loopback(reached):
@@ -69,7 +69,7 @@ def authority(host: str, port: int) -> str:
 
 
 def plain(address: str) -> str:
-    """Return an IP address as a browser writes it: without a zone, and IPv4 not in IPv6 notation."""
+    """Return an IP address as a browser writes it: without a zone, and IPv4-mapped IPv6 as plain IPv4."""
     return address.partition("%")[0].removeprefix("::ffff:")
 
 
@@ -82,9 +82,9 @@ def is_loopback(address: str) -> bool:
 
 
 def listen(where: str, option: str) -> BoundSocket:
-    """Listen at `HOST:PORT`. IPv6 addresses need brackets; port 0 stands for any free port.
+    """Listen at `HOST:PORT`. IPv6 addresses need brackets; port 0 means any free port.
 
-    `option` is the command-line option of this address, for the advice in an error.
+    `option` is the command-line option that set this address; error messages name it.
 
     Raises:
         UsageError: The address does not exist, or the port is in use.

@@ -1,4 +1,4 @@
-"""Counters of the process since its start: turns, tool calls, waits and restarts. They name no chats."""
+"""Counters of turns, tool calls, waits and restarts since the process started. No counter names a chat."""
 
 from collections import Counter
 from typing import Final, get_args
@@ -14,13 +14,13 @@ _WEB: Final = ("web_fetch", "web_search", "research", "research_repo")
 _OTHERS: Final = ("remember", "forget", "recall", "use_skill", "send_file", "find_tools")
 _LATER: Final = ("remind", "schedule", "list_schedules", "cancel_schedule")
 TOOLS: Final = frozenset({"bash", *FILE_TOOLS, *_WEB, *_OTHERS, *_LATER})
-"""Known tool names; a model may invent others, which are counted as "other"."""
+"""Known tool names. A model may invent other names, which are counted as "other"."""
 
 BUCKETS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 
 class Counts:
-    """Counts the events of all chats and of the tree, each at the time when it happens."""
+    """Counts the events of all chats and of the supervision tree as they happen."""
 
     def __init__(self) -> None:
         self._turns: Counter[str] = Counter()
@@ -51,12 +51,12 @@ class Counts:
                     self._time(max(0.0, event.time - began))
 
     def tree_happened(self, event: TreeEvent) -> None:
-        """Count a restart for the child of the root that restarted or contains the restarted actor."""
+        """Count a restart under the child of the root that restarted or that contains the restarted actor."""
         if event.kind == "restarted":
             self._restarts[(event.path.split("/")[1:2] or [event.path])[0]] += 1
 
     def dump(self) -> dict[str, object]:
-        """Return the counters as JSON types."""
+        """Return the counters as values that JSON can represent."""
         edges = (*BUCKETS_S, float("inf"))
         return {
             "turns": {str(reason): self._turns[reason] for reason in get_args(Reason)},

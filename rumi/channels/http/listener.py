@@ -1,4 +1,4 @@
-"""The listener for machines: deliveries from other servers, health, and metrics. A channel without chats."""
+"""The listener for other servers: it accepts deliveries, and serves health and metrics. It has no chats."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,11 +18,11 @@ from rumi.platform.texts.language import Language
 from rumi.store.journal.transaction import JournalMessage
 
 MOST_RESTARTS: Final = 100
-"""Limit of restarts in five seconds; the backoff allows at most three, so it is never reached."""
+"""Maximum restarts in five seconds. The backoff allows at most three, so this limit is never reached."""
 
 
 class Listener(ListenerState, Channel):
-    """The channel for other machines. Its socket `bound` outlives all incarnations of the server."""
+    """The channel for other machines. Its socket `bound` outlives every incarnation of the server."""
 
     name = "listener"
 
@@ -40,7 +40,7 @@ class Listener(ListenerState, Channel):
         hub: Hub,
         status: Callable[[], Mapping[str, object]],
     ) -> None:
-        """Add the server under a supervisor of its own, so that its crashes affect nothing else."""
+        """Add the server under a separate supervisor, so that its crashes affect no other actor."""
         self.status = status
         own = root.add_supervisor(Supervisor("listener", max_restarts=MOST_RESTARTS))
         backoff = Backoff(first_s=0.2, factor=5, cap_s=60)
@@ -55,7 +55,7 @@ class Listener(ListenerState, Channel):
 
     @override
     async def stop_receiving(self) -> None:
-        """Report "not ready" from now on. Health and metrics remain available until the end."""
+        """Report "not ready" from now on. Health and metrics remain available until the process ends."""
         self.ending = True
 
 
@@ -66,12 +66,12 @@ class ListenerServer(Actor[Never]):
         self._listener = listener
 
     async def started(self) -> None:
-        """Start to serve. The socket is already open; this incarnation gets a duplicate of it."""
+        """Start to serve on a duplicate of the listening socket, which is already open."""
         await self.start(self._serve)
 
     @override
     def metrics(self) -> Mapping[str, object]:
-        """Return the URL, and the number of responses by status."""
+        """Return the listener's URL, and the number of responses per status code."""
         requests = {str(code): n for code, n in sorted(self._listener.requests.items())}
         return {"url": self._listener.bound.url, "requests": requests}
 

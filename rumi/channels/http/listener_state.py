@@ -5,20 +5,20 @@ from typing import Any, Protocol
 
 
 class Taker(Protocol):
-    """Accepts what another server delivers by POST, such as the updates of a webhook."""
+    """Accepts deliveries that another server makes by POST, such as the updates of a webhook."""
 
     @property
     def path(self) -> str:
-        """Path on the listener."""
+        """URL path on the listener."""
         ...
 
     @property
     def most_bytes(self) -> int:
-        """Maximum size of a body, in bytes."""
+        """Maximum size of a request body, in bytes."""
         ...
 
     def refuses(self, headers: Mapping[str, str]) -> int:
-        """Return the status code if the headers are refused, before the body is read; otherwise 0."""
+        """Return a status code to refuse a request; 0 to accept it. Called before the body is read."""
         ...
 
     async def take(self, body: bytes) -> bool | None:
@@ -31,7 +31,7 @@ class Taker(Protocol):
 
 
 class ListenerState:
-    """State that the routes read. It outlives all incarnations of the server.
+    """State that the listener's routes read. It outlives every incarnation of the server.
 
     `requests` counts the responses by status code. `ending` is True when the process accepts no more
     deliveries.

@@ -1,4 +1,4 @@
-"""The status dump as OpenMetrics 1.0 text. It identifies no chat or person and has no message content."""
+"""The status dump as OpenMetrics 1.0 text. It identifies no chat or person, and contains no message text."""
 
 import os
 import resource
@@ -16,10 +16,10 @@ Labels: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A metric made from a number that a child of the root reports in its `metrics`.
+    """A metric whose value is a number that a child of the root reports in its `metrics`.
 
-    `path` is the actor's id, followed by the keys. If the actor or the number is missing, the metric is
-    omitted.
+    `path` is the actor's id, followed by the keys that lead to the number. If the actor or the number is
+    missing, the metric is omitted.
     """
 
     path: tuple[str, ...]
@@ -93,11 +93,11 @@ FIGURES: Final = (
     Figure(("control", "connections"), "rumi_control_connections", "gauge", "Clients of the control socket."),
     Figure(("schedules", "active"), "rumi_schedules_active", "gauge", "Schedules that will fire."),
 )
-"""Metrics that actors report themselves. A new number needs an entry here."""
+"""Metrics that actors report themselves. Each new number of an actor needs an entry here."""
 
 
 def metrics(dump: Mapping[str, Any]) -> str:
-    """Return all metrics of a status dump. docs/operations.md lists their names."""
+    """Return all metrics of a status dump as OpenMetrics text. docs/operations.md lists their names."""
     return "".join(f"{line}\n" for line in (*_lines(dump), "# EOF"))
 
 
@@ -113,7 +113,10 @@ def _lines(dump: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _samples(actors: Mapping[str, Any], path: Sequence[str]) -> Iterator[tuple[Labels, float]]:
-    """Yield the number at a path, and those of additional bots, whose actors have the bot's name appended."""
+    """Yield the number at `path` of each bot's actor, labelled with the bot's name, if it has one.
+
+    The actors of additional bots have the bot's name appended to their id.
+    """
     for id in actors:
         name, _, bot = id.partition("-")
         value = _at(actors, (id, *path[1:])) if name == path[0] else None
@@ -122,7 +125,7 @@ def _samples(actors: Mapping[str, Any], path: Sequence[str]) -> Iterator[tuple[L
 
 
 def _at(actors: Mapping[str, Any], path: Iterable[str]) -> float | None:
-    """Return the number at the end of a path; None if there is none."""
+    """Return the number at the end of a path; None if the path leads to no number."""
     found: Any = actors
     for key in path:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -233,7 +236,7 @@ def _histogram(counts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _process(dump: Mapping[str, Any]) -> Iterator[str]:
-    """Yield metrics of the process, under the names that all Prometheus clients use."""
+    """Yield metrics of the process, with the names that all Prometheus clients use."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     with open("/proc/self/statm", encoding="ascii") as statm:
         pages = int(statm.read().split()[1])

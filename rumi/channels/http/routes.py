@@ -16,14 +16,14 @@ from rumi.channels.http.listener_state import ListenerState, Taker
 from rumi.channels.http.metrics import CONTENT_TYPE, metrics
 
 TAKE_S: Final = 20.0
-"""Maximum time for storing a delivery, in seconds; after that the other server must repeat it."""
+"""Maximum time for storing a delivery, in seconds. After that, the other server must repeat the delivery."""
 
 AGAIN_S: Final = 1
-"""Delay after which the other server may repeat a delivery that could not be stored, in seconds."""
+"""Seconds after which the other server may repeat a delivery that could not be stored."""
 
 
 def make_app(listener: ListenerState) -> ASGIApp:
-    """Return the listener as an ASGI application."""
+    """Return an ASGI application that serves the listener's routes."""
     routes = [
         Route("/healthz", _health),
         Route("/readyz", partial(_ready, listener)),
@@ -51,12 +51,12 @@ def make_app(listener: ListenerState) -> ASGIApp:
 
 
 async def _health(request: Request) -> Response:
-    """Answer that the event loop runs."""
+    """Respond with 200: the event loop is running."""
     return PlainTextResponse("ok\n")
 
 
 async def _ready(listener: ListenerState, request: Request) -> Response:
-    """Answer if the process can accept requests, and if not, why."""
+    """Respond with 200 if the process can accept requests; otherwise with 503 and the reasons."""
     reasons = listener.unready()
     return PlainTextResponse(
         "".join(f"{reason}\n" for reason in reasons) or "ready\n", 503 if reasons else 200
@@ -68,7 +68,7 @@ async def _metrics(listener: ListenerState, request: Request) -> Response:
 
 
 async def _take(listener: ListenerState, taker: Taker, request: Request) -> Response:
-    """Store what another server delivers. Status 200 means that it is stored."""
+    """Store a delivery from another server. Status 200 means that the delivery is stored."""
     refused = taker.refuses(request.headers)
     if refused:
         raise HTTPException(refused)
@@ -86,7 +86,7 @@ async def _take(listener: ListenerState, taker: Taker, request: Request) -> Resp
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    """Answer a refusal. Closes the connection of a POST, because the rest of its body may still arrive."""
+    """Respond to a refused request. Closes the connection of a POST, because body bytes may still arrive."""
     assert isinstance(error, HTTPException)
     headers = {**(error.headers or {}), **({"connection": "close"} if request.method == "POST" else {})}
     return PlainTextResponse(f"{error.detail}\n", error.status_code, headers)

@@ -2,8 +2,8 @@
 
 Hypercorn's own worker keeps all connections in one nursery, where an error in one protocol (a broken HTTP/2
 or WebSocket preamble is enough) ends all of them. Here such an error ends only its own connection. The number
-of connections is limited, because file descriptors are: a further connection replaces the one that has been
-idle for the longest time, so that slow clients do not lock out others.
+of connections is limited, because file descriptors are limited. A connection above the limit replaces the
+connection that has been idle for the longest time, so slow clients cannot lock out others.
 """
 
 import logging
@@ -40,9 +40,9 @@ logger = logging.getLogger(__name__)
 async def serve(
     app: ASGIApp, bound: BoundSocket, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Serve until cancelled. All connections are then closed immediately, whatever state they are in.
+    """Serve until cancelled. On cancellation, close all connections immediately, whatever their state.
 
-    The listening socket stays open, because this function uses a duplicate of it.
+    The listening socket stays open, because this function uses a duplicate of the socket.
     """
     config, context = _config(), WorkerContext(None)
     streams: dict[object, trio.SocketStream] = {}  # by client address, oldest first
@@ -105,8 +105,9 @@ async def serve(
 class _Connection(TCPServer):
     """A connection that speaks only HTTP/1.
 
-    A proxy that checks requests would not see those of HTTP/2 without TLS. The connection ends when its
-    client disconnects; hypercorn's own would stay until its idle timeout.
+    HTTP/2 without TLS is not supported, because a proxy that checks requests would not see requests made with
+    it. The connection ends when its client disconnects; hypercorn's own class keeps it until the idle
+    timeout.
     """
 
     async def _read_data(self) -> None:
@@ -135,7 +136,7 @@ class _OtherVersion(Exception):
 
 
 class _Http1(H11Protocol):
-    """HTTP/1 that ignores `Upgrade: h2c`, as servers without that upgrade do, and refuses HTTP/2."""
+    """HTTP/1 protocol that ignores `Upgrade: h2c`, as servers without this upgrade do, and refuses HTTP/2."""
 
     async def handle(self, event: Event) -> None:
         try:
@@ -150,7 +151,7 @@ class _Http1(H11Protocol):
 
 
 async def _close_at_the_end(streams: Mapping[object, trio.SocketStream]) -> None:
-    """Close all connections when cancelled, because hypercorn's shielded sends could delay the shutdown."""
+    """Close all connections on cancellation, because hypercorn's shielded sends could delay the shutdown."""
     try:
         await trio.sleep_forever()
     finally:

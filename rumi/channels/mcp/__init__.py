@@ -1,8 +1,8 @@
-"""Rumi as an MCP server: programs that speak the Model Context Protocol can use it as a tool.
+"""Rumi as an MCP server: programs that speak the Model Context Protocol can use Rumi as a tool.
 
-A program is a client of the daemon, as a terminal is: each of its calls attaches to a chat or makes a call on
+A program is a client of the daemon, like a terminal: each of its calls attaches to a chat or makes a call on
 the control socket. `serve_stdio` serves one program over standard input and output; `McpEndpoint` serves many
-over HTTP, below the page's server. Both offer the tools of `service`.
+programs over HTTP, on the page's server. Both offer the tools of `service`.
 """
 
 from rumi.channels.mcp.endpoint import McpEndpoint

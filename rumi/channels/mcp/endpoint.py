@@ -1,4 +1,4 @@
-"""The MCP endpoint for programs that connect over HTTP, below the page's server."""
+"""The MCP endpoint for programs that connect over HTTP to the page's server."""
 
 import hmac
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 MOST_SESSIONS: Final = 32
-"""Maximum number of sessions. A new one ends the one that has been idle for the longest time."""
+"""Maximum number of sessions. A new session replaces the one that has been idle for the longest time."""
 
 IDLE_S: Final = 1800.0
 """Time without a request after which a session ends, in seconds."""
@@ -27,7 +27,7 @@ MOST_BYTES: Final = 1_000_000
 class McpEndpoint:
     """The endpoint `/mcp`. Programs authenticate with the token in `Authorization: Bearer`, not by cookie.
 
-    `service` creates the service when the server starts.
+    The `service` callable is called when the server starts, and returns the service.
     """
 
     path = "/mcp"
@@ -37,14 +37,14 @@ class McpEndpoint:
         self._service = service
 
     def admits(self, authorizations: Iterable[str]) -> bool:
-        """Return True if there is exactly one `Authorization` value, and it has the token."""
+        """Return True if there is exactly one `Authorization` value and that value has the token."""
         values = list(authorizations)
         scheme, _, token = (values[0] if len(values) == 1 else "").partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token)
 
     @asynccontextmanager
     async def running(self) -> "AsyncIterator[ASGIApp]":
-        """Yield the application; its sessions end with the block."""
+        """Yield the ASGI application. Its sessions end when the block ends."""
         server = await trio.to_thread.run_sync(make_server, self._service())
         server.streamable_http_app(
             streamable_http_path=self.path,

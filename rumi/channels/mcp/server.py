@@ -1,4 +1,4 @@
-"""The MCP server that offers Rumi's tools on standard input and output, built on the official package."""
+"""The MCP server that offers Rumi's tools on standard input and output; built on the official MCP package."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -26,7 +26,7 @@ INSTRUCTIONS: Final = (
 
 
 def make_server(service: McpService) -> "MCPServer":
-    """Return a server with Rumi's tools. The first call imports the package, which takes half a second."""
+    """Return a server with Rumi's tools. The first call imports the MCP package, which takes about 0.5 s."""
     from mcp.server.mcpserver import Context, MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp_types import ToolAnnotations
@@ -46,7 +46,7 @@ def make_server(service: McpService) -> "MCPServer":
         return report
 
     def tool(annotations: "ToolAnnotations | None" = None) -> "Callable[[Work], Work]":
-        """Register a tool. Its `RumiError`s become protocol errors, in the user's language."""
+        """Register a tool. A `RumiError` of the tool becomes a protocol error, in the user's language."""
 
         def add(work: Work) -> Work:
             @wraps(work)
@@ -114,7 +114,7 @@ def make_server(service: McpService) -> "MCPServer":
 
 
 async def serve_stdio(service: McpService) -> None:
-    """Serve one program over standard input and output, until it closes them or this is cancelled."""
+    """Serve one program over standard input and output, until the program closes them or on cancellation."""
     # In a thread, because the import would block the event loop.
     server = await trio.to_thread.run_sync(make_server, service)
     await server.run_stdio_async()

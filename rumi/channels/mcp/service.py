@@ -1,4 +1,4 @@
-"""Operations for programs: turns, research, tasks, facts, and search in earlier conversations."""
+"""Operations that MCP programs can call: turns, research, tasks, facts, and search in conversations."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,27 +18,27 @@ from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Reason
 
 CHAT: Final = "mcp"
-"""Default chat of programs.
+"""Default chat of MCP programs.
 
-A name that a program gives becomes `mcp-NAME`, so that it cannot be another chat's id.
+A chat name that a program gives becomes `mcp-NAME`, so that it cannot be the id of another chat.
 """
 
 MOST_CALLS: Final = 16
-"""Maximum number of concurrent calls; further ones wait."""
+"""Maximum number of concurrent calls. Additional calls wait."""
 
 STEP_CHARS: Final = 200
 
 NO_ANSWER: Final[frozenset[Reason]] = frozenset({"crashed", "model_error", "stopped", "interrupted"})
-"""End reasons of a turn for which the reply is an error message and not an answer."""
+"""Reasons for the end of a turn for which the reply is an error message and not an answer."""
 
 Report: TypeAlias = Callable[[str], Awaitable[None]]
-"""Shows the program a step of its call."""
+"""Reports a progress step of a call to the program."""
 
 
 class DaemonAccess(Protocol):
-    """Ways to connect to the daemon, for a caller that may see only data of the home's owner.
+    """Connections to the daemon, for a caller that may see only the data of the home's owner.
 
-    Each starts the daemon if none runs and that is allowed.
+    Each method starts the daemon if no daemon runs and if starting one is allowed.
     """
 
     def client(self) -> AbstractAsyncContextManager[ControlClient]:
@@ -46,17 +46,18 @@ class DaemonAccess(Protocol):
         ...
 
     def attach(self, chat: str, *, tainted: bool) -> AbstractAsyncContextManager[RemoteChat]:
-        """Attach a program to a chat. The turn that the program starts ends when it detaches."""
+        """Attach a program to a chat. A turn that the program started ends when the program detaches."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class McpService:
-    """The operations behind the tools.
+    """The operations behind the MCP tools.
 
-    Input of a program is untrusted: its turn is tainted from the start, its text is never a command, and
-    questions of the turn are answered with no. With `trusted`, input counts as the user's own. Every method
-    raises `RumiError` with a sentence for the program. On cancellation, the started turn or task is stopped.
+    Input from a program is untrusted: its turn is tainted from the start, its text is never a command, and
+    questions of the turn are answered with no. If `trusted` is True, input counts as the user's own. Every
+    method raises `RumiError` with a message for the program. On cancellation, a method stops the turn or task
+    that it started.
     """
 
     daemon: DaemonAccess
@@ -65,7 +66,7 @@ class McpService:
     call_slots: trio.CapacityLimiter
 
     async def ask(self, text: str, chat: str, report: Report) -> str:
-        """Run a turn with the text in the chat of that name; return its answer."""
+        """Run a turn with the text in the chat with that name; return the answer."""
         if not text.strip():
             raise RumiError("There is no text.", "Say in `text` what to do.")
         id = f"{CHAT}-{chat}" if chat else CHAT
@@ -121,13 +122,13 @@ class McpService:
         return str(done["answer"])
 
     async def tasks(self, id: int) -> str:
-        """Return a task with its answer, or all tasks, latest first, if `id` is 0. The result is JSON."""
+        """Return one task with its answer as JSON; if `id` is 0, return all tasks, latest first."""
         async with self.daemon.client() as client:
             request: dict[str, Any] = {"do": "show", "id": id} if id else {"do": "list"}
             return json.dumps(await client.call("tasks", **request), ensure_ascii=False, indent=2)
 
     async def recall(self, query: str, since: str, until: str) -> str:
-        """Return matching passages of earlier conversations, best first, and facts about the user. JSON."""
+        """Return matching passages of earlier conversations (best first) and facts about the user as JSON."""
         asked = {"query": query, **({"since": since} if since else {})}
         async with self.daemon.client() as client:
             passages = await client.call("recall", **asked, **({"until": until} if until else {}))
@@ -135,8 +136,9 @@ class McpService:
         return json.dumps({"passages": passages, "facts": facts["facts"]}, ensure_ascii=False, indent=2)
 
     async def remember(self, key: str, value: str) -> str:
-        """Store a fact about the user. Refused for an untrusted program, because the user would have to
-        confirm.
+        """Store a fact about the user.
+
+        An untrusted program is refused, because the user would have to confirm.
         """
         if not self.trusted:
             raise RumiError(

@@ -1,4 +1,4 @@
-"""Session limit of `/mcp`: for a new session, the one that has been idle for the longest time is ended."""
+"""Session limit of `/mcp`: a new session replaces the one that has been idle for the longest time."""
 
 import logging
 from collections.abc import MutableMapping
@@ -16,10 +16,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Session:
-    """State of a session. `used` is the index of its last request among all requests.
+    """State of a session. `used` is the sequence number of its last request, counted over all sessions.
 
-    `at_work` is the number of its requests in progress. A stream that a client keeps open to listen does not
-    count.
+    `at_work` is the number of the session's requests in progress. A stream that a client keeps open to listen
+    does not count.
     """
 
     used: int
@@ -27,7 +27,7 @@ class _Session:
 
 
 class Sessions:
-    """Passes requests to an application with at most `most` sessions, and evicts idle ones for new ones."""
+    """Passes requests to an application with at most `most` sessions. Evicts idle sessions for new ones."""
 
     def __init__(self, app: "ASGIApp", most: int) -> None:
         self._app = app
@@ -36,7 +36,7 @@ class Sessions:
         self._turns = count()
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Answer a request; if it may open a session, evict idle ones first."""
+        """Handle a request. If the request may open a session, evict idle sessions first."""
         name = next((value for key, value in scope["headers"] if key.lower() == HEADER), None)
         if name is None:
             # Only a request without a session id can open a session.
@@ -58,7 +58,7 @@ class Sessions:
                 working.used = next(self._turns)
 
     def _tracking(self, scope: "Scope", send: "Send", name: bytes | None = None) -> "Send":
-        """Return a `send` that records the sessions that responses open or end."""
+        """Return a `send` that records which sessions the responses open or end."""
 
         async def sending(message: "Message") -> None:
             if message["type"] == "http.response.start":
@@ -83,7 +83,7 @@ class Sessions:
             await self._end(oldest, scope)
 
     async def _end(self, name: bytes, scope: "Scope") -> None:
-        """End a session with a `DELETE` request, as its client would."""
+        """End a session with a `DELETE` request, as its client would do."""
         kept = [(key, value) for key, value in scope["headers"] if key.lower() in (b"host", b"authorization")]
         ending: MutableMapping[str, Any] = {**scope, "method": "DELETE", "headers": [*kept, (HEADER, name)]}
 

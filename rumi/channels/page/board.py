@@ -1,4 +1,4 @@
-"""State that all browser views share: the tree and the chats, and recent turns and restarts."""
+"""State that all browser views share: the supervision tree, the chats, and recent turns and restarts."""
 
 import time
 from collections import Counter, deque
@@ -37,10 +37,10 @@ class _RunningTurn:
 
 
 class Board:
-    """Follows the events of all chats and of the tree. Reads the tree only on request.
+    """Follows the events of all chats and of the supervision tree. Reads the tree only on request.
 
-    `own` returns True for a visitor's own chat; of other chats, only the fact that a turn runs is shown.
-    `revisions` counts the changes of each topic.
+    `own` returns True for a chat of the visitor. For other chats, the board shows only that a turn is
+    running. `revisions` counts the changes of each topic.
     """
 
     def __init__(self, dump: Callable[[], Mapping[str, object]], own: Callable[[str], bool]) -> None:
@@ -54,11 +54,11 @@ class Board:
         self._minutes: Counter[int] = Counter()
 
     def look(self) -> bool:
-        """Read the tree and the chats. Return True if something changed."""
+        """Read the supervision tree and the chats. Return True if something changed."""
         return self._put("board", view_of(self.dump(), self._own)) | self.look_back()
 
     def look_back(self) -> bool:
-        """Update turns and restarts, without reading the tree. Return True if something changed."""
+        """Update recent turns and restarts without reading the tree. Return True if something changed."""
         return self._put("history", self._history())
 
     def chat_happened(self, event: ChatEvent) -> None:
@@ -84,9 +84,9 @@ class Board:
                 pass
 
     def tree_happened(self, event: TreeEvent) -> bool:
-        """Record an event of the tree. Return True if browsers should be updated.
+        """Record an event of the supervision tree. Return True if browsers should be updated.
 
-        It is called in the middle of the tree's work, so it must be quick.
+        The tree calls this method while it works, so the method must be quick.
         """
         if event.kind not in ("restarted", "limit_reached"):
             return False

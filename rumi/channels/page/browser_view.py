@@ -1,8 +1,8 @@
 """Browser views: server-sent events for one browser, without a queue.
 
-A view has no queue of events. It records which entries changed and what it sent last; when the browser reads,
-it gets the current state. So a slow browser sees fewer intermediate states, needs at most one mark for each
-entry, and delays nobody.
+A view has no queue of events. It records which entries changed and what it sent last. When the browser reads,
+the view sends the current state. So a slow browser sees fewer intermediate states, needs at most one mark for
+each entry, and delays no other browser.
 """
 
 import json
@@ -19,19 +19,19 @@ from rumi.channels.page.transcript import Transcript
 from rumi.platform.threads import Offload
 
 PIECE_BYTES = 32_768
-"""Size of one write, in bytes: the end of a view waits for at most one piece."""
+"""Maximum size of one write, in bytes. When a view ends, it waits for at most one write."""
 
 QUIET_S = 10.0
 """Interval of keep-alive comments on a quiet stream, in seconds."""
 
 SEND_PAUSE_S = 0.03
-"""Pause between two sends, in seconds, so that words that arrive one by one are sent together."""
+"""Pause between two sends, in seconds, so that words that arrive singly are sent together."""
 
 
 def rendered_entry(shape: dict[str, Any], *more: dict[str, Any]) -> dict[str, Any]:
     """Return an entry with its Markdown rendered to HTML, except text that users wrote. Blocking.
 
-    `more` has parts for its end that are already rendered.
+    `more` contains parts that are already rendered; they are appended to the entry's parts.
     """
     if shape["kind"] == "you":
         return shape
@@ -48,7 +48,7 @@ def _as_html(part: dict[str, Any], html: str, tail: str = "") -> dict[str, Any]:
 class BrowserView:
     """One browser's view of a chat. `may_continue` returns False when the browser's session has ended.
 
-    `offload` renders Markdown in a thread, because that takes time.
+    `offload` runs the rendering of Markdown in a thread, because rendering takes time.
     """
 
     def __init__(
@@ -65,16 +65,16 @@ class BrowserView:
         self._woken = trio.Event()
 
     def changed(self, entry: str) -> None:
-        """Mark an entry of the talk as changed."""
+        """Mark an entry of the transcript as changed."""
         self._marks[entry] = None
         self._woken.set()
 
     def wake(self) -> None:
-        """Check for changes, and if the browser's session is still valid."""
+        """Wake the view: it checks for changes, and whether the browser's session is still valid."""
         self._woken.set()
 
     def take(self) -> Iterator[tuple[str, object]]:
-        """Yield the events to send now, and count them as sent."""
+        """Yield the events to send now, and record them as sent."""
         for topic, revision in self._board.revisions.items():
             if self._seen.get(topic) != revision:
                 self._seen[topic] = revision
@@ -100,7 +100,8 @@ class BrowserView:
     def rendered(self, name: str, what: Any) -> object:
         """Return an event from `take` with its Markdown rendered to HTML. Blocking.
 
-        A growing text is sent in two parts: the part whose HTML is final, once, and the rest, each time.
+        A growing text is sent in two parts: the part whose HTML is final is sent once, and the remaining part
+        is sent each time.
         """
         if name == "more":
             return self._growing(what["id"], what)

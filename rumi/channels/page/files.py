@@ -24,7 +24,7 @@ from rumi.sandbox.workspace import WorkspaceError, listing, open_beneath
 from rumi.web.readers.files.viewer import PICTURES_FOLDER
 
 SILENCE_S: Final = 20.0
-"""Maximum pause of an upload, in seconds."""
+"""Maximum time without a received byte during an upload, in seconds."""
 
 MOST_NAME: Final = 1_000
 MOST_FILES: Final = 10
@@ -43,31 +43,31 @@ PICTURES: Final = (
 )
 """Signatures of image formats that cannot contain code.
 
-WebP is checked separately, because its signature comes after the file's size.
+WebP is checked separately, because its signature follows the file's size.
 """
 
 _DRAWING: Final = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<svg[\s>]", re.DOTALL)
-"""Start of an SVG drawing, which may contain code. The page shows it as `<img>`, and `FILE_POLICY` forbids
-everything.
+"""Start of an SVG drawing. An SVG may contain code, so the page shows it as `<img>`, and `FILE_POLICY`
+forbids it to run or load anything.
 """
 
 
 class Files:
-    """Answers requests about files. Reading never follows a link, and never blocks on a pipe."""
+    """Handles requests for files. Reading never follows a link, and never blocks on a pipe."""
 
     def __init__(self, page: PageState) -> None:
         self._page = page
         self._offload = Threads(4)
 
     async def list(self, talk: Talk, folder: str) -> Response:
-        """List a folder in the chat's workspace, leaving out the folder of scaled pictures."""
+        """Respond with the entries of a workspace folder, without the folder of scaled pictures."""
         where = self._page.workspaces / talk.chat.chat
         found, left_out = await self._offload(partial(listing, where, folder[:MOST_NAME]))
         shown = [asdict(file) for file in found if folder or file.name != PICTURES_FOLDER]
         return JSONResponse({"files": shown, "left_out": left_out})
 
     async def put(self, talk: Talk, request: Request) -> Response:
-        """Store a file that a browser uploads; answer with its name."""
+        """Store a file that a browser uploads; respond with the file's name."""
         name = request.query_params.get("name", "")[:MOST_NAME]
         pieces = _pieces(request)
         async with aclosing(pieces):
@@ -75,11 +75,11 @@ class Files:
         return JSONResponse({"path": came.reference, "size": came.size_bytes})
 
     async def download(self, talk: Talk, path: str) -> Response:
-        """Answer with a file as an attachment, so that the browser saves it and never displays it."""
+        """Respond with a file as an attachment, so that the browser saves it and never displays it."""
         return await self._answer(talk, path, picture=False)
 
     async def picture(self, talk: Talk, path: str) -> Response:
-        """Answer with a picture that the browser may display."""
+        """Respond with a picture that the browser may display."""
         return await self._answer(talk, path, picture=True)
 
     async def _answer(self, talk: Talk, path: str, *, picture: bool) -> Response:
@@ -97,7 +97,7 @@ class Files:
 
 
 class _Content(Response):
-    """A response with an open file, which is closed after sending, or when the browser has disconnected."""
+    """A response that sends an open file, and closes the file when sent or when the browser disconnects."""
 
     def __init__(self, file: int, size: int, kind: str, name: str, offload: Threads) -> None:
         super().__init__(media_type=kind or "application/octet-stream")
@@ -126,7 +126,10 @@ class _Content(Response):
 
 
 def _kind_of(file: int) -> tuple[int, str]:
-    """Return a file's size, and the media type of a picture that may be displayed; else an empty type."""
+    """Return a file's size and media type.
+
+    The type is empty unless the file is a picture that may be displayed.
+    """
     size, head = os.fstat(file).st_size, os.pread(file, HEAD_BYTES, 0)
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return size, "image/webp"

@@ -1,4 +1,4 @@
-"""Checks of every request before any handler: its Host, its Origin, and its session."""
+"""Checks of the Host, the Origin and the session of every request, before any handler runs."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -11,16 +11,17 @@ from rumi.channels.http.address import BoundSocket
 from rumi.channels.page.login import Door
 
 OPEN: Final = frozenset({"/login", "/healthz", "/metrics"})
-"""Paths that need no session. `/metrics` checks access itself."""
+"""Paths that need no session. The handler of `/metrics` checks access itself."""
 
 OPEN_BELOW: Final = "/static/"
-"""Prefix of the program's own files, which are the same for everybody."""
+"""Path prefix of the program's static files, which are the same for all users."""
 
 FILE_POLICY: Final = (
     b"content-security-policy",
     b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox",
 )
-"""Content security policy of a chat's files. A drawing (SVG) that is opened directly runs and loads nothing.
+"""Content security policy for files of a chat. An SVG drawing that is opened directly can run no script and
+load nothing.
 """
 
 HEADERS: Final = (
@@ -49,7 +50,10 @@ _NO_TOKEN = PlainTextResponse(
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """An ASGI application for programs below the page: its path, its check of `Authorization`, and itself."""
+    """An ASGI application for programs, served below the page at `path`.
+
+    `admits` checks the values of a request's `Authorization` header.
+    """
 
     path: str
     admits: Callable[[Iterable[str]], bool]
@@ -57,11 +61,11 @@ class Programs:
 
 
 class PageGuard:
-    """Passes allowed requests to `app`; `refuse` answers requests to this page without a session.
+    """Passes allowed requests to `app`. `refuse` answers requests to this page that have no valid session.
 
-    A request is allowed if its Host names this page, its Origin is this page's (if present; required for
-    requests that change something), the browser does not report another site as its source, and its cookie
-    belongs to a session.
+    A request is allowed if four conditions hold: its Host names this page; its Origin is this page (the
+    header is required only for requests that change something); the browser does not report another site as
+    the source; and its cookie belongs to a session.
     """
 
     def __init__(
@@ -99,7 +103,8 @@ class PageGuard:
     async def _program(self, programs: "Programs", scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a program's request.
 
-        Its Host must name this page, no browser may have sent it, and it must have the token.
+        The request's Host must name this page, the request must contain the token, and it must not come from
+        a browser.
         """
         headers = scope["headers"]
         reached = scope["server"][0] if scope["server"] else ""
@@ -136,13 +141,13 @@ class PageGuard:
 def cookie_name(bound: BoundSocket) -> str:
     """Return the name of the session cookie.
 
-    Cookies ignore ports, so each Rumi on a host has its own name.
+    Browsers send a cookie to every port of a host, so each Rumi on a host uses a different cookie name.
     """
     return f"rumi_{bound.port}"
 
 
 def session_of(scope: Scope, bound: BoundSocket) -> str:
-    """Return the session secret of a request, empty if it has none."""
+    """Return the session secret in a request's cookie; empty if there is none."""
     for line in _all(scope["headers"], b"cookie"):
         for pair in line.split(";"):
             name, _, value = pair.strip().partition("=")
@@ -152,7 +157,7 @@ def session_of(scope: Scope, bound: BoundSocket) -> str:
 
 
 def with_headers(send: Send) -> Send:
-    """Return a `send` that adds the headers of every response."""
+    """Return a `send` that adds the headers that every response has."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

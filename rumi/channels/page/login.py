@@ -21,10 +21,10 @@ LINK_S = 600.0
 """Lifetime of a login link, in seconds."""
 
 SESSION_S = 12 * 3600.0
-"""Lifetime of a session, in seconds, regardless of its use."""
+"""Lifetime of a session, in seconds. Use does not extend it."""
 
 MOST_SESSIONS = 20
-"""Maximum number of sessions; one more ends the oldest."""
+"""Maximum number of sessions. A new session above this limit ends the oldest one."""
 
 SECRET_BYTES = 32
 
@@ -36,12 +36,12 @@ class _LoginLink:
 
 
 class Door:
-    """Login links and sessions. Only digests of their secrets are stored.
+    """Login links and sessions of the page. Only digests of their secrets are stored.
 
-    Sessions are stored in `sessions_file`, so that a restart logs no browser out; links are only in memory.
-    At most one link is valid. If a browser without a session connects and no link is valid, a new link is
-    created and `announce` gets its code. So a lost link is no problem, and requests print at most one line in
-    `LINK_S` seconds. `now` is a monotonic clock; `date` returns seconds since 1970.
+    Sessions are stored in `sessions_file`, so that a restart logs no browser out; login links are only in
+    memory. At most one link is valid. If a browser without a session connects and no link is valid, a new
+    link is created and `announce` is called with its code. So a lost link is no problem, and requests print
+    at most one line in `LINK_S` seconds. `now` is a monotonic clock; `date` returns seconds since 1970.
     """
 
     def __init__(
@@ -59,21 +59,24 @@ class Door:
         self._sessions = _read(sessions_file)
 
     def offer(self) -> None:
-        """Create and announce a link, unless one is valid."""
+        """Create and announce a login link, unless one is valid."""
         if self._link is None or self._now() >= self._link.until:
             code = secrets.token_urlsafe(SECRET_BYTES)
             self._link = _LoginLink(_digest(code), self._now() + LINK_S)
             self._announce(code)
 
     def fits(self, code: str) -> bool:
-        """Return True if the code is that of the valid link. Does not use the link up."""
+        """Return True if the code belongs to the valid login link. The link stays valid."""
         link = self._link
         if link is None or self._now() >= link.until:
             return False
         return hmac.compare_digest(link.digest, _digest(code))
 
     def enter(self, code: str) -> str | None:
-        """Use the valid link up. Return the secret of a new session; None if the code is another one."""
+        """Consume the valid login link; return the secret of a new session.
+
+        None if the code is wrong or expired.
+        """
         if not self.fits(code):
             return None
         self._link = None
@@ -85,7 +88,10 @@ class Door:
         return secret
 
     def knows(self, secret: str) -> bool:
-        """Return True while the session is valid. Setting the clock back does not extend a session."""
+        """Return True if the secret belongs to a valid session.
+
+        Setting the clock back does not extend a session.
+        """
         left_s = self._sessions.get(_digest(secret).hex(), 0.0) - self._date()
         return 0 < left_s <= SESSION_S
 
@@ -95,7 +101,7 @@ class Door:
             self._store_sessions()
 
     def _store_sessions(self) -> None:
-        """Write the valid sessions to the file. If that fails, a restart logs the browsers out."""
+        """Write the valid sessions to the file. If writing fails, the next restart logs the browsers out."""
         now = self._date()
         self._sessions = {digest: until for digest, until in self._sessions.items() if until > now}
         # Renamed over the old file: a crash while writing must not lose the sessions.
@@ -112,7 +118,7 @@ class Door:
 
 
 def _read(path: Path) -> dict[str, float]:
-    """Return the sessions that an earlier process stored; none if the file cannot be read."""
+    """Return the sessions that an earlier process stored; empty if the file cannot be read."""
     try:
         found = json.loads(path.read_bytes())
         return {str(digest): float(until) for digest, until in list(found.items())[-MOST_SESSIONS:]}
@@ -121,13 +127,13 @@ def _read(path: Path) -> dict[str, float]:
 
 
 def _digest(secret: str) -> bytes:
-    """Return the digest of a secret. Digests make the duration of a lookup independent of a guess."""
+    """Return the digest of a secret. With digests, the duration of a lookup does not depend on the guess."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """The page's socket, login and language. It outlives all incarnations of the server."""
+    """The page's socket, login and language. It outlives every incarnation of the server."""
 
     bound: BoundSocket
     door: Door
@@ -136,7 +142,7 @@ class Entrance:
     ask_browsers: bool
 
     def language_of(self, request: HTTPConnection) -> Language:
-        """Return the language for a browser: the configured one, or with "auto" the browser's own."""
+        """Return the language for a browser: its own if `ask_browsers` is True, else the configured one."""
         if not self.ask_browsers:
             return self.language
         return language_of_browser(request.headers.get("accept-language", ""), self.language)
@@ -155,7 +161,7 @@ def open_entrance(
     """Listen at `HOST:PORT` until the block ends.
 
     `say` prints a line, such as a login link, where the program was started. `sessions` is the file that
-    stores login sessions. With `ask_browsers`, a browser's own language takes precedence over `language`.
+    stores login sessions. If `ask_browsers` is True, the browser's language takes precedence over `language`.
 
     Raises:
         UsageError: The address does not exist, or the port is in use.

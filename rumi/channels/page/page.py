@@ -1,4 +1,4 @@
-"""The page as a channel, and the actor that serves it."""
+"""The page channel, and the actor that serves the page."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -20,22 +20,25 @@ from rumi.platform.chat_ids import LOCAL
 from rumi.store.journal.transaction import JournalMessage
 
 LOOK_S: Final = 0.5
-"""Interval at which the tree is read while a browser is connected, in seconds; longer if reading is slow."""
+"""Interval at which the supervision tree is read while a browser is connected, in seconds; longer if reading
+is slow.
+"""
 
 SHARE: Final = 20
-"""Reading the tree takes at most 1 / SHARE of the time."""
+"""Reading the supervision tree takes at most 1 / SHARE of the time."""
 
 STIR_S: Final = 0.1
 """Minimum pause between two updates after restarts, in seconds."""
 
 MOST_RESTARTS: Final = 100
-"""Limit of restarts in five seconds; the backoff allows at most three, so it is never reached."""
+"""Maximum restarts in five seconds. The backoff allows at most three, so this limit is never reached."""
 
 
 class PageChannel(PageState, Channel):
     """The page as a channel. Its state outlives the server: browsers see the same after a server crash.
 
-    Its chats are those that any local client may choose, such as the terminal's, so it has no prefix.
+    The page has no chat id prefix, because it uses the chats that every local client may use, such as the
+    terminal's.
     """
 
     name = NAME
@@ -50,7 +53,7 @@ class PageChannel(PageState, Channel):
 
     @override
     def among_workers(self, reached: Callable[[str], RoutedPort]) -> None:
-        """Follow each chat at the worker that serves it."""
+        """Follow each chat at the worker that serves the chat."""
         self._reached = reached
 
     @override
@@ -62,7 +65,7 @@ class PageChannel(PageState, Channel):
         hub: Hub,
         status: Callable[[], Mapping[str, object]],
     ) -> None:
-        """Add the server under a supervisor of its own.
+        """Add the server under a separate supervisor.
 
         After a crash, the server restarts with a growing delay. Its crashes do not count towards the limits
         of other actors, so the page can never end the process.
@@ -77,7 +80,7 @@ class PageChannel(PageState, Channel):
 
     @override
     def tree_happened(self, event: TreeEvent) -> None:
-        """Record an event of the tree. It is the `observe` callback of the root supervisor."""
+        """Record an event of the supervision tree. The root supervisor calls this method as `observe`."""
         if self.board.tree_happened(event):
             self.stirred.set()
 
@@ -88,18 +91,18 @@ class PageChannel(PageState, Channel):
 
     @override
     async def stop_receiving(self) -> None:
-        """Accept no more messages. Browsers stay connected and see how the process ends."""
+        """Stop accepting messages. Browsers stay connected and show how the process ends."""
         self.ending = True
 
 
 class PageServer(Actor[Never]):
-    """Serves the page, follows chat events, and reads the tree while a browser is connected."""
+    """Serves the page, follows chat events, and reads the supervision tree while a browser is connected."""
 
     def __init__(self, page: PageChannel) -> None:
         self._page = page
 
     async def started(self) -> None:
-        """Start to serve. The socket is already open; this incarnation gets a duplicate of it."""
+        """Start to serve on a duplicate of the listening socket, which is already open."""
         self.start_soon(self._follow)
         self.start_soon(self._look)
         # Talks outlive the server, but their tasks ended with the previous incarnation.
@@ -139,7 +142,7 @@ class PageServer(Actor[Never]):
     async def _follow(self) -> None:
         """Apply the events of all chats.
 
-        The subscription is older than this incarnation, so no event is lost.
+        The subscription was made before this incarnation started, so no event is lost.
         """
         page = self._page
         while True:
@@ -147,7 +150,7 @@ class PageServer(Actor[Never]):
             page.board.chat_happened(event)
 
     async def _look(self) -> None:
-        """Read the tree while a browser is connected: restarts immediately, everything else at intervals."""
+        """Read the supervision tree at intervals while a browser is connected; show restarts immediately."""
         page = self._page
         while True:
             if not page.windows:

@@ -1,4 +1,4 @@
-"""HTTP routes of the page. All of them are behind `PageGuard`."""
+"""HTTP routes of the page. `PageGuard` checks every request before it reaches them."""
 
 import html
 import json
@@ -38,19 +38,22 @@ T = TypeVar("T")
 
 MOST_TITLE = 100
 MOST_WORDS = 200
-"""Maximum length of a search text, in characters. `MOST_TITLE` is that of a title."""
+"""Maximum length of a search text, in characters. `MOST_TITLE` is the maximum length of a title."""
 
 MOST_BYTES = 100_000
 """Maximum size of a request body, in bytes."""
 
 ASKED_S = 10.0
-"""Maximum time for the journal to answer, in seconds."""
+"""Maximum time for the journal to answer a request, in seconds."""
 
 TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 def make_app(page: PageState, programs: Programs | None = None) -> ASGIApp:
-    """Return the page as an ASGI application, with `programs` below it."""
+    """Return the page as an ASGI application.
+
+    `programs` is an application for programs, served below the page.
+    """
     handlers = Handlers(page)
     app = Starlette(
         routes=[
@@ -93,11 +96,14 @@ class Handlers:
     # Login
 
     async def index(self, request: Request) -> Response:
-        """Answer with the page."""
+        """Respond with the page's HTML."""
         return self._html(request, "index.html")
 
     async def login(self, request: Request) -> Response:
-        """Use a login link up, and start a session. `HEAD` requests and prefetches do not use it up."""
+        """Consume a login link, and start a session.
+
+        `HEAD` requests and prefetches do not consume the link.
+        """
         code = request.query_params.get("code", "")
         if request.method == "HEAD" or "prefetch" in request.headers.get("sec-purpose", ""):
             return Response(status_code=204) if self._door.fits(code) else self._closed(request)
@@ -120,7 +126,7 @@ class Handlers:
         return response
 
     async def logout(self, request: Request) -> Response:
-        """End the session, which closes its views."""
+        """End the session, which also closes its views."""
         self._door.leave(session_of(request.scope, self._bound))
         self._page.wake()
         response = Response(status_code=204)
@@ -128,7 +134,7 @@ class Handlers:
         return response
 
     async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request without a session: a new link is in the terminal."""
+        """Refuse a request without a session, and say that a new login link is in the terminal."""
         await self._closed(Request(scope))(scope, receive, send)
 
     def _closed(self, request: Request) -> Response:
@@ -142,7 +148,7 @@ class Handlers:
         return error_text(self._page.entrance.language_of(request), error)
 
     def _talk(self, request: Request, chat: object) -> Talk:
-        """Return the talk that a request names. Another owner's chat is refused like an unknown id."""
+        """Return the talk that a request names. The chat of another owner is refused like an unknown id."""
         if not isinstance(chat, str):
             raise HTTPException(400, "no chat")
         try:
@@ -166,7 +172,7 @@ class Handlers:
         return _ViewResponse(self._page, view)
 
     async def send(self, request: Request) -> Response:
-        """Send a message or a command to the chat; answer with its number."""
+        """Send a message or a command to the chat; respond with its message number."""
         fields = await _fields(request)
         text, talk = fields.get("text"), self._talk(request, fields.get("chat"))
         files = fields.get("files", [])
@@ -199,7 +205,7 @@ class Handlers:
             raise HTTPException(503, self._why(request, error)) from None
 
     async def answer(self, request: Request) -> Response:
-        """Answer the turn's question with yes or no; the response says if the answer counts."""
+        """Answer the turn's question with yes or no; the response says whether the answer counts."""
         fields = await _fields(request)
         id, yes = fields.get("id"), fields.get("yes")
         talk = self._talk(request, fields.get("chat"))
@@ -226,12 +232,12 @@ class Handlers:
     # All chats
 
     async def chats(self, request: Request) -> Response:
-        """Answer with the list of chats, the latest first."""
+        """Respond with the list of chats, latest first."""
         found = await self._asked(request, self._page.chats())
         return JSONResponse({"chats": [asdict(chat) for chat in found]})
 
     async def found(self, request: Request) -> Response:
-        """Answer with the stored messages that contain all of the words."""
+        """Respond with the stored messages that contain all words of the search text."""
         words = request.query_params.get("words", "")[:MOST_WORDS]
         found = await self._asked(request, self._page.search(words))
         shown = [
@@ -247,7 +253,7 @@ class Handlers:
         return JSONResponse({"found": shown})
 
     async def earlier(self, request: Request) -> Response:
-        """Answer with the history before an entry."""
+        """Respond with the part of the chat's history that precedes an entry."""
         talk = self._talk(request, request.query_params.get("chat"))
         before = request.query_params.get("before", "")
         if not before.isascii() or not before.isdigit() or len(before) > 18:
@@ -274,7 +280,7 @@ class Handlers:
         """Return the journal's answer.
 
         Raises:
-            HTTPException: The journal cannot be asked, or does not answer in time (503).
+            HTTPException: The journal is unreachable or does not answer in time (503).
         """
         try:
             with trio.fail_after(ASKED_S):
@@ -285,7 +291,7 @@ class Handlers:
     # Files
 
     async def files(self, request: Request) -> Response:
-        """Answer with the chat's files, or store an uploaded file."""
+        """Respond with the list of the chat's files, or store an uploaded file."""
         if request.method == "POST":
             if self._page.ending:
                 raise HTTPException(503, self._words(request)["ending"])
@@ -294,12 +300,12 @@ class Handlers:
         return await self._of_file(request, lambda talk: self._files_of.list(talk, folder))
 
     async def download(self, request: Request) -> Response:
-        """Answer with one of the chat's files."""
+        """Respond with one of the chat's files."""
         path = request.query_params.get("path", "")
         return await self._of_file(request, lambda talk: self._files_of.download(talk, path))
 
     async def picture(self, request: Request) -> Response:
-        """Answer with one of the chat's pictures."""
+        """Respond with one of the chat's pictures."""
         path = request.query_params.get("path", "")
         return await self._of_file(request, lambda talk: self._files_of.picture(talk, path))
 
@@ -314,18 +320,18 @@ class Handlers:
     # For machines
 
     async def healthz(self, request: Request) -> Response:
-        """Answer that the server runs."""
+        """Respond that the server is running."""
         return PlainTextResponse("ok\n")
 
     async def metrics(self, request: Request) -> Response:
-        """Answer with the metrics; without a session only to this machine."""
+        """Respond with the metrics. Without a session, only clients on this machine get them."""
         client = request.client.host if request.client else ""
         if not is_loopback(client) and not self._door.knows(session_of(request.scope, self._bound)):
             return self._closed(request)
         return Response(metrics(self._page.board.dump()), media_type=CONTENT_TYPE)
 
     async def static(self, request: Request) -> Response:
-        """Answer with one of the program's own files."""
+        """Respond with one of the program's static files."""
         name = request.path_params["name"]
         kind = TYPES.get(name.rpartition(".")[2])
         if kind is None or name not in self._files:
@@ -333,7 +339,7 @@ class Handlers:
         return Response(self._files[name], media_type=kind)
 
     def _html(self, request: Request, name: str, status: int = 200) -> Response:
-        """Answer with a template, filled with escaped texts."""
+        """Respond with a template that is filled with escaped texts."""
         text = self._files[name].decode()
         own = self._words(request)
         words = {"words": json.dumps(own), "lang": self._page.entrance.language_of(request), **own}
@@ -368,7 +374,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 
 async def _fields(request: Request) -> Mapping[str, Any]:
-    """Return the JSON object of a request. Forms of other sites cannot send this content type."""
+    """Return the JSON object in a request's body. HTML forms of other sites cannot send this content type."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "JSON only")
     try:

@@ -1,4 +1,4 @@
-"""State of the page that its routes read: content, login, and connected browser views."""
+"""State that the page's routes read: content, login, and connected browser views."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
@@ -31,10 +31,10 @@ NAME: Final = "page"
 """Name of the channel."""
 
 MOST_TALKS: Final = 16
-"""Number of talks in memory; more only while they are viewed or a turn runs."""
+"""Maximum number of talks in memory. Talks that are viewed or have a running turn may exceed it."""
 
 MOST_SLICES: Final = 50
-"""Maximum number of history slices that one search reads; `rumi.store.journal` limits the size of each."""
+"""Maximum number of history slices that one search reads; `rumi.store.journal` limits the size of a slice."""
 
 MOST_FOUND: Final = 30
 """Maximum number of entries that a search returns."""
@@ -43,11 +43,11 @@ MOST_BROWSERS: Final = 32
 
 
 class Endpoint(Protocol):
-    """An application for programs below the page, such as the MCP endpoint."""
+    """An application for programs that the page's server serves, such as the MCP endpoint."""
 
     @property
     def path(self) -> str:
-        """Path of the endpoint on the page's server."""
+        """URL path of the endpoint on the page's server."""
         ...
 
     def admits(self, authorizations: Iterable[str]) -> bool:
@@ -60,7 +60,7 @@ class Endpoint(Protocol):
 
 
 class PageState:
-    """Content, login and connected browser views of the page. It outlives the server's incarnations."""
+    """Content, login and connected browser views of the page. Outlives every incarnation of the server."""
 
     board: Board
     events: HubSubscription
@@ -78,7 +78,7 @@ class PageState:
         self.watched = trio.Event()
         self.stirred = trio.Event()
         self.follow: Callable[[Talk], None] = lambda talk: None
-        """Makes the current server incarnation follow a talk."""
+        """Makes the current incarnation of the server follow a talk."""
         self._hub: Hub
         self._reached: Callable[[str], RoutedPort] | None = None
         self.offload = Threads()
@@ -106,18 +106,21 @@ class PageState:
         return talk
 
     def chat_of(self, request: HTTPConnection, talk: Talk) -> LocalChat:
-        """Return the talk's chat in the browser's language, for a request of that browser."""
+        """Return the talk's chat, in the language of the browser that made the request."""
         return replace(talk.chat, language=self.entrance.language_of(request))
 
     async def chats(self) -> list[StoredChat]:
-        """Return the chats with messages, latest first, and always the terminal's."""
+        """Return the chats that have messages, latest first. The terminal's chat is always included."""
         found = list(await self.journal.ask(ListChats(self._others)))
         if all(chat.chat != DEFAULT_CHAT for chat in found):
             found.append(StoredChat(DEFAULT_CHAT, "", "", 0.0))
         return found
 
     async def search(self, words: str) -> list[StoredEntry]:
-        """Return the entries of the local owner's chats that contain all of the words, latest first."""
+        """Return the entries that contain all of the words, latest first.
+
+        Searches the local owner's chats.
+        """
         found: list[StoredEntry] = []
         request = SearchHistory(words, without=self._others)
         for _ in range(MOST_SLICES):
@@ -130,14 +133,14 @@ class PageState:
 
     @property
     def _others(self) -> tuple[str, ...]:
-        """Return the id prefixes of chats that have other owners."""
+        """Return the id prefixes of chats that belong to other owners."""
         return tuple(prefix.text for prefix in self.inbox.chats.ids.prefixes)
 
     async def new_window(self, session: str, talk: Talk) -> BrowserView | None:
         """Return a view of a talk for a browser with a session; None if there are too many views.
 
         Raises:
-            ActorError: The chat or the journal cannot be asked.
+            ActorError: The chat or the journal is unreachable.
         """
         await talk.begin()
         # Checked after the await, because other views may have been added during it.

@@ -1,4 +1,4 @@
-"""Talks of the page: the chats that browsers have opened, with their followed events."""
+"""Talks of the page: chats that browsers have opened and whose events the page follows."""
 
 from contextlib import suppress
 
@@ -14,10 +14,13 @@ from rumi.store.journal.reading import ReadHistory
 
 
 class Talk:
-    """A chat as the page shows it. Its events are followed from the first time that a browser opens it."""
+    """A chat on the page. The page follows its events from the time when a browser first opens it."""
 
     def __init__(self, chat: LocalChat, reached: RoutedPort | None = None) -> None:
-        """Create the talk. With several workers, `reached` is the chat at the worker that serves it."""
+        """Create the talk.
+
+        If there are several workers, `reached` connects to the worker that serves the chat.
+        """
         self.chat = chat
         self.transcript = Transcript()
         self._reached = reached
@@ -31,10 +34,10 @@ class Talk:
         return bool(self.transcript.watchers) or self.transcript.working
 
     async def begin(self) -> None:
-        """Load the history, and the replies that nobody has received.
+        """Load the history and the replies that were not acknowledged yet.
 
         Raises:
-            ActorError: The chat or the journal cannot be asked.
+            ActorError: The chat or the journal is unreachable.
         """
         if self._begun:
             return
@@ -47,7 +50,10 @@ class Talk:
                 self.transcript.undelivered(reply)
 
     async def follow(self) -> None:
-        """Follow the chat until `forget`. The subscription outlives the server, so no event is lost."""
+        """Follow the chat until `forget` is called.
+
+        The subscription outlives the server, so no event is lost.
+        """
         with trio.CancelScope() as self._following:
             async with trio.open_nursery() as nursery:
                 if self._reached is not None:
@@ -60,7 +66,7 @@ class Talk:
                         self.transcript.happened(event)
 
     async def _moved(self, moved: Moved) -> None:
-        """Continue at another worker: end the interrupted turn, and add its replies from the journal."""
+        """Continue at another worker: end the interrupted turn, and add replies from the journal."""
         if not moved.back:
             return
         with suppress(ActorError):
@@ -74,7 +80,7 @@ class Talk:
         (self._reached or self.chat).shown(question)
 
     async def answer(self, question: str, yes: bool) -> bool:
-        """Answer the pending question of the chat's turn; return False if none is pending.
+        """Answer the pending question of the chat's turn; return False if no question is pending.
 
         Raises:
             RumiError: The worker that serves the chat is unreachable.

@@ -1,4 +1,4 @@
-"""Transcript of a chat as all browser views show it: messages, replies, and growing answers."""
+"""Transcript of a chat for all of its browser views: messages, replies, and growing answers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ from rumi.sandbox.incoming import file_in
 from rumi.store.journal.records import StoredEntry
 
 MOST_ENTRIES = 200
-"""Maximum number of entries in memory; the oldest are dropped. The journal has all of them."""
+"""Maximum number of entries in memory. Above it, the oldest are dropped; the journal stores all of them."""
 
 SHOWN_CHARS = 2000
-"""Number of characters of a tool's result that are shown."""
+"""Maximum number of characters shown of a tool's result."""
 
 TITLE_CHARS = 400
-"""Number of characters of a tool call's arguments that are shown."""
+"""Maximum number of characters shown of a tool call's arguments."""
 
 
 class Watcher(Protocol):
@@ -45,8 +45,8 @@ class Watcher(Protocol):
 class TranscriptEntry:
     """A message, an answer that may still grow, or a reply to a command.
 
-    `parts` have the format that the page's script expects. `revision` counts all changes except two: the last
-    part, a text, became longer, or running calls reported steps, which `steps` counts. `delivery` is the
+    `parts` have the format that the page's script expects. `revision` counts the changes, except growth of
+    the last part's text and steps that running calls report; `steps` counts those steps. `delivery` is the
     delivery to acknowledge when a person has seen the entry.
     """
 
@@ -63,7 +63,7 @@ class TranscriptEntry:
     steps: int = 0
 
     def shape(self) -> dict[str, object]:
-        """Return the entry as JSON."""
+        """Return the entry as an object that JSON can represent."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -76,19 +76,19 @@ class TranscriptEntry:
 
     @property
     def showing(self) -> dict[str, object]:
-        """Return the latest steps of the running calls, by call id."""
+        """Return the latest steps of each running call, by call id."""
         running = (part for part in self.parts if part.get("state") == "running")
         return {str(part["id"]): part["steps"] for part in running if "steps" in part}
 
     @property
     def growing(self) -> str:
-        """Return the text of the last part, empty if it is not a text."""
+        """Return the text of the last part; empty if the last part is not a text."""
         last = self.parts[-1] if self.parts else {}
         return str(last["text"]) if last.get("kind") == "text" else ""
 
 
 def stored_entries(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
-    """Yield entries for stored history rows, with a separator where the session changes."""
+    """Yield entries for stored history rows, with a separator between sessions."""
     session = rows[0].session if rows else 0
     for row in rows:
         message, turn = row.entry.message, row.entry.turn
@@ -105,7 +105,7 @@ def stored_entries(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
 
 
 class Transcript:
-    """The entries of a chat, oldest first. Watchers are notified of changed entries, not of each change.
+    """The entries of a chat, oldest first. Watchers learn which entries changed, not each single change.
 
     So a slow watcher sees fewer intermediate states, and never has more marks than there are entries.
     """
@@ -113,24 +113,24 @@ class Transcript:
     def __init__(self) -> None:
         self.entries: dict[str, TranscriptEntry] = {}
         self.earlier = False
-        """True if the journal has entries from before the first one."""
+        """True if the journal has entries that precede the first entry in memory."""
         self.watchers: set[Watcher] = set()
         self._ids = count(1)
 
     @property
     def working(self) -> bool:
-        """Return True if a turn runs."""
+        """Return True if a turn is running."""
         return any(entry.state == "running" for entry in self.entries.values())
 
     # Actions of browser views
 
     def say(self, text: str, now: float, files: Sequence[str] = ()) -> TranscriptEntry:
-        """Add a message that is about to be sent, so that it comes before everything that follows from it."""
+        """Add a message that is about to be sent, so that it precedes all entries that result from it."""
         parts = [*map(_file, files), *([_text(text)] if text.strip() else [])]
         return self._add(TranscriptEntry(self._id(), "you", "sending", parts, now))
 
     def sent(self, entry: TranscriptEntry, number: int) -> None:
-        """Record that the message is stored."""
+        """Record that the message is stored under this number."""
         entry.number, entry.state = number, "sent"
         self._changed(entry)
 
@@ -143,7 +143,7 @@ class Transcript:
     # History
 
     def begin(self, rows: Sequence[StoredEntry]) -> None:
-        """Insert the stored history before the entries that events have added meanwhile."""
+        """Insert the stored history before the entries that events have added in the meantime."""
         since, self.entries = self.entries, {}
         followed = {entry.turn for entry in since.values()}
         self.earlier = len(rows) >= MOST_ENTRIES
@@ -154,7 +154,7 @@ class Transcript:
             self._add(entry)
 
     def undelivered(self, reply: Replied) -> None:
-        """Add an unacknowledged reply, unless an event or the history already has it."""
+        """Add an unacknowledged reply, unless it was already added from an event or from the history."""
         if any(entry.delivery == reply.delivery for entry in self.entries.values()):
             return
         # The history has no delivery numbers: a last answer with the same text is this reply.
@@ -166,7 +166,7 @@ class Transcript:
             self._reply(reply, 0.0)
 
     def interrupted(self) -> None:
-        """End running entries, because the worker that reported them has gone."""
+        """End running entries, because the worker that reported them no longer runs."""
         for entry in list(self.entries.values()):
             if entry.state == "running":
                 self._finish(entry, "interrupted", entry.growing)
@@ -244,7 +244,7 @@ class Transcript:
                 pass
 
     def _finish(self, entry: TranscriptEntry, reason: str, answer: str) -> None:
-        """Replace the growing text by the final answer, and end everything that is still running."""
+        """Replace the growing text with the final answer, and end all parts that are still running."""
         if entry.growing and answer.startswith(entry.growing.rstrip()):
             entry.parts.pop()
         entry.parts = [part for part in entry.parts if part.get("text") != ""]
@@ -335,12 +335,12 @@ def _text(text: str) -> dict[str, object]:
 
 
 def _announces(text: str) -> bool:
-    """Return True if the text only announces an attachment, which has an entry of its own."""
+    """Return True if the text only announces attachments, which have separate entries."""
     return text in ("[The user sends files.]", "[The user sends a voice message.]")
 
 
 def _handed(text: str) -> dict[str, object]:
-    """Return a part for a user's own text, or for forwarded content with its source."""
+    """Return a part for text that the user wrote, or for forwarded content with its source."""
     found = read_block(text)
     if found is None:
         return _text(text)

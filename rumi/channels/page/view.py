@@ -1,4 +1,7 @@
-"""The status dump as the page shows it: rows of the tree and of the chats, no more than a person can read."""
+"""Rows of the supervision tree and of the chats, made from the status dump for display on the page.
+
+The number of rows is limited to what a person can read.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -6,15 +9,15 @@ from typing import Any
 from rumi.channels.http.counters import TOOLS
 
 MOST_CHILDREN = 50
-"""Maximum rows below one supervisor, and of chats; active ones come first."""
+"""Maximum number of chats, and of rows below one supervisor. Active ones come first."""
 
 
 def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, object]:
     """Return the rows for the page.
 
-    Only rows of active work have values that change by themselves, such as an age; so an idle process gives
-    equal results, and nothing is sent. For chats and tasks that do not belong to the visitor (`own` returns
-    False), the rows say that they are active, but not what they work on.
+    Only rows of active work have values that change with time, such as an age. So an idle process gives equal
+    results, and nothing is sent to browsers. If a chat or task does not belong to the visitor (`own` returns
+    False), its row shows that it is active, but not what it works on.
     """
     failed = {
         chat: failure if own(chat) else {**failure, "error": "rumi status"}
@@ -54,7 +57,7 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
 
 
 def _worker(worker: Mapping[str, Any]) -> dict[str, object]:
-    """Return a worker without values that change by themselves."""
+    """Return a worker's row without values that change with time."""
     state = "ended" if worker["lease_left_s"] <= 0 else "leaving" if worker["leaving"] else "running"
     return {
         "name": worker["name"],
@@ -83,13 +86,13 @@ def _bots(tree: Mapping[str, Any]) -> list[dict[str, object]]:
 
 
 def _spending(tree: Mapping[str, Any]) -> dict[str, object]:
-    """Return usage and budgets; empty if the usage of today was not read yet."""
+    """Return usage and budgets; empty if today's usage has not been read yet."""
     found = next((dict(node["figures"]) for node in tree["children"] if node["id"] == "budgets"), {})
     return found if "today" in found else {}
 
 
 def _withheld(node: Mapping[str, Any], own: Callable[[str], bool]) -> Mapping[str, Any]:
-    """Return the node with other owners' chats and tasks reduced to what everyone may see."""
+    """Return a tree node in which chats and tasks of other owners show only what everyone may see."""
     children = node["children"]
     match node["id"]:
         case "chats":
@@ -127,7 +130,7 @@ def _first(children: list[Any]) -> tuple[list[Any], int]:
 
 
 def _rank(child: Mapping[str, Any]) -> tuple[bool, float]:
-    """Return the sort key: active children first, and of them the longest-running."""
+    """Return the sort key of a child: active children come first, the longest-running before the others."""
     return not child["doing"], -(child["figures"].get("age_s") or 0.0)
 
 
@@ -170,6 +173,6 @@ def _chat(node: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, objec
 
 
 def _call(tool: Mapping[str, Any]) -> str:
-    """Return a running call on one line: `$` and the command for bash, else the tool and its argument."""
+    """Return a running tool call as one line: `$` and the command for bash, else tool and argument."""
     name, what = tool.get("name", ""), tool.get("what", "")
     return f"$ {what}" if name == "bash" and what else " ".join(filter(None, (name, what)))

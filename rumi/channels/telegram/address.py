@@ -1,4 +1,4 @@
-"""Telegram chat addresses: the chat's id in Rumi, its numbers on Telegram, and its bot."""
+"""Addresses of Telegram chats: the chat's id in Rumi, its number on Telegram, its topic, and its bot."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -34,7 +34,7 @@ class TelegramAddress:
 
 
 def address_of(chat: str) -> TelegramAddress | None:
-    """Return the address that a chat id encodes; None if the id is not that of a Telegram chat."""
+    """Return the address that a chat id encodes; None if the id does not belong to a Telegram chat."""
     found = _CHAT.fullmatch(chat)
     if found is None:
         return None
@@ -42,11 +42,11 @@ def address_of(chat: str) -> TelegramAddress | None:
 
 
 class Moves:
-    """Known number changes of one bot's groups, as stored in the journal.
+    """Known changes of the numbers of one bot's groups, as stored in the journal.
 
     The object outlives the incarnations of the sender and the poller. `bot` is the bot's name, empty for the
-    first bot. `works` returns True if a chat has running work. `on_move` is called for each new move with the
-    number in the chat's id and the new number.
+    first bot. `works` returns True if a chat has running work. `on_move` is called for each new move with two
+    numbers: the one in the chat's id, and the new one.
     """
 
     def __init__(self, bot: str = "") -> None:
@@ -73,14 +73,14 @@ class Moves:
         return TelegramAddress(number, bot=self.bot).chat
 
     def now(self, number: int) -> int:
-        """Return the current Telegram number of the chat with that number."""
+        """Return the current Telegram number of the chat that had this number."""
         return self._now.get(number, number)
 
     def here(self, address: TelegramAddress) -> TelegramAddress:
         """Map a Telegram address to the address of the chat that handles its messages.
 
-        A chat that was created under the new number before the move was known keeps its messages as long as
-        it has running work, because a `/stop` there is meant for the turn that its user sees.
+        A chat may have been created under the new number before the move was known. It keeps its messages as
+        long as it has running work, because a `/stop` there is meant for the turn that its user sees.
         """
         address = replace(address, bot=self.bot)
         number = self._chat.get(address.number, address.number)
@@ -89,7 +89,10 @@ class Moves:
         return replace(address, number=number)
 
     def note_move(self, old: int, new: int) -> None:
-        """Record a group's new number: map its messages to the old chat, and send replies to the new one."""
+        """Record a group's new number.
+
+        Messages from the new number belong to the group's old chat, and replies go to the new number.
+        """
         old = self._chat.get(old, old)
         # The first number names the chat forever, also if `old` is itself a later number of that chat.
         if old != new and new not in self._chat and len(self._chat) < MOST_MOVED:
@@ -97,7 +100,7 @@ class Moves:
             self.refused(old, new)
 
     def refused(self, old: int, new: int) -> None:
-        """Record that Telegram refused the old number: send replies to the new one."""
+        """Record that Telegram refused the old number, so that replies go to the new number."""
         old = self._chat.get(old, old)
         if old != new and self._now.get(old) != new:
             self._now[old] = new

@@ -8,7 +8,7 @@ _BUTTON: Final = re.compile(r"[0-9a-f]{16}")
 
 
 def data_of(question: str, yes: bool) -> str:
-    """Return the callback data of a question's button: 18 of the 64 bytes that Telegram allows."""
+    """Return the callback data of a question's button. It has 18 bytes; Telegram allows 64."""
     return f"{question}:{'y' if yes else 'n'}"
 
 
@@ -19,5 +19,5 @@ def answer_in(data: str) -> tuple[str, bool] | None:
 
 
 def button_in(data: str) -> str:
-    """Return the id of a button below a reply; empty if `data` does not belong to such a button."""
+    """Return the id of a button below a reply; empty if `data` does not belong to a reply's button."""
     return data if _BUTTON.fullmatch(data) else ""

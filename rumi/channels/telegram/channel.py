@@ -1,4 +1,4 @@
-"""Telegram as a channel: its connections, its two actors, and its services for chats."""
+"""Telegram as a channel: its connections, its sender and receiver, and its services for chats."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -60,30 +60,30 @@ from rumi.store.journal.transaction import JournalMessage
 logger = logging.getLogger(__name__)
 
 FILES_AT_ONCE: Final = 4
-"""Maximum number of files that are read or written at once, and that are held in memory."""
+"""Maximum number of files that are read, written or held in memory at the same time."""
 
 DELIVERIES: Final = 256
-"""Mailbox capacity of the webhook actor; further deliveries wait for a free slot."""
+"""Mailbox capacity of the webhook actor. Deliveries above it wait for a free slot."""
 
 FIRST_LOOK_S: Final = 5.0
-"""Maximum time for Telegram to identify the bot at startup, in seconds; serving then begins without the
-answer.
+"""Maximum time for Telegram to identify the bot at startup, in seconds. After that, serving begins without
+the bot's identity.
 """
 
 POLLER = "telegram poller"
-"""Partition key of polling: the worker that serves this key polls for all workers, because Telegram answers
+"""Partition key of polling. The worker that serves this key polls for all workers, because Telegram answers
 only one poll at a time.
 """
 
 MOVES_S = 5.0
-"""Maximum age of a worker's knowledge about moves that other workers stored, in seconds."""
+"""Maximum age of a worker's knowledge of moves that other workers stored, in seconds."""
 
 LEAVE_S = 5.0
 """Maximum time for sending queued replies before another worker takes over their chats, in seconds."""
 
 
 class Telegram(Channel):
-    """One bot as a channel, with the state that its actors share."""
+    """The channel of one Telegram bot, with the state that its actors share."""
 
     name = "telegram"
     prefix = TELEGRAM
@@ -167,9 +167,9 @@ class Telegram(Channel):
                         await transcriber.aclose()
 
     def connect(self, bot: Bot, who: Who, files: TelegramFiles, home: Home, *, voice: bool) -> None:
-        """Use these connections: those that `open` made, or others.
+        """Use the given connections, which `open` or another caller has created.
 
-        `voice` is True if recordings can be transcribed.
+        `voice` is True if voice recordings can be transcribed.
         """
         self._bot = bot
         self._who = who
@@ -210,7 +210,7 @@ class Telegram(Channel):
     def add_receiver(
         self, root: Supervisor, inbox: Inbox, journal: ActorRef[JournalMessage], hub: Hub
     ) -> None:
-        """Add the poller, or with a webhook URL the webhook actor."""
+        """Add the webhook actor if a webhook URL is configured; otherwise add the poller."""
         assert self._sender is not None
         strangers = Strangers(self._sender)
         presses = Presses(inbox.chats, self._sender, strangers)
@@ -244,24 +244,31 @@ class Telegram(Channel):
         )
 
     def _polls(self) -> bool:
-        """Return True if this process polls: of several workers on one database, one polls for each bot."""
+        """Return True if this process polls.
+
+        If several workers share a database, one of them polls for each bot.
+        """
         return self._serves(f"{POLLER} {self._bot_name}" if self._bot_name else POLLER)
 
     def _named(self, actor: str) -> str:
-        """Return the id of one of this bot's actors; additional bots have their name appended to it."""
+        """Return the actor id for one of this bot's actors.
+
+        The name of an additional bot is appended to it.
+        """
         return f"{actor}-{self._bot_name}" if self._bot_name else actor
 
     @override
     def among_workers(self, reached: Callable[[str], RoutedPort]) -> None:
-        """Read moves from the journal from now on, because other workers store moves too."""
+        """Read moves from the journal from now on, because other workers also store moves."""
         self._moves_until = -inf
 
     async def _know_moves(self, journal: ActorRef[JournalMessage], groups: frozenset[int]) -> None:
         """Read the moves that other workers stored.
 
-        This happens always before a group's first messages here, otherwise at most once in `MOVES_S` seconds.
-        Telegram delivers a group's messages in order, and the first message under a new number announces the
-        move. So the move is stored before this worker gets any other message with that number.
+        Moves are always read before a group's first messages in this process, otherwise at most once in
+        `MOVES_S` seconds. Telegram delivers a group's messages in order, and the first message under a new
+        number announces the move. So the move is stored before this worker gets any other message with that
+        number.
         """
         now = trio.current_time()
         if self._moves_until == inf or (groups <= self._met and now < self._moves_until):
@@ -317,7 +324,7 @@ class Telegram(Channel):
 
     @override
     async def introduce(self, say: Callable[[str], None]) -> None:
-        """Print the number of allowed users, and the bot's name if Telegram answers soon.
+        """Print the number of allowed users, and the bot's name if Telegram answers in time.
 
         Raises:
             TokenRefused: Telegram does not know the token.
@@ -358,7 +365,7 @@ class Telegram(Channel):
 
     @override
     def look(self, chats: Sequence[str]) -> None:
-        """Send undelivered replies of these chats, and check for album parts.
+        """Send undelivered replies of these chats, and check for parts of albums.
 
         If a mailbox is full, the request is dropped.
         """

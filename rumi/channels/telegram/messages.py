@@ -10,7 +10,7 @@ from rumi.platform.texts.language import Language
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Send a text that is not in the outbox: one attempt, and the text is lost if that fails."""
+    """Send a text that is not in the outbox. The sender makes one attempt; if it fails, the text is lost."""
 
     chat: str
     text: str
@@ -36,24 +36,24 @@ class Flush(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class LookFor:
-    """Send the undelivered replies of these chats."""
+    """Send the undelivered replies of these chats, which other workers may have stored."""
 
     chats: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TakeChats(Request[None]):
-    """Start sending in the chats of these partitions. Answered when their undelivered replies are known."""
+    """Start sending in the chats of these partitions. Answered when their undelivered replies are loaded."""
 
     partitions: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveChats(Request[None]):
-    """Stop sending in the chats of these partitions. Answered when no send to them is in progress.
+    """Stop sending in the chats of these partitions. Answered when no send to these chats is in progress.
 
     Before that, replies that can be sent at once are sent, for at most `patience_s` seconds. The worker that
-    takes over the chats sends later replies.
+    takes over the chats sends the remaining replies.
     """
 
     partitions: frozenset[int]
@@ -64,7 +64,7 @@ class LeaveChats(Request[None]):
 class Toast:
     """Show a short notice to the person who pressed a button; `query` is Telegram's id of the press.
 
-    The notice also ends the button's loading animation. It may be lost.
+    The notice also ends the button's loading animation. A notice may be lost.
     """
 
     query: str
@@ -75,8 +75,8 @@ class Toast:
 class Press:
     """A person pressed a button of a question. `query` is Telegram's id of the press.
 
-    `message` is the message with the button. `chat` is its chat in Rumi, and `number` the chat's Telegram
-    number at the time of the press. `known` is True if the person may talk to the bot.
+    `message` is the number of the message with the button. `chat` is the id of its chat in Rumi, and `number`
+    is the chat's Telegram number at the time of the press. `known` is True if the person may talk to the bot.
     """
 
     update: int
@@ -112,7 +112,7 @@ class StopPolling(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Deliver(Request[bool]):
-    """Store an update that Telegram delivered. The reply is False if it cannot be stored now.
+    """Store an update that Telegram delivered. Answered with False if the update cannot be stored now.
 
     After a cancellation the update may or may not be stored.
     """
@@ -122,7 +122,7 @@ class Deliver(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class AlbumsCame:
-    """Other workers stored album parts for chats that this worker serves."""
+    """Other workers stored parts of albums for chats that this worker serves."""
 
 
 PollerMessage: TypeAlias = StopPolling

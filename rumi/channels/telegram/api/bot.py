@@ -1,6 +1,6 @@
 """Telegram's Bot API: opening the bot, the bot's identity, and descriptions of errors.
 
-The bot's token is part of every URL of the API, so the text of a server or a library about a request is never
+The bot's token is part of every URL of the API. So text from a server or a library about a request is never
 passed on unchanged.
 """
 
@@ -36,20 +36,22 @@ from rumi.platform.redact import Redactor
 OFFICIAL: Final = "https://api.telegram.org"
 
 POLL_CONNECTIONS: Final = 4
-"""Maximum connections for polling: the current poll, and abandoned polls that have not noticed yet."""
+"""Maximum connections for polling: one for the current poll, the others for abandoned polls that are still
+open.
+"""
 
 CALL_CONNECTIONS: Final = 512
-"""Maximum connections for calls: each working chat may have a preview, a typing action and an upload in
-progress.
+"""Maximum connections for calls: each chat with a running turn may have a preview, a typing action and an
+upload in progress.
 """
 
 CALL_WAIT_S: Final = 60.0
-"""Maximum wait of a call for a connection, in seconds. Telegram slows a busy bot down, so some calls must
-wait.
+"""Maximum time that a call waits for a connection, in seconds. Telegram slows a busy bot down, so some calls
+must wait.
 """
 
 VARIABLE: Final = "TELEGRAM_TOKEN"
-"""Name of the environment variable with the first bot's token."""
+"""Name of the environment variable that contains the first bot's token."""
 
 _TOKEN: Final = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _ADVICE: Final = (
@@ -60,7 +62,7 @@ _KEYS_LEFT = Redactor([])
 
 
 class TokenRefused(ConfigError):
-    """Telegram does not know the token. `variable` is the environment variable with the token."""
+    """Telegram does not know the token. `variable` names the environment variable that contains the token."""
 
     def __init__(self, variable: str = VARIABLE, message: str = "") -> None:
         refused = "the bot's token" if variable == VARIABLE else variable
@@ -81,9 +83,9 @@ async def open_bot(
 ) -> AsyncIterator[Bot]:
     """Open a bot that is ready for calls until the block ends. Sends no request to Telegram.
 
-    `base_url` is the root of a Bot API server, by default the official one. `variable` is the environment
-    variable with the token. `rumi.platform.http` describes proxies and certificates. Closing is bounded in
-    time, also when cancelled.
+    `base_url` is the root of a Bot API server, by default the official one. `variable` names the environment
+    variable that contains the token. `rumi.platform.http` describes proxies and certificates. Closing is
+    bounded in time, even when cancelled.
 
     Raises:
         TokenRefused: The token is malformed.
@@ -150,7 +152,7 @@ def _root(base_url: str | None) -> str:
 
 
 async def introduce(bot: Bot, variable: str = VARIABLE) -> Me:
-    """Ask Telegram for the bot's identity; `variable` is the environment variable with the token.
+    """Ask Telegram for the bot's identity; `variable` names the environment variable with the token.
 
     Raises:
         TokenRefused: Telegram does not know the token, or there is no Bot API at that URL.
@@ -183,7 +185,7 @@ async def bot_name(token: str, base_url: str | None) -> str:
 
 
 def wait_of(error: RetryAfter) -> float:
-    """Return how many seconds Telegram asks the bot to wait."""
+    """Return the number of seconds that Telegram asks the bot to wait."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library announces that the type of this will change
         wait = error.retry_after
@@ -193,7 +195,7 @@ def wait_of(error: RetryAfter) -> float:
 def in_words(error: BaseException) -> str:
     """Describe an error in one sentence without a full stop, for users and for the status.
 
-    The description never contains the token, nor any text of a server except Telegram's own error
+    The description never contains the token. It contains no text from a server except Telegram's error
     description.
     """
     match error:
@@ -222,5 +224,5 @@ def in_words(error: BaseException) -> str:
 
 
 def about_webhook(error: Conflict) -> bool:
-    """Return True if the conflict is a webhook that gets the updates; False if another program polls."""
+    """Return True if the conflict is with a webhook that gets the updates; False if another program polls."""
     return "webhook" in error.message.lower()

@@ -1,4 +1,4 @@
-"""A guard between Telegram and the library: limits what reaches the library from a server's response."""
+"""A guard between Telegram and the library: limits which data of a server's response reaches the library."""
 
 import json
 import re
@@ -15,10 +15,12 @@ from typing_extensions import override
 from rumi.platform.redact import HIDDEN
 
 MAX_WORDS: Final = 300
-"""Maximum length of an error description, in characters; the rest is cut."""
+"""Maximum length of an error description, in characters. Longer descriptions are cut."""
 
 MAX_WAIT_S: Final = 3600.0
-"""Longest accepted wait that Telegram asks for, in seconds; a new attempt follows after this time."""
+"""Longest wait that is accepted from Telegram, in seconds. If Telegram asks for more, a new attempt follows
+after this time.
+"""
 
 REFUSALS: Final = (400, 403)
 """Telegram's status codes for requests that must not be repeated."""
@@ -28,10 +30,11 @@ _TOKEN_IN_URL: Final = re.compile(r"/bot([^/]+)/")
 
 
 class Guarded(BaseRequest):
-    """Wraps a request class: every response of a server becomes an answer or a `TelegramError`.
+    """Wraps a request class: every response of a server becomes a result or a `TelegramError`.
 
-    Without the guard, the library logs responses that it cannot read, quotes them in its errors, raises other
-    errors if fields are missing, and emits warnings about itself whenever Telegram asks the bot to wait.
+    Without the guard, the library logs responses that it cannot parse, quotes them in its errors, raises
+    other errors if fields are missing, and emits warnings about itself whenever Telegram asks the bot to
+    wait.
     """
 
     __slots__ = ()
@@ -68,8 +71,8 @@ class Guarded(BaseRequest):
 
         Raises:
             RetryAfter: Telegram asks the bot to wait.
-            NetworkError: The body of a refusal is unreadable or a proxy's, and so says nothing about the
-                request.
+            NetworkError: The body of a refusal is unreadable or was written by a proxy, so it says nothing
+                about the request.
         """
         try:
             found = self.parse_json_payload(payload)
@@ -107,7 +110,7 @@ class GuardedHTTP(Guarded, HTTPXRequest):
 
 
 class _Body(httpx.AsyncByteStream):
-    """A request's body as an iterator instead of the client's async generator.
+    """A request body that is an iterator object and not the client's async generator.
 
     A generator that is cancelled while sending would be left to the garbage collector, which cannot finalise
     it in order.

@@ -1,6 +1,7 @@
-"""Classification of Telegram's refusals, which determines the next step.
+"""Classification of Telegram's refusals. The class of a refusal decides what the sender does next.
 
-The Bot API has no error codes of its own, only sentences; `_FRAGMENTS` has parts of them, in lower case.
+The Bot API gives no error codes for refusals, only sentences. `_FRAGMENTS` has parts of these sentences, in
+lower case.
 """
 
 from enum import Enum, auto
@@ -87,6 +88,6 @@ def refusal_of(error: TelegramError) -> RefusalReason | None:
 def never_left(error: TelegramError) -> bool:
     """Return True if the request certainly never reached Telegram.
 
-    Otherwise Telegram may have executed it, or may still do so.
+    If the result is False, Telegram may have executed the request, or may execute it later.
     """
     return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)

@@ -1,7 +1,7 @@
 """HTTP requests to secret URLs: Telegram's URLs contain the bot's token.
 
-httpx logs the URL of every request, and its errors and responses refer to the request. So the requests made
-here show a URL that ends after the host. The complete URL is sent to the server.
+httpx logs the URL of every request, and its errors and responses refer to the request. So the requests of
+this module's client show a URL that ends after the host. The complete URL is sent to the server.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from rumi.platform.redact import HIDDEN
 
 
 class UnspokenURL(httpx.URL):
-    """A URL whose text shows the server and hides the rest."""
+    """A URL whose string form shows the host and hides everything after it."""
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.netloc.decode('ascii')}/{HIDDEN}"

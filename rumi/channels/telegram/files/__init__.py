@@ -1,1 +1,1 @@
-"""Downloads users' files and voice messages, within limits."""
+"""Download of users' files and voice messages, within limits of size and time."""

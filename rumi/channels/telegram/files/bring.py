@@ -1,4 +1,4 @@
-"""Fetching of attachments: files are stored in the chat's workspace, and voice messages are transcribed."""
+"""Fetching of attachments: stores files in the chat's workspace, and transcribes voice messages."""
 
 from collections.abc import Callable
 from functools import partial
@@ -25,20 +25,20 @@ _MEGA: Final = 1024 * 1024
 
 
 class Transcribes(Protocol):
-    """Transcribes recordings; see `rumi.models.Transcriber`."""
+    """Transcribes voice recordings; implemented by `rumi.models.Transcriber`."""
 
     async def transcribe(self, name: str, audio: bytes, language: Language | None = None) -> str:
-        """Return the transcript, empty if nothing was said. Raises a `RumiError`."""
+        """Return the transcript; empty if the recording has no speech. Raises a `RumiError`."""
         ...
 
 
 class TelegramFiles:
-    """Fetches the attachments of messages. Its creator closes it; `transcriber` is closed by its own creator.
+    """Fetches the attachments of messages. Its creator must close it. Closing does not close `transcriber`.
 
-    `workspace` prepares a chat's folder and returns it; it may block and raise a `RumiError`. Files in it
-    belong to `user`, the sandbox's uid and gid. A download is buffered in an unnamed file below `spool`, a
-    folder on a disk and outside of the workspaces. `offload` runs blocking work, and returns only after that
-    work has ended. `in_memory` limits how many complete recordings are in memory.
+    `workspace` prepares a chat's folder and returns its path; it may block and raise a `RumiError`. Files in
+    that folder belong to `user`, the sandbox's uid and gid. Downloads are buffered in unnamed files below
+    `spool`, a folder on a disk and outside of the workspaces. `offload` runs blocking work, and returns only
+    after that work has ended. `in_memory` limits how many complete recordings are in memory.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class TelegramFiles:
     async def bring(self, chat: str, attachment: Attachment) -> str:
         """Fetch an attachment of a chat's message; return the text about it for the model.
 
-        For a file the text names its path, for a voice message it is the transcript. If cancelled, nothing of
-        the file remains, unless it was already complete in the workspace.
+        For a file, the text contains its path; for a voice message, the text is the transcript. If the call
+        is cancelled, nothing of the file remains, unless it was already complete in the workspace.
 
         Raises:
             RumiError: The attachment could not be fetched. The error's text does not contain the token.
@@ -82,7 +82,7 @@ class TelegramFiles:
             return await self._save(chat, attachment, spooled)
 
     async def aclose(self) -> None:
-        """Close idle connections. Bounded in time, also when cancelled."""
+        """Close idle connections. Bounded in time, even when cancelled."""
         await self._downloads.aclose()
 
     async def _save(self, chat: str, attachment: Attachment, spooled: SpooledFile) -> str:

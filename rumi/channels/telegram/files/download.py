@@ -1,4 +1,4 @@
-"""Download of a file from Telegram: bounded in bytes and time, complete or not at all."""
+"""Download of a file from Telegram: complete or not at all, within limits of size and time."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -17,11 +17,11 @@ from rumi.platform import http
 from rumi.platform.spooled_file import SpooledFile
 
 MAX_BYTES: Final = 20 * 1024 * 1024
-"""The Bot API's size limit for downloads."""
+"""The Bot API's size limit for downloads, in bytes."""
 
 MAX_WAIT_S: Final = 20.0
-"""Longest wait that a download accepts if Telegram asks for one, in seconds; beyond it, the user gets an
-error.
+"""Longest wait that a download accepts if Telegram asks for a wait, in seconds. If Telegram asks for more,
+the user gets an error.
 """
 
 _MEGA: Final = 1024 * 1024
@@ -31,8 +31,8 @@ _MEGA: Final = 1024 * 1024
 class DownloadTimeouts:
     """Times of a download, in seconds.
 
-    `in_all_s` limits the whole download, `silence_s` the time without a byte, and `pauses_s` are the pauses
-    before further attempts.
+    `in_all_s` limits the whole download. `silence_s` limits the time without a received byte. `pauses_s` has
+    the pauses between attempts.
     """
 
     in_all_s: float = 120.0
@@ -44,7 +44,8 @@ class DownloadTimeouts:
 class _Trouble:
     """The reason why an attempt failed, as a sentence without its full stop.
 
-    `transient` is True if another attempt may succeed, after `wait_s` if that is set.
+    `transient` is True if another attempt may succeed. If set, `wait_s` is the number of seconds
+    to wait before that attempt.
     """
 
     words: str
@@ -54,7 +55,7 @@ class _Trouble:
 
 @dataclass(frozen=True, slots=True)
 class _FileLocation:
-    """URL and size of a file. `local` is True if the Bot API server gave a path on its own disk."""
+    """URL and size of a file. `local` is True if the Bot API server gave a path on the server's own disk."""
 
     url: str
     size: int | None
@@ -62,7 +63,7 @@ class _FileLocation:
 
 
 class Downloads:
-    """Downloads files that Telegram stores for the bot. Its creator closes it."""
+    """Downloads files that Telegram stores for the bot. The creator of this object closes it."""
 
     def __init__(self, bot: Bot, *, max_bytes: int, patience: DownloadTimeouts) -> None:
         self._bot = bot
@@ -73,11 +74,11 @@ class Downloads:
         )
 
     async def aclose(self) -> None:
-        """Close idle connections. Bounded in time, also when cancelled."""
+        """Close idle connections. Bounded in time, even when cancelled."""
         await http.close(self._client.aclose)
 
     async def fetch(self, reference: str, spooled: SpooledFile) -> None:
-        """Download the file with Telegram's id `reference`. Cancelling closes the connection.
+        """Download the file with Telegram's id `reference`. Cancellation closes the connection.
 
         Raises:
             FileError: The file could not be downloaded. Neither the error nor its causes contain the token.
@@ -100,9 +101,10 @@ class Downloads:
         return await self._attempt(reference, spooled)
 
     async def _attempt(self, reference: str, spooled: SpooledFile) -> _Trouble | None:
-        """Try once; return an error instead of raising it.
+        """Try the download once; return an error instead of raising it.
 
-        An error raised here would refer to the library's errors, which hold requests with the token.
+        A raised error would refer to the library's errors, and these refer to requests that contain the
+        token.
         """
         location = await self._locate(reference)
         if isinstance(location, _Trouble):

@@ -8,7 +8,7 @@ from typing import Final
 from rumi.channels.telegram.formatting.spans import BLOCKS, TextSpan, breakable, characters_within, units
 
 _BEFORE_INDENTATION: Final = "\u200b"
-"""Inserted before a part that begins with indented code, so that Telegram does not trim the code."""
+"""Prefix of a part that begins with indented code. It stops Telegram from trimming the indentation."""
 
 _WORD: Final = re.compile(r"\S*")
 
@@ -16,8 +16,8 @@ _WORD: Final = re.compile(r"\S*")
 class Cuts:
     """Iterates over the parts of a text as `(start, end, above)`; `above` is inserted before the part.
 
-    No part has more than `limit` UTF-16 units or more than `links` links. White space between parts belongs
-    to no part.
+    No part has more than `limit` UTF-16 units or more than `links` links. White space between two parts is in
+    neither of them.
     """
 
     def __init__(self, text: str, spans: Sequence[TextSpan], limit: int, links: int | None = None) -> None:
@@ -40,7 +40,7 @@ class Cuts:
             start, above = self._begin(end)
 
     def tail(self, start: int) -> int:
-        """Return the best index to begin the last part, from `start` on and in the first half of the rest."""
+        """Return the best start of the last part, in the first half of the text from index `start`."""
         half = start + (self._length - start) // 2
         for separator in ("\n", " "):
             at = self._text.find(separator, max(0, start - 1), half)
@@ -53,7 +53,7 @@ class Cuts:
         return start
 
     def _begin(self, at: int) -> tuple[int, str]:
-        """Skip white space, but keep the indentation of a line of code."""
+        """Skip white space, but not the indentation of a line of code."""
         start = at
         while start < self._length and self._text[start].isspace():
             start += 1
@@ -64,7 +64,11 @@ class Cuts:
         return (line, _BEFORE_INDENTATION) if at <= line < start else (start, "")
 
     def _end(self, start: int, limit: int) -> int:
-        """Return the end of the part that begins at `start`: the last good cut that leaves enough text."""
+        """Return the end of the part that begins at `start`.
+
+        This is the last suitable place to cut in the second half of the part, so that parts do not become
+        short.
+        """
         end = start + max(1, characters_within(self._text[start : start + limit], limit))
         if self._links_each is not None:
             too_many = bisect_left(self._links, start) + self._links_each
@@ -88,7 +92,7 @@ class Cuts:
         return at if at is not None else self._in_words(start, end)
 
     def _in_words(self, start: int, end: int) -> int:
-        """Return a cut inside a word that is longer than a part; otherwise a cut before that word."""
+        """Return a cut inside a word if it is longer than a part; otherwise a cut before the word."""
         anywhere = next((at for at in range(end, start, -1) if self._parts_nothing(at)), None)
         if anywhere is None:
             return next((at for at in range(end, start, -1) if breakable(self._text, at)), end)
@@ -100,9 +104,9 @@ class Cuts:
         return before if word is None or self._fits(*word.span()) else anywhere
 
     def _before_code(self, floor: int, end: int) -> int | None:
-        """Return the start of the code block at `end`, if the part may end there; else None.
+        """Return the start of the code block around `end`, if the part may end there; None otherwise.
 
-        Cutting there must keep the block whole and leave no lone title.
+        The part may end there only if the block then stays whole and no title is separated from the block.
         """
         code = self._code_around(end)
         if code is None or code.start < floor or not self._fits(code.start, code.end):
@@ -161,8 +165,8 @@ class Cuts:
 def cut_plain(text: str, limit: int) -> list[str]:
     """Return the text in pieces of at most `limit` UTF-16 units, cut at line ends or spaces if possible.
 
-    It is used for texts that cannot be formatted, or whose formatting Telegram refuses. Pieces without a
-    visible character are omitted.
+    This function is for texts that cannot be formatted, or whose formatting Telegram refuses. Pieces without
+    a visible character are omitted.
     """
     pieces = []
     while text:

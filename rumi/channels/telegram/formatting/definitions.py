@@ -1,7 +1,7 @@
 """Link definitions of Markdown, which a parser removes from the text: `[1]: https://example.org`.
 
-Models write their sources in this form, and a log line like `[note]: done` is a definition too. Definitions
-stay in the text for people to read, and references to them still become links.
+Models list their sources as definitions, and a log line such as `[note]: done` is a definition too. This
+module keeps definitions in the text so that people can read them; references to them still become links.
 """
 
 import re
@@ -19,7 +19,7 @@ _ADDRESS_CHARS: Final = 2000
 
 
 class Overgrown(Exception):
-    """The result would be far larger than the text, or would take far too long."""
+    """The result would be far larger than the text, or formatting would take far too long."""
 
 
 Answer = Callable[[BrokenLink], tuple[str, str] | None]
@@ -34,7 +34,7 @@ def linkable(address: str) -> bool:
 
 
 def as_plain_text(source: str, options: pyromark.Options) -> tuple[str, Answer]:
-    """Return the source with its definitions as plain text, and the parser's callback for links."""
+    """Return the source with its definitions as plain text, and a callback that resolves links."""
     targets: dict[str, str] = {}
     # Several rounds: of several definitions with the same name, the parser reports only the first.
     for _ in range(_ROUNDS):

@@ -1,7 +1,7 @@
-"""Inline content of a paragraph: text, emphasis, links. Repaired so that a reader sees the intended text.
+"""Inline content of a paragraph (text, emphasis, links), repaired so that a reader sees the intended text.
 
-The parser drops backslashes and reads `2*3*4` as emphasis. The writer drops HTML and decorates pictures. And
-Telegram refuses a message with a link that is not a web URL.
+The parser drops backslashes and reads `2*3*4` as emphasis. The writer drops HTML and decorates pictures.
+Telegram refuses a message with a link that is not a web URL. This module repairs all of this.
 """
 
 import re
@@ -55,9 +55,9 @@ def _link_to(address: str) -> Event:
 
 
 class Inline:
-    """Repairs the events inside paragraphs, headings and cells of one source.
+    """Repairs the events inside paragraphs, headings and cells of one source text.
 
-    `in_table` is True inside a table, where only the text is kept, so links must show their URL.
+    `in_table` is True inside a table. A table shows only plain text, so links there must show their URL.
     """
 
     def __init__(self, source: bytes) -> None:
@@ -67,7 +67,7 @@ class Inline:
         self._links: list[_OpenLink] = []
 
     def text(self, text: str, where: Range) -> Iterator[Pair]:
-        """Yield a piece of text. Restores a backslash that the parser dropped, unless it was Markdown's."""
+        """Yield a piece of text. Restores a dropped backslash, unless the backslash was Markdown syntax."""
         start = where["start"]
         if self._source[start : start + 1] == b"&":
             text = clean(text)  # a numeric reference can produce any character
@@ -83,17 +83,20 @@ class Inline:
         yield {"Code": code.replace("\t", " ")}, where
 
     def html(self, tag: str, where: Range) -> Iterator[Pair]:
-        """Yield a tag as text. In a table, `<br>` is the only way to write two lines."""
+        """Yield an HTML tag as text.
+
+        In a table, `<br>` becomes a line break, because cells have no other one.
+        """
         if self.in_table and _BREAK.fullmatch(tag):
             tag = _CELL_BREAK
         return self._words(tag, where)
 
     def line_end(self, where: Range) -> Iterator[Pair]:
-        """Yield the end of a line, which stays a line end."""
+        """Yield a line end, which stays a line end in the message."""
         return self._words("\n", where)
 
     def emphasis(self, tag: Emphasis, event: Event, where: Range) -> Iterator[Pair]:
-        """Yield the start or end of an emphasis, or the characters that the parser misread as one."""
+        """Yield the start or end of an emphasis, or the characters that the parser mistook for emphasis."""
         mark = self._plain_mark(tag, where["start"], where["end"])
         if mark is None:
             yield event, where
@@ -103,7 +106,7 @@ class Inline:
             self._ended = where["start"] + len(mark) if at_start else where["end"]
 
     def open_link(self, data: Mapping[str, object], picture: bool, where: Range) -> Iterator[Pair]:
-        """Begin a link, or a picture, which becomes a link in a message."""
+        """Begin a link or a picture. In a message, a picture becomes a link."""
         kind, address, title = data["link_type"], str(data["dest_url"]), clean(str(data["title"]))
         linked = linkable(address)
         if kind == "Email" or (kind == "Autolink" and not linked):  # <a@b.c>, but also vector<std::string>
@@ -118,7 +121,10 @@ class Inline:
         return self._opened("", where)
 
     def close(self, where: Range) -> Iterator[Pair]:
-        """End a link or picture. An empty link shows its URL, and so does one that Telegram would refuse."""
+        """End a link or picture.
+
+        Shows the URL if the link text is empty or Telegram would refuse the link.
+        """
         link = self._links.pop()
         words = "".join(link.words).strip()
         if link.closing:
@@ -152,7 +158,7 @@ class Inline:
             self._links[-1].words.append(words)
 
     def _plain_mark(self, tag: Emphasis, start: int, end: int) -> str | None:
-        """Return the mark if it is not emphasis but part of a URL, product, power or name; else None."""
+        """Return the mark if it belongs to a URL, product, power or name; None if it is emphasis."""
         source = self._source
         width = 1 if tag == "Emphasis" or source[start + 1 : start + 2] != source[start : start + 1] else 2
         mark = source[start : start + width]

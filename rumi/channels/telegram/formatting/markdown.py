@@ -1,7 +1,7 @@
 """Conversion of Markdown to text and formatted spans.
 
-pyromark parses, and telegramify-markdown writes the text. Between the two, `repair.py` restores words that
-would be lost or changed.
+pyromark parses the Markdown, and telegramify-markdown writes the text. Between these steps, `repair.py`
+restores words that would be lost or changed.
 """
 
 import logging
@@ -38,10 +38,10 @@ _CONFIG: Final = _configuration()
 
 
 def read(markdown: str) -> tuple[str, tuple[TextSpan, ...]]:
-    """Return the visible text of `markdown` and its spans. The result is deterministic.
+    """Return the visible text of `markdown` and its spans. The same input always gives the same result.
 
-    If the libraries fail, or their result would be far too large, the result is the Markdown itself, without
-    spans.
+    If the libraries fail, or if their result would be far too large, the function returns the Markdown
+    itself, without spans.
     """
     source = clean(markdown)
     try:
@@ -56,10 +56,11 @@ def read(markdown: str) -> tuple[str, tuple[TextSpan, ...]]:
 
 
 def ending(markdown: str) -> str:
-    """Return the end of a long text in a form that can be parsed alone; return a short text unchanged.
+    """Return the end of a long text so that it can be parsed alone; return a short text unchanged.
 
-    This keeps the cost of showing a growing answer constant. The result begins with a line, if possible with
-    a paragraph; inside a code block, its opening fence is repeated.
+    This keeps the cost of showing a growing answer constant. The result begins at the start of a paragraph if
+    possible, otherwise at the start of a line. If the result begins inside a code block, the block's opening
+    fence is repeated.
     """
     if len(markdown) <= 2 * _ENDING:
         return markdown
@@ -72,7 +73,7 @@ def ending(markdown: str) -> str:
 
 
 def _open_fence(markdown: str, end: int) -> str:
-    """Return the line that opened the code block at `end`; empty outside of code blocks."""
+    """Return the line that opened the code block at index `end`; empty if `end` is outside of code blocks."""
     opened: re.Match[str] | None = None
     for found in _FENCE.finditer(markdown, 0, end):
         if opened is None:

@@ -1,7 +1,8 @@
 """Repair of the parser's events before the Markdown writer, which would lose or change words of an answer.
 
-The writer drops HTML, decorates headings, renumbers lists, and loses the links of tables and, in list items,
-the line breaks around blocks. This module restores them as events that the writer understands.
+The writer drops HTML, decorates headings, renumbers lists, and loses the links of tables. In list items, it
+also loses the line breaks around blocks. This module restores all of these as events that the writer
+understands.
 """
 
 import re
@@ -25,7 +26,7 @@ _TAB: Final = 4
 
 
 def repaired(source: str) -> tuple[str, Iterator[Pair]]:
-    """Return the source as it is parsed, and its events for the writer.
+    """Return the source text that the parser gets, and the repaired events for the writer.
 
     Iterating raises `Overgrown` for a text whose result would be far too large, such as a table whose header
     has a thousand columns.
@@ -36,7 +37,7 @@ def repaired(source: str) -> tuple[str, Iterator[Pair]]:
 
 
 class _OpenTable:
-    """A table whose end has not been parsed yet: rows of cells, each a list of text pieces."""
+    """A table whose end has not been parsed yet: rows of cells; each cell is a list of text pieces."""
 
     __slots__ = ("alignments", "rows")
 
@@ -47,7 +48,7 @@ class _OpenTable:
     def cell(self) -> list[str]:
         """Return the last cell, creating it if needed.
 
-        In a table that is too large for the parser, text may come without a cell.
+        In a table that is too large for the parser, text may arrive without a cell.
         """
         self.rows = self.rows or [[]]
         if not self.rows[-1]:
@@ -109,7 +110,7 @@ class _Repair:
                 yield event, where
 
     def _within(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
-        """Yield events of a paragraph, or collect their text if a table is open.
+        """Yield events of a paragraph; if a table is open, collect their text instead.
 
         Text after a block starts on a new line.
         """
@@ -201,7 +202,7 @@ class _Repair:
                 yield event, where
 
     def _number(self, where: Range) -> Iterator[Pair]:
-        """Yield a list item's number as it was typed, because the writer would number the items itself."""
+        """Yield a list item's number as the author wrote it, because the writer would renumber the items."""
         expected = self._lists[-1]
         if expected is None:
             return
@@ -215,7 +216,7 @@ class _Repair:
         self._lists[-1] = number + 1
 
     def _before_block(self, where: Range) -> Iterator[Pair]:
-        """Begin a new line within a list item, where the writer would continue the line of text."""
+        """Begin a new line before a block in a list item, where the writer would continue the line."""
         if self._lists and self._behind == "words":
             yield "SoftBreak", where
             self._behind = "line end"
@@ -227,7 +228,7 @@ class _Repair:
             self._behind = "line end"
 
     def _paragraph(self, lines: list[tuple[str, bool]], where: Range) -> Iterator[Pair]:
-        """Yield a paragraph of lines; lines with True are bold."""
+        """Yield a paragraph of lines. A line whose flag is True is bold."""
         yield from self._before_block(where)
         yield {"Start": "Paragraph"}, where
         for number, (line, bold) in enumerate(lines):
@@ -256,7 +257,10 @@ class _Repair:
         self._behind = "block"
 
     def _surplus(self, where: Range) -> None:
-        """Restore text after a row's last column, which the parser drops: mostly `||` that is no border."""
+        """Restore text after a row's last column, which the parser drops.
+
+        Usually a `||` in it is not a border.
+        """
         assert self._table is not None
         rest = self._source[self._cell_end : where["end"]].decode(errors="replace").rstrip()
         if rest.strip(" \t|"):

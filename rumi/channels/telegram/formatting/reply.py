@@ -1,6 +1,6 @@
 """Formatting of replies for Telegram: texts of an accepted length, with entities.
 
-Formatting is not content: if both do not fit, the text stays and formatting is dropped.
+Text takes precedence over formatting: if both do not fit, the text stays and formatting is dropped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,10 +23,10 @@ from rumi.channels.telegram.formatting.spans import (
 )
 
 LIMIT_ENTITIES: Final = 100
-"""Maximum number of entities in a message; Telegram ignores further ones."""
+"""Maximum number of entities in a message. Telegram ignores the entities above this number."""
 
 NOTHING: Final = "…"
-"""Replacement for an invisible text, because Telegram accepts no empty message."""
+"""Replacement for a text without visible characters, because Telegram accepts no empty message."""
 
 _LAST_TO_GO: Final[tuple[Kind, ...]] = (
     "text_link",
@@ -41,22 +41,22 @@ _LAST_TO_GO: Final[tuple[Kind, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """The content of one message: never blank, no white space at its ends, and never too long."""
+    """The content of one message: never blank, without white space at its ends, and never too long."""
 
     text: str
     entities: tuple[MessageEntity, ...] = ()
 
     def plain(self) -> "MessagePart":
-        """Return the same words without any formatting."""
+        """Return the same text without formatting."""
         return MessagePart(self.text)
 
 
 def format_reply(markdown: str) -> tuple[MessagePart, ...]:
-    """Return a reply in parts, in order; at least one. The result is deterministic.
+    """Return a reply as one or more parts, in order. The same input always gives the same parts.
 
-    Every visible character is in one of the parts. Cuts are between paragraphs if possible, else between
-    lines or words. A word, a link or an emphasis is cut only if it is longer than a message. A code block or
-    quote that is cut continues in the next part as one of the same kind.
+    Every visible character is in one of the parts. The reply is cut between paragraphs if possible, otherwise
+    between lines or words. A word, a link or an emphasis is cut only if it is longer than a message. A code
+    block or quote that is cut continues in the next part as a block of the same kind.
     """
     text, spans = read(markdown)
     parts = tuple(_parts(text, spans))
@@ -66,7 +66,8 @@ def format_reply(markdown: str) -> tuple[MessagePart, ...]:
 def format_preview(markdown: str, limit_units: int = LIMIT_UNITS) -> MessagePart:
     """Return the visible part of a growing answer, in at most `limit_units` UTF-16 units (at least two).
 
-    For a longer answer that is its end, from the start of a line if possible, below a line with an ellipsis.
+    If the answer is longer, the result is its end below a line with an ellipsis, cut at the start of a line
+    if possible.
     """
     limit_units = min(limit_units, LIMIT_UNITS)
     shown = ending(markdown)
@@ -99,7 +100,7 @@ def _parts(text: str, spans: Sequence[TextSpan], limit: int = LIMIT_UNITS) -> It
 
 
 def _part(text: str, start: int, end: int, spans: Iterable[TextSpan], above: str) -> MessagePart:
-    """Return the part from `start` to `end`, below the text `above`, with the spans that overlap it."""
+    """Return the text from `start` to `end`, preceded by `above`, with the spans that overlap it."""
     while end > start and text[end - 1].isspace():
         end -= 1
     clipped = (_clipped(text, span, start, end) for span in spans if span.start < end and span.end > start)
@@ -134,7 +135,7 @@ def _most_important(spans: list[TextSpan]) -> list[TextSpan]:
 
 
 def _offsets(text: str) -> list[int] | range:
-    """Return the start of each character in UTF-16 units, followed by the end of the last one."""
+    """Return the start of each character in UTF-16 units, followed by the end of the last character."""
     if units(text) == len(text):
         return range(len(text) + 1)
     return [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]

@@ -1,4 +1,4 @@
-"""The formatted spans of a text, and Telegram's rules for nesting them."""
+"""Formatted spans of a text, and Telegram's rules for nesting the spans."""
 
 import re
 from bisect import bisect_right
@@ -17,7 +17,7 @@ _OUTERMOST: Final[dict[Kind, int]] = {"blockquote": 0, "text_link": 2, "code": 3
 
 @dataclass(frozen=True, slots=True)
 class TextSpan:
-    """A span of a text, counted in characters (not in UTF-16 units)."""
+    """A formatted span of a text. Its indices count characters, not UTF-16 units."""
 
     start: int
     end: int
@@ -29,10 +29,11 @@ class TextSpan:
 def lawful(text: str, spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
     """Return the spans that Telegram's nesting rules allow, sorted, without white space at their ends.
 
-    Of two spans of equal length, the later one in `spans` is the outer one.
+    If two spans have equal length, the later one in `spans` is the outer one.
 
-    Code contains no span, a quote no quote, a link no link, a style not the same style, and of two spans that
-    overlap one is within the other. A style around code ends before it and continues after it.
+    The rules: code contains no span, a quote contains no quote, a link contains no link, and a style does not
+    contain the same style. If two spans overlap, one is within the other. A style around code ends before the
+    code and continues after it.
     """
     ordered = [*spans]
     ordered.reverse()
@@ -51,7 +52,7 @@ def lawful(text: str, spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
 
 
 def trim(text: str, span: TextSpan) -> TextSpan | None:
-    """Return the span without white space at its ends, None if it has no visible character.
+    """Return the span without white space at its ends; None if it has no visible character.
 
     A block keeps the indentation of its first line.
     """
@@ -74,7 +75,7 @@ def _in_order(spans: Iterable[TextSpan]) -> list[TextSpan]:
 
 
 def _outermost(spans: Iterable[TextSpan]) -> list[TextSpan]:
-    """Return the spans that no earlier span overlaps; `spans` are sorted, longer ones first."""
+    """Return the spans that overlap no earlier span in the result; `spans` are sorted, longer ones first."""
     kept: list[TextSpan] = []
     for span in spans:
         if not kept or span.start >= kept[-1].end:
@@ -111,7 +112,10 @@ def _around(spans: Sequence[TextSpan], taken: Sequence[TextSpan]) -> list[TextSp
 
 
 def _nested(spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
-    """Return the spans in nesting order, without partial overlaps and without what Telegram forbids there."""
+    """Return the spans in nesting order.
+
+    Omits spans that overlap partially or that Telegram forbids to nest.
+    """
     kept: list[TextSpan] = []
     around: list[TextSpan] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end, _OUTERMOST.get(span.kind, 1))):
@@ -187,8 +191,8 @@ def clean(text: str) -> str:
     """Return `text` without the characters that Telegram refuses or removes.
 
     These are lone surrogates, control characters, terminal sequences and marks of writing direction. Tabs and
-    newlines stay, and every other line end becomes a newline. A surrogate pair becomes its character, and a
-    lone surrogate becomes U+FFFD.
+    newlines stay, and other line ends become newlines. A surrogate pair becomes the character that it
+    encodes, and a lone surrogate becomes U+FFFD.
     """
     if _SURROGATES.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -203,9 +207,10 @@ def blank(text: str) -> bool:
 
 
 def breakable(text: str, index: int) -> bool:
-    """Return True if the text may be cut before `index` without splitting a displayed character.
+    """Return True if the text can be cut before `index` without splitting a displayed character.
 
-    Combining marks, joiners, variation selectors, skin tones, flags and Korean syllables are handled.
+    The function handles combining marks, joiners, variation selectors, skin tones, flags and Korean
+    syllables.
     """
     if not 0 < index < len(text):
         return True

@@ -1,4 +1,4 @@
-"""Tables for a messenger, whose lines are short: aligned columns if they fit, else one record per row."""
+"""Tables for the short lines of a messenger: aligned columns if they fit, otherwise one record per row."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -12,7 +12,7 @@ _BETWEEN: Final = " | "
 
 
 def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str]) -> str | None:
-    """Return the rows (the first is the header) as aligned columns; None if that would be too wide.
+    """Return the rows as aligned columns; None if they would be too wide. The first row is the header.
 
     `alignments` has one of `None`, `Left`, `Center` and `Right` for each column. Wide characters count as two
     cells.
@@ -36,7 +36,7 @@ def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str]) -> str | N
 def records(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
     """Yield each row below the header as lines of `header: value`.
 
-    Empty cells are omitted; a completely empty column shows its header once.
+    Empty cells are omitted. If a column is completely empty, its header appears once.
     """
     header, *body = rows
     body = body or [[""] * len(header)]

@@ -1,1 +1,1 @@
-"""Receiving updates, by polling or by a webhook: read, judged, stored, and only then confirmed."""
+"""Receipt of updates, by polling or by a webhook: updates are checked, stored, then confirmed."""

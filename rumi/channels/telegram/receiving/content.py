@@ -1,4 +1,4 @@
-"""Attachments of a message, and the kinds that Rumi accepts."""
+"""Attachments of a message, and the kinds of attachment that Rumi accepts."""
 
 import mimetypes
 import re
@@ -40,11 +40,11 @@ _UNSUPPORTED: Final = (
 )
 
 _FILES: Final = (("document", "file", ""), ("audio", "audio", ".mp3"), ("video", "video", ".mp4"))
-"""Fields of a message that hold a file, with the default name and the usual file extension."""
+"""Message fields that contain a file, each with a default name and a default file extension."""
 
 
 def content_of(message: Fields, language: Language, hears: bool) -> IncomingContent | None:
-    """Return the message's attachments; None if it has no content of a person, such as a join or a pin.
+    """Return the message's attachments; None if no person wrote its content, as for a join or a pin.
 
     `hears` is True if a transcriber for voice messages is configured.
 
@@ -74,7 +74,7 @@ def _taken(attachment: Attachment, language: Language) -> IncomingContent:
 
 
 def _file(message: Fields) -> Attachment | None:
-    """Return the message's file; None if it has none."""
+    """Return the file in the message; None if the message has no file."""
     message_id = number(message, "message_id")
     if photos := records(message, "photo"):
         largest = max(photos, key=_area)
@@ -100,17 +100,17 @@ def _attachment(kind: Literal["file", "voice"], file: Fields, name: str, media_t
 
 
 MOST_CHARS: Final = 100
-"""Maximum length of a name, in characters: its owner may choose any name."""
+"""Maximum length of an author's name, in characters, because authors choose their names freely."""
 
 
 ELSEWHERE: Final = "(Nothing of it came along.)"
-"""Text for a reply to a message in another chat without a quote."""
+"""Text that replaces the quote if a message replies to another chat's message without quoting it."""
 
 
 def made_by(message: Fields) -> str:
-    """Return the author of a message's text and file if that is not the sender; otherwise "".
+    """Return the author of a message's text and file if the author is not the sender; otherwise "".
 
-    All forwards count, also of the sender's own messages, because forwarding takes a text out of another
+    Every forward counts, even of the sender's own messages, because forwarding takes a text out of another
     conversation.
 
     Raises:
@@ -124,9 +124,9 @@ def made_by(message: Fields) -> str:
 
 
 def quoted_in(message: Fields) -> tuple[str, str] | None:
-    """Return the author of a quote and the quoted text; None without a quote.
+    """Return the author of a quote and the quoted text; None if the message has no quote.
 
-    Of the message that is replied to, only the quoted part is used.
+    If the message replies to another message, only the quoted part of that message is used.
 
     Raises:
         OddField: A field differs from Telegram's documentation.
@@ -143,7 +143,7 @@ def quoted_in(message: Fields) -> tuple[str, str] | None:
 
 
 def _origin(origin: Fields) -> str:
-    """Return the author's name from a `MessageOrigin`, with a generic name for an unknown kind."""
+    """Return the author's name from a `MessageOrigin`; a generic name if its kind is unknown."""
     match origin.get("type"):
         case "user":
             return _user(record_or_none(origin, "sender_user") or {})
@@ -190,10 +190,10 @@ _BEHIND_NAME: Final = " \t,:;"
 
 @dataclass(frozen=True, slots=True)
 class MessageText:
-    """The text without mentions of the bot and without the bot's name after a command.
+    """The text of a message, without mentions of the bot and without the bot's name after a command.
 
-    `addressed` is True if the text mentions the bot or is a command for it. `other_bot` is True if the text
-    is a command for another bot.
+    `addressed` is True if the text mentions the bot or is a command for this bot. `other_bot` is True if the
+    text is a command for another bot.
     """
 
     text: str
@@ -202,7 +202,7 @@ class MessageText:
 
 
 def read_words(message: Fields, me: Me) -> MessageText:
-    """Return the text of a message or the caption of its attachment.
+    """Return the text of a message, or the caption of the message's attachment.
 
     Raises:
         OddField: A field differs from Telegram's documentation.
@@ -225,7 +225,7 @@ def read_words(message: Fields, me: Me) -> MessageText:
 
 
 def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[str, bool]:
-    """Return the text without mentions of the bot, and True if there were any."""
+    """Return the text without mentions of the bot, and True if the text had any mentions of it."""
     # Telegram counts in UTF-16 code units; an offset inside a character must not raise an error.
     units = text.encode("utf-16-le", "surrogatepass")
     found = [span for entity in entities if (span := _call(entity, units, me)) is not None]
@@ -243,7 +243,7 @@ def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[st
 
 
 def _call(entity: Fields, units: bytes, me: Me) -> tuple[int, int] | None:
-    """Return start and end of a mention of the bot, in bytes; None if the entity is something else."""
+    """Return start and end of a mention of the bot, in bytes; None if the entity is not such a mention."""
     kind = text_or_none(entity, "type")
     if kind not in ("mention", "text_mention"):
         return None

@@ -1,4 +1,4 @@
-"""The intake: stores updates from the poller or the webhook, and triggers the actions that follow."""
+"""The intake: stores updates from the poller or the webhook, and starts the actions that result from them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -18,11 +18,11 @@ from rumi.platform.texts import storage as storage_texts
 from rumi.store.journal.records import Incoming
 
 Start: TypeAlias = Callable[[Callable[[], Awaitable[None]]], object]
-"""Starts a task of the actor that receives the updates."""
+"""Starts a task in the actor that receives the updates."""
 
 
 ALBUM_QUIET_S: Final = 0.5
-"""Time without new parts after which an album with separately delivered messages is complete, in seconds."""
+"""Seconds without a new part after which an album whose messages are delivered separately is complete."""
 
 
 class Accepts(Protocol):
@@ -33,19 +33,19 @@ class Accepts(Protocol):
         ...
 
     async def join_albums(self, quiet_s: float) -> float | None:
-        """Pass on the albums without a new part for `quiet_s`.
+        """Pass on the albums that have had no new part for `quiet_s` seconds.
 
-        Return the seconds until the next one may be complete; None if there are no parts.
+        Return the number of seconds until the next album may be complete; None if no parts are left.
         """
         ...
 
 
 class Intake:
-    """Stores each update once, and triggers what follows from it. Outlives the incarnations of its source.
+    """Stores each update once, and starts the resulting actions. Outlives the poller and the webhook actor.
 
-    `hears` is True if voice messages can be transcribed. `know_moves` reads the moves that other workers
-    stored, if there are any; its argument is the groups whose messages are read next. `say` sends a text to a
-    chat if that is possible at once. `last` is when updates were last stored, on trio's clock. `counts`
+    `hears` is True if voice messages can be transcribed. `know_moves`, if set, reads the moves that other
+    workers stored; its argument is the groups whose messages are read next. `say` sends a text to a chat if
+    this is possible at once. `last` is the time at which updates were last stored, on trio's clock. `counts`
     counts updates.
     """
 
@@ -74,14 +74,14 @@ class Intake:
         self._notified: set[str] = set()  # chats that know that their messages wait at Telegram
 
     async def take(self, updates: Sequence[RawUpdate], me: Me, start: Start, *, apart: bool = False) -> bool:
-        """Store updates in one transaction. Return True if at least one is new.
+        """Store updates in one transaction. Return True if at least one update is new.
 
-        Only after this call may the source confirm the updates. `apart` is True if the messages of an album
-        come one by one; call `join_albums` after them.
+        The source may confirm the updates only after this call. `apart` is True if the messages of an album
+        arrive one by one; call `join_albums` after them.
 
         Raises:
             NotTaken: Nothing can be stored now. The senders got a notice.
-            RumiError: Nothing was stored, so the same updates come again.
+            RumiError: Nothing was stored, so the same updates will arrive again.
         """
         if self._know_moves is not None and (groups := groups_of(updates)):
             await self._know_moves(groups)
@@ -125,8 +125,9 @@ class Intake:
         return any(new)
 
     async def join_albums(self) -> float | None:
-        """Pass on complete albums. Return the seconds until the next one may be complete; None if none is
-        left.
+        """Pass on complete albums.
+
+        Return the number of seconds until the next album may be complete; None if no album is left.
 
         Raises:
             ActorError: Nothing can be stored; try again.
@@ -134,7 +135,7 @@ class Intake:
         return await self._inbox.join_albums(ALBUM_QUIET_S)
 
     def _notify_not_taken(self, message: Incoming, error: NotTaken) -> None:
-        """Inform a chat, once, that its message waits at Telegram."""
+        """Tell a chat, once, that its message waits at Telegram."""
         if message.chat and message.chat not in self._notified:
             self._notified.add(message.chat)
             words = storage_texts.kept_at_telegram(message.language or self.who.default, error.trouble)

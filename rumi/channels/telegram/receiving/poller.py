@@ -1,6 +1,6 @@
 """The poller: receives updates from Telegram, stores them, and only then confirms them.
 
-It never waits for a chat: the inbox passes the stored messages on.
+The poller never waits for a chat, because the inbox passes the stored messages on.
 """
 
 import logging
@@ -23,33 +23,35 @@ from rumi.errors import NotTaken
 logger = logging.getLogger(__name__)
 
 CONFIRM_S: Final = 2.0
-"""Time limit of the last confirmation, in seconds. Without it, the next process receives some known updates
+"""Time limit of the last confirmation, in seconds. If it fails, the next process receives some known updates
 again.
 """
 
 ALBUM_PAUSE_S: Final = 0.5
 ALBUM_LOOKS: Final = 4
-"""Maximum number of additional polls for the rest of an album.
+"""Maximum number of extra polls for the remaining messages of an album.
 
-The messages of an album are separate updates and may arrive one after the other. While the last received
-update belongs to an album, the poller asks for more.
+The messages of an album are separate updates and may arrive one after another. While the last received update
+belongs to an album, the poller polls for more.
 """
 
 LEAST_POLL_S: Final = 0.1
-"""Minimum duration of an empty poll, in seconds, for a server that answers immediately."""
+"""Minimum duration of a poll without updates, in seconds, for a server that answers immediately."""
 
 
 REST_S: Final = 0.25
-"""Interval of checks which worker polls, in seconds."""
+"""Interval at which a process checks which worker polls, in seconds."""
 
 ELSEWHERE: Final = "another worker polls"
 
 UNSTORED_S: Final = 1.0
-"""Maximum pause before updates are fetched and stored again, in seconds; a later `/stop` is seen then too."""
+"""Maximum pause before unstored updates are fetched and stored again, in seconds. A later `/stop` is then
+fetched too.
+"""
 
 
 class Poller(Receiver[PollerMessage]):
-    """Polls until `StopPolling` ends polling for good; a restarted actor does not resume it."""
+    """Polls until `StopPolling` ends polling permanently. A restart of the actor does not resume it."""
 
     def __init__(
         self,
@@ -65,8 +67,8 @@ class Poller(Receiver[PollerMessage]):
     ) -> None:
         """Create the actor.
 
-        `poll_s` is how long Telegram may delay the response; `grace_s` later a poll is abandoned. `polls`
-        returns True if this process is the one that polls.
+        `poll_s` is the time by which Telegram may delay the response to a poll. A poll is abandoned `grace_s`
+        seconds after that. `polls` returns True if this process is the one that polls.
         """
         super().__init__(bot, intake, memory, random=random, grace_s=grace_s, waits=waits)
         self._poll_s = poll_s
@@ -79,7 +81,7 @@ class Poller(Receiver[PollerMessage]):
     # Life
 
     async def started(self) -> None:
-        """Start to poll, unless polling has ended for good.
+        """Start to poll, unless polling has ended permanently.
 
         Raises:
             TokenRefused: An earlier incarnation found that Telegram refuses the token.
@@ -94,7 +96,7 @@ class Poller(Receiver[PollerMessage]):
 
     @answers(StopPolling)
     async def stop_polling(self, message: StopPolling) -> None:
-        """Accept no more updates; return when the received ones are stored."""
+        """Accept no more updates; return when the received updates are stored."""
         self._memory.ended = True
         self._asking.cancel()
         await self._done.wait()
@@ -127,21 +129,21 @@ class Poller(Receiver[PollerMessage]):
         await self._confirm()
 
     async def _give_way(self) -> None:
-        """Cancel the poll when another worker is to poll."""
+        """Cancel the poll when another worker takes over polling."""
         while True:
             await trio.sleep(REST_S)
             if not self._polls() and self._doing == self.takes:
                 self._asking.cancel()
 
     async def _rest(self) -> Sequence[RawUpdate]:
-        """Return after a pause, because another worker polls."""
+        """Return no updates after a pause, because another worker polls."""
         self._doing, self._offset = ELSEWHERE, None
         await trio.sleep(REST_S)
         self._doing = self.takes
         return ()
 
     async def _updates(self) -> Sequence[RawUpdate]:
-        """Return the next updates, in order; none if none came within one poll."""
+        """Return the next updates, in order; empty if a poll brought none."""
         if self._repeated > 1:  # a restart explains one repeated batch, but not several
             await self._wait(self._repeated - 2, "Telegram repeats what was confirmed")
         began = trio.current_time()
@@ -159,7 +161,7 @@ class Poller(Receiver[PollerMessage]):
         return updates
 
     async def _ask(self, wait_s: float) -> Sequence[RawUpdate]:
-        """Make one poll. It confirms the updates below the offset, so that they do not come again."""
+        """Make one poll. It also confirms the updates below the offset, so that they do not arrive again."""
         limit_s = wait_s + self._grace_s
         with trio.fail_after(limit_s):
             updates = await raw_updates(self._bot, offset=self._offset, wait_s=wait_s, read_timeout_s=limit_s)
@@ -171,9 +173,9 @@ class Poller(Receiver[PollerMessage]):
         return updates
 
     async def _try_to_store(self, updates: Sequence[RawUpdate], me: Me) -> None:
-        """Store the batch. If nothing can be stored now, leave it at Telegram, unconfirmed.
+        """Store the batch. If nothing can be stored now, leave the batch at Telegram, unconfirmed.
 
-        It is then received again together with newer updates, so that a `/stop` is seen.
+        Telegram then delivers the batch again together with newer updates, so that a `/stop` is seen.
         """
         try:
             await self._store(updates, me)
@@ -187,11 +189,11 @@ class Poller(Receiver[PollerMessage]):
             self._unstored = 0
 
     async def _store(self, updates: Sequence[RawUpdate], me: Me) -> None:
-        """Store the batch in one transaction; only then may its numbers be confirmed.
+        """Store the batch in one transaction; only then may its updates be confirmed.
 
         Raises:
             NotTaken: Nothing can be stored now. The senders got a notice.
-            RumiError: Nothing was stored, so the same updates come again.
+            RumiError: Nothing was stored, so the same updates will arrive again.
         """
         self._doing = f"storing {len(updates)} updates"
         new = await self._intake.take(updates, me, self.start_soon)
@@ -200,7 +202,7 @@ class Poller(Receiver[PollerMessage]):
         self._doing = self.takes
 
     async def _confirm(self) -> None:
-        """Confirm the last stored updates, once and within a time limit, so that they do not come again."""
+        """Confirm the last stored updates, once and within a time limit, so that they do not arrive again."""
         offset, self._offset = self._offset, None
         if offset is None:
             return
@@ -212,7 +214,7 @@ class Poller(Receiver[PollerMessage]):
                 logger.info("the last updates were not confirmed: %s", in_words(error))
 
     async def _resolve_conflict(self) -> None:
-        """Remove a webhook that got the updates. Queued updates stay at Telegram for the next poll."""
+        """Remove the webhook that got the updates. Queued updates stay at Telegram for the next poll."""
         logger.warning("this bot had a webhook; it is removed, for updates are polled here")
         try:
             with trio.move_on_after(self._grace_s):

@@ -1,8 +1,8 @@
-"""Pressed buttons: parsing of presses, and the question to the chat whether an answer counts.
+"""Presses of buttons: reads presses from updates, and asks chats whether the answers count.
 
 As with messages, people are identified by their Telegram number. A button carries a random id, which is valid
-only in its chat. The button of a question counts only for the person who was asked. The button of a reply
-stands for a command, which becomes a message of the person who pressed it.
+only in its chat. The button of a question counts only if the person who was asked presses it. The button of a
+reply represents a command, which becomes a message from the person who pressed the button.
 """
 
 import logging
@@ -34,17 +34,17 @@ from rumi.platform.texts import telegram as telegram_texts
 logger = logging.getLogger(__name__)
 
 ANSWER_S: Final = 5.0
-"""Maximum time for a chat to decide if an answer counts, in seconds."""
+"""Maximum time for a chat to decide whether an answer counts, in seconds."""
 
 MOST: Final = 256
-"""Maximum number of queued presses; further ones are dropped, and the person may press again."""
+"""Maximum number of queued presses. Presses above it are dropped, and the person may press again."""
 
 
 class AnswerJudge(Protocol):
-    """Decides if an answer counts; implemented by `rumi.chats.Inbox`."""
+    """Decides whether an answer counts; implemented by `rumi.chats.Inbox`."""
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
-        """Return True if this answers a pending question of that user."""
+        """Return True if the answer counts: a question with this id is pending for that user."""
         ...
 
 
@@ -101,9 +101,9 @@ def read_press(update: RawUpdate, who: Who, here: Here = lambda address: address
 
 
 class Presses:
-    """Asks chats if presses answer their questions, and has the sender show the results.
+    """Asks chats whether presses answer their questions, and makes the sender show the results.
 
-    The presses of a chat are handled in order, and independently of other chats. The object outlives the
+    The presses of one chat are handled in order and independently of other chats. The object outlives the
     incarnations of the receiver.
     """
 
@@ -114,7 +114,7 @@ class Presses:
         self._lines: dict[str, deque[Press]] = {}
 
     def react(self, update: RawUpdate, one: Read, who: Who) -> bool:
-        """Acknowledge a press of a reply's button; return False if the update is no press."""
+        """Acknowledge a press of a reply's button. Return False if the update is not a press."""
         query = record_or_none(update, "callback_query")
         if query is None:
             return False
@@ -129,7 +129,7 @@ class Presses:
         return True
 
     def take(self, press: Press, start: Callable[[Callable[[], Awaitable[None]]], object]) -> None:
-        """Handle a press. Never waits: a task started with `start` does the slow part."""
+        """Handle a press. Does not block: a task that `start` starts does the slow part."""
         if not press.known:
             self._strangers.pressed(press.user, press.query, press.language)
             return

@@ -1,7 +1,7 @@
-"""Interpretation of updates: a message for a chat, a message of a stranger, or nothing.
+"""Interpretation of updates: each is a message for a chat, a message from a stranger, or nothing.
 
-Everything here is a pure function of the update. People are identified by their Telegram number, never by a
-name, because anybody may choose any name.
+Every function here is a pure function of the update. People are identified by their Telegram number, never by
+name, because people choose their names freely.
 """
 
 import logging
@@ -38,15 +38,17 @@ Here: TypeAlias = Callable[[TelegramAddress], TelegramAddress]
 
 _GROUPS: Final = ("group", "supergroup")
 _TELEGRAM: Final = 777000
-"""Author of channel posts in the discussion group of a channel. Telegram does not flag it as a bot."""
+"""Telegram's user number for the author of channel posts in a channel's discussion group. Telegram does not
+flag it as a bot.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Users who may talk to the bot, and the languages of its answers.
+    """Users who may talk to the bot, and the languages of the bot's answers.
 
-    Admins may talk even if they are not in `allowed`. `language` is the configured one. If it is "auto" and
-    Telegram does not report a user's language, `default` is used.
+    Admins may talk even if they are not in `allowed`. `language` is the configured language. If it is "auto"
+    and Telegram does not report a user's language, `default` is used.
     """
 
     allowed: frozenset[int]
@@ -69,9 +71,9 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """A message of a user without permission. Its content is not stored.
+    """A message from a user without permission. The message's content is not stored.
 
-    `origin` is the message to answer, None in a private chat, where that is clear.
+    `origin` is the message that the notice replies to; None in a private chat, where no reference is needed.
     """
 
     update: int
@@ -86,9 +88,9 @@ Read: TypeAlias = Incoming | Stranger
 
 @dataclass(frozen=True, slots=True)
 class _TelegramMessage:
-    """A message of a person. `addressed` is True if it is meant for the bot.
+    """A message from a person. `addressed` is True if the message is meant for the bot.
 
-    Messages of one album share `album`.
+    Messages with the same `album` belong to one album.
     """
 
     update: int
@@ -111,13 +113,14 @@ def read_batch(
     """Return the interpretation of each update, in order.
 
     An update without meaning becomes an `Incoming` with only its number. `moves` maps an address on Telegram
-    to a chat; `hears` is passed to `content_of`. A message from a group's old number has the origin 0,
-    because its own number is valid only there.
+    to a chat; `hears` is passed to `content_of`. A message from a group's old number gets the origin 0,
+    because its message number is valid only in the old group.
 
-    The messages of an album become one message, at the index of the last. So an album that is received again
-    with one more message is new, instead of being dropped with the known updates. An unreadable update is
-    logged without its content and has no meaning. An update that occurs twice counts once. `apart` is True if
-    the messages of an album come one by one; each is then read as a part of the album.
+    The messages of an album become one message, at the index of the album's last message. So if an album is
+    received again with one more message, it counts as new and is not dropped with the known updates. An
+    unreadable update has no meaning; it is logged without its content. An update that occurs twice counts
+    once. `apart` is True if the messages of an album arrive one by one; each is then read as a part of the
+    album.
     """
     once: dict[int, RawUpdate] = {}
     for update in updates:
@@ -145,7 +148,7 @@ def _read_raw(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) ->
 
 
 def _album_key(received: _TelegramMessage) -> tuple[object, ...]:
-    """Return a key that the messages of one album share, and no others."""
+    """Return a key that is equal for messages of the same album and for no others."""
     return (received.address, received.user, received.album) if received.album else (received.update,)
 
 
@@ -196,7 +199,7 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
 
 
 def _pressed(query: Fields, button: str) -> Fields | None:
-    """Return a button's press as a message with the button's id as text; the journal knows the command."""
+    """Return a press as a message whose text is the button's id. The journal knows the command."""
     below = record_or_none(query, "message")
     if below is None or not button:
         return None
@@ -212,7 +215,7 @@ def _words(source: str, text: str) -> list[Attachment]:
 
 
 def _person(message: Fields) -> Fields | None:
-    """Return the author if that is an identified person: not a bot, a channel or an anonymous admin."""
+    """Return the author if it is an identified person: not a bot, a channel or an anonymous admin."""
     if message.get("sender_chat") is not None or flag(message, "is_automatic_forward"):
         return None
     sender = record_or_none(message, "from")
@@ -235,7 +238,7 @@ def _answers_bot(message: Fields, me: Me) -> bool:
 
 
 def _judge(received: Sequence[_TelegramMessage], who: Who, *, apart: bool) -> Read | None:
-    """Return the interpretation of a message, of a complete album, or (`apart`) of one part of an album."""
+    """Return the interpretation of a message, of a complete album, or of one part of an album (`apart`)."""
     last = received[-1]
     addressed, part = (
         any(part_of_album.addressed for part_of_album in received),

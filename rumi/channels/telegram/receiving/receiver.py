@@ -1,4 +1,4 @@
-"""Base of the poller and the webhook: the bot's identity, retries with Telegram, and the end of receiving."""
+"""Base class of the poller and the webhook: the bot's identity, retries, and the end of receiving."""
 
 import logging
 import math
@@ -30,8 +30,8 @@ T = TypeVar("T")
 M = TypeVar("M", contravariant=True)
 
 WAITS: Final = Backoff(first_s=2.0, factor=2.0, cap_s=30.0)
-"""Pauses between attempts in seconds, randomly shortened by up to a half so that two programs do not keep
-colliding.
+"""Pauses between attempts, in seconds. Each is randomly shortened by up to a half, so that two programs do
+not keep colliding.
 """
 
 REFUSALS: Final = 3
@@ -39,16 +39,16 @@ REFUSALS: Final = 3
 
 
 ALBUMS_AGAIN_S: Final = 5.0
-"""Pause before the next check for albums if the journal could not be asked, in seconds."""
+"""Pause before the next check for albums if the journal was unreachable, in seconds."""
 
 
 @dataclass(slots=True)
 class ReceiverMemory:
-    """State that outlives the incarnations of the poller or the webhook. Its creator creates it once.
+    """State that outlives the incarnations of the poller or the webhook. It is created once per bot.
 
     `me` is the bot's identity, once known. `ended` is True when no more updates are accepted. `refused` is
     True if Telegram does not know the token, so that no restart would help. `registered` is True if the
-    commands are registered. `variable` is the environment variable with the token.
+    commands are registered. `variable` names the environment variable that contains the token.
     """
 
     me: Me | None = None
@@ -59,10 +59,10 @@ class ReceiverMemory:
 
 
 class Receiver(Actor[M]):
-    """Gets updates from Telegram until `StopPolling` ends polling for good."""
+    """Gets updates from Telegram until `StopPolling` ends receiving permanently."""
 
     takes: ClassVar[str] = "polling"
-    """Activity while nothing happens, for `rumi status`."""
+    """Text that `rumi status` shows as the activity while nothing happens."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Receiver(Actor[M]):
 
     @override
     def activity(self) -> str:
-        """Return the description for `rumi status`."""
+        """Return the text that `rumi status` shows as the activity."""
         if self._memory.ended:
             return "takes no more updates"
         now, last = trio.current_time(), self._intake.last
@@ -110,7 +110,7 @@ class Receiver(Actor[M]):
         return figures | self._intake.counts
 
     async def _introduced(self) -> Me | None:
-        """Return the bot's identity, and start to register its commands; None if receiving ends first."""
+        """Return the bot's identity, and start to register its commands. None if receiving ends first."""
         me = self._memory.me
         if me is None and not self._memory.ended:
             with trio.CancelScope() as self._asking:
@@ -120,7 +120,7 @@ class Receiver(Actor[M]):
         return me
 
     async def _join_albums(self) -> float | None:
-        """Pass on complete albums, also those that ended processes left."""
+        """Pass on complete albums, including albums that ended processes left behind."""
         try:
             return await self._intake.join_albums()
         except ActorError as error:
@@ -136,7 +136,7 @@ class Receiver(Actor[M]):
         self._memory.registered = await register_commands(self._bot, who.language, who.default)
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of `call`, with as many attempts as necessary.
+        """Return the result of `call`, retrying as often as necessary.
 
         Raises:
             TokenRefused: No attempt can succeed.
@@ -164,7 +164,7 @@ class Receiver(Actor[M]):
             attempt += 1
 
     async def _wait(self, attempt: int, trouble: str, least_s: float = 0.0, most_s: float = math.inf) -> None:
-        """Pause before the next attempt, longer each time."""
+        """Pause before the next attempt. The pause grows with each attempt."""
         if attempt == 0 or trouble != self._trouble:
             logger.warning("no updates: %s", trouble)
         wait_s = max(least_s, self._waits.delay_s(attempt) * self._random.uniform(0.5, 1.0))
@@ -176,4 +176,4 @@ class Receiver(Actor[M]):
             self._waits_until = None
 
     async def _resolve_conflict(self) -> None:
-        """Handle a conflict with a webhook that gets the updates. By default, do nothing."""
+        """Handle a conflict with a webhook that gets the updates. The base class does nothing."""

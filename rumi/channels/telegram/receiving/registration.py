@@ -1,4 +1,4 @@
-"""Registration of the chat commands with Telegram, so that its menu offers them."""
+"""Registration of Rumi's chat commands with Telegram, so that Telegram's command menu offers them."""
 
 import logging
 from typing import Final, Literal
@@ -21,9 +21,9 @@ WAITS: Final = Backoff(first_s=10.0, factor=3.0, cap_s=300.0)
 async def register_commands(bot: Bot, language: Literal["auto", "es", "en"], default: Language) -> bool:
     """Register the commands in Spanish, in English, and in the default language. Return True on success.
 
-    If the configuration sets a `language`, every user gets that one. Failures are retried for some minutes
-    and then ignored, because the commands work without a menu. After a cancellation some languages may be
-    registered.
+    If the configuration sets a `language`, every user gets the commands in that language. Failures are
+    retried for some minutes and then ignored, because the commands work without a menu. After a cancellation,
+    the commands may be registered in some of the languages.
     """
     menus: dict[str | None, Language] = {None: default, "es": "es", "en": "en"}
     if language != "auto":

@@ -1,6 +1,6 @@
 """Replies to users who are not on the list: they get their Telegram id, so that the owner can add it.
 
-The content of their messages is not stored.
+The content of these users' messages is not stored.
 """
 
 import logging
@@ -18,14 +18,14 @@ from rumi.platform.texts.language import Language
 logger = logging.getLogger(__name__)
 
 AGAIN_S: Final = 3600.0
-"""Interval after which a stranger who continues to write gets the id again, in seconds."""
+"""Interval after which a stranger who continues to write gets their id again, in seconds."""
 
 MOST: Final = 10_000
-"""Maximum number of remembered strangers, which bounds memory; forgotten ones may get their id twice."""
+"""Maximum number of remembered strangers, to bound memory. A forgotten stranger may get their id twice."""
 
 
 class Strangers:
-    """Remembers when each stranger got their id, on trio's clock, so only within this process."""
+    """Remembers when each stranger got their id, on trio's clock. The memory ends with the process."""
 
     def __init__(self, sender: ActorRef[Say | Toast], *, most: int = MOST) -> None:
         self._sender = sender
@@ -33,15 +33,18 @@ class Strangers:
         self._notified_at: OrderedDict[int, float] = OrderedDict()
 
     def meet(self, stranger: Stranger) -> None:
-        """Send a stranger their id, unless they got it within the last hour. Never waits.
+        """Send a stranger their id, unless they got it within the last hour. Does not block.
 
-        If the sender's mailbox is full, the text is lost, because strangers must not delay anyone.
+        If the sender's mailbox is full, the text is dropped, because strangers must not delay anyone.
         """
         words = telegram_texts.stranger(stranger.language, stranger.user)
         self._notify(stranger.user, Say(stranger.chat, words, stranger.origin))
 
     def pressed(self, user: int, query: str, language: Language) -> None:
-        """Show a stranger who pressed a button their id, with the same limit; only they see the notice."""
+        """Show a stranger who pressed a button their id, at most once per hour.
+
+        Only the stranger sees the notice.
+        """
         self._notify(user, Toast(query, telegram_texts.stranger(language, user)))
 
     def _notify(self, user: int, words: Say | Toast) -> None:

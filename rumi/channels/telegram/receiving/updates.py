@@ -1,4 +1,4 @@
-"""Updates as Telegram delivers them, before they are interpreted."""
+"""Raw updates: checked access to their numbers and fields, before the updates are interpreted."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,23 +14,23 @@ from rumi.store.journal.records import Update
 Fields: TypeAlias = Mapping[str, Any]
 
 RawUpdate: TypeAlias = Fields
-"""An update as received: it has a number, and any other content."""
+"""An update as received. It has a number; its other content is not checked."""
 
 
 ALLOWED: Final = ("message", "callback_query")
-"""Kinds of updates that Rumi requests from Telegram."""
+"""Kinds of update that Rumi requests from Telegram."""
 
 
 async def raw_updates(
     bot: Bot, *, offset: int | None, wait_s: float, read_timeout_s: float, limit: int = 100
 ) -> list[RawUpdate]:
-    """Return the queued updates, at most `limit`, oldest first; entries without a number are omitted.
+    """Return at most `limit` queued updates, oldest first. Entries without a number are omitted.
 
-    If none is queued, the server may delay the response by `wait_s`. Updates below `offset` are confirmed and
-    do not come again.
+    If no update is queued, the server may delay the response by `wait_s` seconds. The request confirms
+    updates with numbers below `offset`, and Telegram does not deliver them again.
 
     Raises:
-        TelegramError: There is no response, or an unusable one.
+        TelegramError: There is no response, or the response is unusable.
     """
     # `Bot.get_updates` fails for a whole batch if one update in it is malformed, and logs the complete batch.
     # The method's name is spelled so that `do_api_request` accepts it (it refuses names of its own methods)
@@ -57,13 +57,16 @@ def number_of(update: RawUpdate) -> int:
     """Return the update's number.
 
     Raises:
-        OddField: The number is missing, so this is not an update.
+        OddField: The number is missing, so the object is not an update.
     """
     return number(update, "update_id")
 
 
 def update_of(number: int, bot: str = "") -> Update:
-    """Return the journal's key of an update. It includes the bot, because each bot has its own numbers."""
+    """Return the journal's key of an update.
+
+    The key includes the bot, because each bot numbers its updates.
+    """
     return Update(TelegramBotSection.section(bot), number)
 
 
@@ -81,14 +84,14 @@ def ends_in_album(updates: Sequence[RawUpdate]) -> bool:
 
 
 class OddField(ValueError):
-    """A field differs from Telegram's documentation. The error's text has only the field's name."""
+    """A field differs from Telegram's documentation. The error's text contains only the field's name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the field {name} is odd")
 
 
 def number(fields: Fields, name: str) -> int:
-    """Return a required number of at most 53 bits, which any database can store.
+    """Return the number in the required field `name`: at most 53 bits, which any database can store.
 
     Raises:
         OddField: The field is missing or not a number.
@@ -100,7 +103,7 @@ def number(fields: Fields, name: str) -> int:
 
 
 def number_or_none(fields: Fields, name: str) -> int | None:
-    """Return an optional number.
+    """Return the number in the optional field `name`; None if the field is missing.
 
     Raises:
         OddField: The field is not a number.
@@ -113,7 +116,7 @@ def number_or_none(fields: Fields, name: str) -> int | None:
 
 
 def text_or_none(fields: Fields, name: str) -> str | None:
-    """Return an optional text.
+    """Return the text in the optional field `name`; None if the field is missing.
 
     Raises:
         OddField: The field is not a text.
@@ -125,7 +128,7 @@ def text_or_none(fields: Fields, name: str) -> str | None:
 
 
 def record(fields: Fields, name: str) -> Fields:
-    """Return a required object.
+    """Return the object in the required field `name`.
 
     Raises:
         OddField: The field is missing or not an object.
@@ -137,7 +140,7 @@ def record(fields: Fields, name: str) -> Fields:
 
 
 def record_or_none(fields: Fields, name: str) -> Fields | None:
-    """Return an optional object.
+    """Return the object in the optional field `name`; None if the field is missing.
 
     Raises:
         OddField: The field is not an object.
@@ -149,7 +152,7 @@ def record_or_none(fields: Fields, name: str) -> Fields | None:
 
 
 def records(fields: Fields, name: str) -> Sequence[Fields]:
-    """Return a list of objects, empty if the field is missing.
+    """Return the list of objects in the field `name`; empty if the field is missing.
 
     Raises:
         OddField: The field is not a list of objects.
@@ -163,12 +166,12 @@ def records(fields: Fields, name: str) -> Sequence[Fields]:
 
 
 def flag(fields: Fields, name: str) -> bool:
-    """Return True if the flag is set."""
+    """Return True if the flag `name` is present and True."""
     return fields.get(name) is True
 
 
 def groups_of(updates: Sequence[RawUpdate]) -> frozenset[int]:
-    """Return the numbers of the groups in which these messages and presses were made."""
+    """Return the numbers of the groups from which these messages and presses came."""
     found = set()
     for update in updates:
         try:
@@ -184,7 +187,7 @@ def groups_of(updates: Sequence[RawUpdate]) -> frozenset[int]:
 def moves_in(updates: Sequence[RawUpdate]) -> dict[int, tuple[int, int]]:
     """Return the moves among the updates as pairs of old and new group number, by update number.
 
-    Telegram reports a move in both groups, so each move comes twice. Only Telegram writes these fields, so no
+    Telegram reports a move in both groups, so each move arrives twice. Only Telegram sets these fields, so no
     user can claim a group's number.
     """
     found = {}

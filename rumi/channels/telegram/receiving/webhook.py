@@ -1,7 +1,7 @@
 """The webhook: stores each update that Telegram delivers to the listener before answering the delivery.
 
-Any number of processes may accept the deliveries of one bot: all compute the same secret, and the journal
-identifies each update by its number.
+Any number of processes may accept the deliveries of one bot: all processes compute the same secret, and the
+journal identifies each update by its number.
 """
 
 import hashlib
@@ -29,31 +29,34 @@ from rumi.errors import RumiError
 logger = logging.getLogger(__name__)
 
 PATH: Final = "/telegram"
-"""Path of the listener that accepts updates."""
+"""URL path on the listener that accepts updates."""
 
 SECRET_HEADER: Final = "x-telegram-bot-api-secret-token"  # noqa: S105  # a header's name
 MOST_BYTES: Final = 1_000_000
-"""Maximum size of an update; Telegram's are far smaller."""
+"""Maximum size of an update, in bytes. Telegram's updates are far smaller."""
 
 AT_ONCE: Final = 40
-"""Maximum number of concurrent deliveries. Telegram delivers the updates of one chat one after the other."""
+"""Maximum number of concurrent deliveries. Telegram delivers the updates of a single chat one by one."""
 
 ALBUMS_LEFT_S: Final = 30.0
-"""Interval of checks for albums that a killed process left incomplete, in seconds."""
+"""Interval of checks for albums that a killed process left behind unfinished, in seconds."""
 
 LOOK_S: Final = 60.0
-"""Interval of checks with Telegram that the webhook is still this one and is reachable, in seconds."""
+"""Interval at which the webhook asks Telegram whether it is still registered and reachable, in seconds."""
 
 
 def secret_of(token: str) -> str:
-    """Return the secret that Telegram sends with each update: all processes of a bot compute the same one."""
+    """Return the secret that Telegram sends with each update.
+
+    All processes of a bot compute the same secret.
+    """
     return hmac.new(token.encode(), b"rumi telegram webhook", hashlib.sha256).hexdigest()
 
 
 def with_path(url: str, bot: str = "") -> str:
-    """Return the URL to register with Telegram: without a path it gets the listener's `PATH`.
+    """Return the URL to register with Telegram. The listener's `PATH` is added to a URL without a path.
 
-    For a bot that is not the first one, the bot's name is appended.
+    For an additional bot, the bot's name is appended.
     """
     if not urlsplit(url).path.strip("/"):
         url = url.rstrip("/") + PATH
@@ -74,7 +77,7 @@ class Deliveries:
         self.actor: ActorRef[WebhookMessage] | None = None
 
     def refuses(self, headers: Mapping[str, str]) -> int:
-        """Return 401 if the secret is missing, 403 if it is wrong, 0 if it is right."""
+        """Return 401 if the secret is missing, 403 if the secret is wrong, and 0 if it is correct."""
         sent_secret = headers.get(SECRET_HEADER)
         if sent_secret is None:
             return 401
@@ -83,7 +86,7 @@ class Deliveries:
         return 0 if right else 403
 
     def albums_came(self) -> None:
-        """Notify the actor that other workers stored album parts. Never waits."""
+        """Notify the actor that other workers stored album parts. Does not block."""
         if self.actor is not None:
             with suppress(MailboxFull, ActorStopped):
                 self.actor.tell_nowait(AlbumsCame())
@@ -127,7 +130,7 @@ class Webhook(Receiver[WebhookMessage]):
         grace_s: float = 10.0,
         waits: Backoff = WAITS,
     ) -> None:
-        """Create the actor. `url` is the URL that Telegram delivers to, `secret` is what it sends along."""
+        """Create the actor. Telegram delivers to `url`, and sends `secret` with each delivery."""
         super().__init__(bot, intake, memory, random=random, grace_s=grace_s, waits=waits)
         self._url = url
         self._secret = secret
@@ -140,7 +143,7 @@ class Webhook(Receiver[WebhookMessage]):
         self._idle.set()
 
     async def started(self) -> None:
-        """Start to register the webhook, unless receiving has ended for good.
+        """Start to register the webhook, unless receiving has ended permanently.
 
         Raises:
             TokenRefused: An earlier incarnation found that Telegram refuses the token.
@@ -153,7 +156,7 @@ class Webhook(Receiver[WebhookMessage]):
 
     @override
     async def receive(self, message: WebhookMessage) -> None:
-        """Check for complete albums."""
+        """Check whether albums are complete."""
         if isinstance(message, AlbumsCame):
             self._parts.set()
 
@@ -164,12 +167,12 @@ class Webhook(Receiver[WebhookMessage]):
 
     @override
     def metrics(self) -> Mapping[str, object]:
-        """Return the metrics of a receiver, and the number of updates that are queued at Telegram."""
+        """Return the metrics of a receiver, and the number of updates that wait at Telegram."""
         return {**super().metrics(), "waiting": self._waiting, "set": self._set}
 
     @answers(Deliver)
     async def deliver(self, message: Deliver) -> bool:
-        """Store an update. Return False if it cannot be stored now; then Telegram delivers it again."""
+        """Store an update. Return False if it cannot be stored now, so that Telegram delivers it again."""
         # Without the bot's identity, mentions and commands for it cannot be recognised.
         me = self._memory.me
         if me is None or self._memory.ended:
@@ -191,9 +194,10 @@ class Webhook(Receiver[WebhookMessage]):
 
     @answers(StopPolling)
     async def stop_polling(self, message: StopPolling) -> None:
-        """Accept no more updates; return when those in progress are stored.
+        """Accept no more updates; return when the updates in progress are stored.
 
-        The webhook stays registered: updates wait at Telegram for the next process, or go to another worker.
+        The webhook stays registered: new updates wait at Telegram for the next process, or go to another
+        worker.
         """
         # Before the wait: `deliver` refuses from now on, so the number in progress only falls.
         self._memory.ended = True
@@ -213,7 +217,7 @@ class Webhook(Receiver[WebhookMessage]):
             raise
 
     async def _keep_joining(self) -> None:
-        """Pass on albums when they are complete; at intervals also those that a killed process left."""
+        """Pass on albums when they are complete; at intervals, also those that a killed process left."""
         while True:
             # Before the check: parts that are stored during it set the new event.
             self._parts = trio.Event()
@@ -222,7 +226,7 @@ class Webhook(Receiver[WebhookMessage]):
                 await self._parts.wait()
 
     async def _set_unless_set(self) -> None:
-        """Register the webhook at startup, and again if somebody changed it."""
+        """Register the webhook at startup, and again if someone changed the registration."""
         with trio.fail_after(self._grace_s):
             if self._set:
                 info: Any = await self._bot.get_webhook_info()

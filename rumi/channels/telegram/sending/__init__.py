@@ -1,1 +1,1 @@
-"""Sending replies: each chat's outbox reaches Telegram in order and within Telegram's rate limits."""
+"""Sending of replies: each chat's outbox is sent to Telegram in order and within Telegram's rate limits."""

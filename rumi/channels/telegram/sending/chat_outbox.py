@@ -1,7 +1,7 @@
-"""The ordered output of one chat: final replies and files in order, and concurrently previews and questions.
+"""The output of one chat: final replies and files, sent in order; previews and questions, sent concurrently.
 
-An outbox exists while there is something to send or a turn runs. It is a task of the sender, and never raises
-errors into it.
+An outbox exists while there is something to send or a turn is running. It is a task of the sender, and never
+raises errors into the sender.
 """
 
 import logging
@@ -41,10 +41,10 @@ Outbox: TypeAlias = ActorRef[Delivered | PartSent | Previewed | Undeliverable | 
 R = TypeVar("R")
 
 ATTEMPTS = 3
-"""Number of unforeseen errors after which a reply is abandoned."""
+"""Number of unexpected errors after which a reply is abandoned."""
 
 JOURNAL_PAUSE_S = 1.0
-"""Pause before the journal is asked again, in seconds; it may be restarting."""
+"""Pause before the journal is asked again, in seconds: the journal may be restarting."""
 
 
 @dataclass(slots=True)
@@ -65,9 +65,10 @@ class Resting:
 class ChatOutbox:
     """The ordered output of one chat.
 
-    `changed` is called when the outbox may have become idle, `start` starts a task of the sender, `gone` is
-    called when the chat is unreachable, and `shown` with a question's id and message number when a person can
-    read it. `questions` are pending or must still show their verdict.
+    `changed` is called when the outbox may have become idle, and `gone` when the chat is unreachable. `start`
+    starts a task of the sender. `shown` is called with a question's id and message number when a person can
+    read the question. `questions` has the questions that are pending or whose messages do not show the
+    verdict yet.
     """
 
     def __init__(
@@ -115,11 +116,11 @@ class ChatOutbox:
     # Incoming events
 
     def look(self) -> None:
-        """Send all stored replies of this chat, if there are any."""
+        """Send all stored replies of this chat."""
         self._expect(inf)
 
     def replied(self, reply: Replied) -> None:
-        """Send the stored replies up to this one."""
+        """Send the stored replies up to and including this one."""
         if self._turn is not None and self._turn.message in reply.messages:
             self._finish_turn()
         self._announced += 1
@@ -150,7 +151,7 @@ class ChatOutbox:
                 pass
 
     def finished(self, turn: str) -> None:
-        """End the preview of a turn whose reply is about to be announced."""
+        """End the preview of a turn whose reply will be announced next."""
         if self._turn is not None and self._turn.turn == turn:
             self._turn.end()
 
@@ -175,17 +176,17 @@ class ChatOutbox:
 
     @property
     def waiting(self) -> int:
-        """Return the number of final replies that are known to be unsent."""
+        """Return the number of final replies that are known and not sent yet."""
         return self._announced + len(self._replies)
 
     @property
     def sendable(self) -> bool:
-        """Return True if a reply could be sent, or a verdict shown, without waiting for a pause."""
+        """Return True if there is a reply or a verdict to send, and no pause prevents sending it."""
         return (self._busy or bool(self._queue) or self.questions.settling) and self.rests is None
 
     @property
     def rests(self) -> Resting | None:
-        """Return the current pause and its reason; None if the outbox may send."""
+        """Return the current pause with its reason; None if the outbox may send."""
         closed = self._to.closed_until
         if closed > trio.current_time():
             return Resting(closed, LIMIT)
@@ -224,7 +225,7 @@ class ChatOutbox:
             self._changed()
 
     async def _send(self, up_to: float) -> None:
-        """Send the stored replies up to a delivery."""
+        """Send the stored replies up to and including a delivery."""
         stored = await self._ask(Undelivered(self.chat))
         self._announced = 0
         for stored_reply in stored:
@@ -249,7 +250,7 @@ class ChatOutbox:
             self._over.clear()  # the remaining previews have no reply
 
     async def _deliver(self, reply: StoredReply) -> None:
-        """Send one reply, without a time limit. Abandons it if Telegram refuses it in every form.
+        """Send one reply, without a time limit. Abandons the reply if Telegram will not accept it.
 
         Raises:
             ChatUnreachable: Nothing can be sent to the chat any more.
@@ -288,7 +289,7 @@ class ChatOutbox:
                 return None
 
     async def _waits(self, reply: StoredReply) -> bool:
-        """Return True if the reply must still be sent; False if its turn was undone meanwhile."""
+        """Return True if the reply must still be sent; False if its turn was undone in the meantime."""
         return any(
             stored_reply.delivery == reply.delivery
             for stored_reply in await self._ask(Undelivered(self.chat))
@@ -303,7 +304,7 @@ class ChatOutbox:
         self._gone(self.chat)
 
     async def _record(self, why: str, reply: StoredReply | None = None) -> None:
-        """Record in the journal that a reply, or all waiting ones, will never arrive."""
+        """Record in the journal that a reply, or every waiting reply, will never be delivered."""
         self._to.wire.statistics.undeliverable += 1
         await self._ask(Undeliverable(self.chat, why, None if reply is None else reply.delivery))
 
@@ -331,7 +332,7 @@ class ChatOutbox:
     # Files
 
     async def upload(self, name: str, content: bytes, behind: int) -> None:
-        """Send a file after the delivery `behind` and everything queued. Cancelling stops the upload.
+        """Send a file after the delivery `behind` and after everything queued. Cancellation stops the upload.
 
         Raises:
             RumiError: Telegram did not accept the file. The error gives the reason.

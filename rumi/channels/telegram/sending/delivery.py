@@ -1,4 +1,4 @@
-"""Delivery of one final reply: complete, in parts, and as far as can be known without duplicate parts."""
+"""Delivery of one final reply: complete, in parts, and without duplicates as far as can be known."""
 
 import logging
 from collections import deque
@@ -26,17 +26,17 @@ from rumi.store.journal.records import StoredReply
 logger = logging.getLogger(__name__)
 
 Rest = Callable[[float, str], Awaitable[None]]
-"""Waits for that many seconds; the string is the reason that the status shows."""
+"""Waits for the given seconds; the string is the reason that the status shows."""
 
 LIMIT = "Telegram's limit"
-"""Status text of a wait that Telegram's rate limit causes."""
+"""Status text for a wait that Telegram's rate limit causes."""
 
 SHORTEST = 500
-"""If Telegram refuses a text of this length or less, its length is not the reason."""
+"""If Telegram refuses a text of at most this length, in UTF-16 units, the length is not the cause."""
 
 
 LONG = 8_000
-"""Length in characters from which a text is formatted in a thread. Shorter texts take some hundredths of a
+"""Length in characters from which a text is formatted in a thread. A shorter text takes some hundredths of a
 second.
 """
 
@@ -52,16 +52,17 @@ class ChatUnreachable(Exception):
 
 
 class Unsendable(Exception):
-    """Telegram refuses this reply in every form. The text gives the reason, without secrets."""
+    """Telegram refuses this reply, even as short plain text. The error gives the reason, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTimes:
     """Times of a delivery, in seconds.
 
-    After network errors, attempts follow after 1, 2, 4… seconds, at most `most_s`, without a limit on their
-    number. `grace_s` is how long a running request may continue when the sender must end, `mark_s` how long
-    the journal may take to record a sent part, and `token_s` the pause when Telegram refuses the token.
+    After network errors, the pauses between attempts are 1, 2, 4… seconds, at most `most_s`; the number of
+    attempts is not limited. `grace_s` is the time that a running request may continue when the sender must
+    end. `mark_s` is the maximum time for the journal to record a sent part. `token_s` is the pause when
+    Telegram refuses the token.
     """
 
     first_s: float = 1.0
@@ -71,9 +72,9 @@ class DeliveryTimes:
     token_s: float = 60.0
 
     def backoff_s(self, failures: int, random: Random) -> float:
-        """Return the pause after that many consecutive failures.
+        """Return the pause after that many consecutive failures, in seconds.
 
-        It is randomised so that chats do not retry at the same time.
+        The pause is randomised so that chats do not all retry at the same time.
         """
         longest = min(self.most_s, self.first_s * 2.0 ** min(failures - 1, 20))
         return longest * random.uniform(0.5, 1.0)
@@ -82,7 +83,7 @@ class DeliveryTimes:
 class Delivery:
     """Delivers a reply to its chat.
 
-    `bring` may be called again after an error: it continues where it stopped, and sends no part again that
+    `bring` may be called again after an error: it continues where it stopped, and does not resend parts that
     Telegram accepted.
     """
 
@@ -118,7 +119,7 @@ class Delivery:
 
         Raises:
             ChatUnreachable: Nothing can be sent to this chat any more.
-            Unsendable: Telegram refuses this reply in every form.
+            Unsendable: Telegram refuses this reply, even as short plain text.
             ActorError: The journal could not record what was sent.
         """
         if not self._ready:
@@ -142,7 +143,10 @@ class Delivery:
         return self._ready and self._recorded == len(self._parts)
 
     async def _format(self, text: str) -> Sequence[MessagePart]:
-        """Return the parts of the text; a thread formats a long text, so that it blocks no other chat."""
+        """Return the parts of the text.
+
+        A long text is formatted in a thread, so that it blocks no other chat.
+        """
         if len(text) <= LONG:
             return _parts(text)
         return await trio.to_thread.run_sync(
@@ -164,10 +168,10 @@ class Delivery:
                 self._failures = 0
 
     async def _claim(self) -> None:
-        """Take over the message in which the answer grew, if no edit of it can still be in progress.
+        """Take over the preview message for the reply, unless an edit of it may still be in progress.
 
-        A preview of an earlier sender is deleted, because an edit whose response that sender never got may be
-        applied later.
+        A preview from an earlier sender is deleted. That sender may have made an edit whose response it never
+        got, and Telegram may apply that edit later.
         """
         preview = self._preview
         if preview is not None:
@@ -185,7 +189,7 @@ class Delivery:
             self._shown = shown  # older than two days: no edit can still be in progress
 
     def _keyboard(self) -> InlineKeyboardMarkup | None:
-        """Return the reply's buttons if the next piece is the last one; otherwise None."""
+        """Return the reply's buttons if the next piece is the last one; None otherwise."""
         last = self._taken + 1 == len(self._parts) and len(self._pieces) == 1
         buttons = [
             InlineKeyboardButton(button.label, callback_data=button.id)
@@ -196,7 +200,7 @@ class Delivery:
         return InlineKeyboardMarkup(rows) if rows else None
 
     async def _send_one(self) -> None:
-        """Send one piece; record the part if that was its last piece."""
+        """Send one piece. If it was the last piece of a part, record that the part is sent."""
         piece = self._pieces[0]
         if self._shown is not None:
             await self._to.edit(self._shown, piece, keyboard=self._keyboard())
@@ -236,7 +240,7 @@ class Delivery:
         return None
 
     async def _failed(self, error: TelegramError) -> None:
-        """Choose from an error how to change the next attempt, or wait before it."""
+        """Handle a failed attempt: change the next attempt to suit the error, or wait before it."""
         self._to.wire.statistics.retried += 1
         if self._to.note_error(error):
             if isinstance(error, RetryAfter):
@@ -259,7 +263,7 @@ class Delivery:
                 await self._refused(error)
 
     async def _trouble(self, error: TelegramError) -> None:
-        """Wait after a network error, without a limit on the number of attempts."""
+        """Wait after a network error. The number of attempts is not limited."""
         self._failures += 1
         pause = self._patience.backoff_s(self._failures, self._random)
         if isinstance(error, InvalidToken):
@@ -274,7 +278,7 @@ class Delivery:
     async def _refused(self, error: TelegramError) -> None:
         """Change the piece after a refusal for an unknown reason.
 
-        The steps are: a new message instead of the preview, plain text, shorter pieces.
+        The changes are, in order: a new message instead of the preview, plain text, shorter pieces.
         """
         logger.warning("Telegram refuses a part of a reply: %s", in_words(error))
         piece = self._pieces[0]
@@ -297,7 +301,7 @@ class Unmarked(ActorError):
 
 
 def _parts(text: str) -> Sequence[MessagePart]:
-    """Return the reply as messages, at least one; as plain text if it cannot be formatted."""
+    """Return the reply as one or more messages; as plain text if it cannot be formatted."""
     try:
         return format_reply(text)
     except Exception:  # whatever error a parser raises, the user must get the text
@@ -306,5 +310,5 @@ def _parts(text: str) -> Sequence[MessagePart]:
 
 
 def _cut(text: str, limit: int) -> Sequence[MessagePart]:
-    """Return plain text in pieces of at most `limit` UTF-16 units, at least one."""
+    """Return plain text as one or more pieces of at most `limit` UTF-16 units."""
     return [MessagePart(piece) for piece in cut_plain(text, limit)] or [MessagePart(NOTHING)]

@@ -1,4 +1,4 @@
-"""One chat on Telegram as the sender's destination: calls are bounded in time and respect rate limits."""
+"""One Telegram chat to which the sender sends. Calls are bounded in time and respect rate limits."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -23,15 +23,15 @@ PHOTO_BYTES = 10 * 1024 * 1024
 """Telegram's size limit for photos, in bytes."""
 
 MOMENT_S = 0.05
-"""Waits for a rate limit that are shorter than this are not counted, in seconds."""
+"""Waits for a rate limit that are shorter than this, in seconds, are not counted."""
 
 NO_LINK_PREVIEW = LinkPreviewOptions(is_disabled=True)
-"""Disables link previews: Telegram must not fetch a page because a model wrote a link to it."""
+"""Disables link previews, so that a link in a model's text never makes Telegram fetch a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallTimeouts:
-    """Time limits of calls, in seconds. A call that timed out may have been executed or not."""
+    """Time limits of calls, in seconds. Telegram may or may not have executed a call that timed out."""
 
     call_s: float = 20.0
     preview_s: float = 10.0
@@ -43,10 +43,10 @@ class CallTimeouts:
 class Statistics:
     """Counters of the sender since the process started.
 
-    `sent` counts the messages and files sent, `edited` the edits made, `drafts` the drafts sent, `retried`
-    the failed attempts to send a final reply, `limited` the times that Telegram asked the bot to wait, and
-    `undeliverable` the abandoned replies.
-    `waits` counts the final replies that waited for a rate limit, and `waited_s` is their total wait.
+    `sent` counts sent messages and files. `edited` counts edited messages. `drafts` counts sent drafts.
+    `retried` counts failed attempts to send a final reply. `limited` counts how often Telegram asked the bot
+    to wait. `undeliverable` counts abandoned replies. `waits` counts final replies that waited for a rate
+    limit, and `waited_s` is the sum of their waits in seconds.
     """
 
     sent: int = 0
@@ -61,10 +61,10 @@ class Statistics:
 
 @dataclass(slots=True)
 class SharedDelivery:
-    """State that all destinations of a bot share. `moves` has the groups that got another number.
+    """State that all destinations of a bot share. `moves` has the groups whose number changed.
 
     `serves` returns True for a chat whose replies this process sends. `drafts` becomes False when the server
-    has refused a draft. `formatting` limits the threads that format long texts.
+    has refused a draft. `formatting` limits the number of threads that format long texts.
     """
 
     bot: Bot
@@ -86,17 +86,20 @@ class Sent:
 
 
 class Unserved(NetworkError):
-    """Another worker sends to this chat now. A NetworkError, so that the sender tries again later."""
+    """Another worker sends to this chat now.
+
+    A subclass of NetworkError, so that the sender tries again later.
+    """
 
 
 class Destination:
-    """A chat, or a topic of one. Each call raises `TelegramError`; the caller waits for the rate limit.
+    """A Telegram chat, or a topic in a chat. Calls raise `TelegramError`; callers wait for the rate limit.
 
-    When a group gets another number, earlier messages stay in the old group: a call on such a message raises
-    `ChatMigrated`, as Telegram does, and no new message is sent as an answer to it.
+    When a group's number changes, earlier messages stay in the old group. A call on such a message raises
+    `ChatMigrated`, as Telegram does, and new messages do not reply to it.
 
-    An `owned` destination sends only while this process serves the chat, so that one worker sends each
-    message once.
+    An `owned` destination sends only while this process serves the chat, so that each message is sent by one
+    worker only.
     """
 
     def __init__(self, wire: SharedDelivery, address: TelegramAddress, *, owned: bool = False) -> None:
@@ -113,7 +116,7 @@ class Destination:
         return self.wire.moves.now(self._number)
 
     def found(self, message: int) -> Sent:
-        """Return a message that was sent to the number that the chat had when this object was created."""
+        """Return the message with this id under the chat number at the time this object was created."""
         return Sent(self._first, message)
 
     def has(self, sent: Sent) -> bool:
@@ -122,11 +125,11 @@ class Destination:
 
     @property
     def closed_until(self) -> float:
-        """Return the time until which Telegram accepts nothing for the chat, on trio's clock."""
+        """Return the time before which Telegram accepts no message for the chat, on trio's clock."""
         return self.wire.limits.closed_until(self.number)
 
     async def turn(self) -> None:
-        """Wait until a message may be sent, and count it for the number that the chat has then."""
+        """Wait until a message may be sent, and count it for the chat's number at the end of the wait."""
         number, began = None, trio.current_time()
         try:
             # The group may get another number during the wait; the new number has limits of its own.
@@ -149,17 +152,18 @@ class Destination:
             raise Unserved("another worker serves this chat")
 
     def take(self, share: float = NOW_SHARE) -> bool:
-        """Return True if a preview may be sent now without delaying final replies, and count it."""
+        """Return True and count a preview, if it may be sent now without delaying final replies."""
         return self.wire.limits.take(self.number, share)
 
     def has_capacity(self, share: float) -> bool:
-        """Return True if an action that is not a message may be sent now. Does not count it."""
+        """Return True if an action that is not a message may be sent now. Counts nothing."""
         return self.wire.limits.has_capacity(self.number, share)
 
     def note_error(self, error: TelegramError) -> bool:
         """Record what an error says about the chat. Return True if the request may be repeated at once.
 
-        That includes `RetryAfter`: the next `turn` then waits as long as Telegram asked for.
+        After `RetryAfter`, the result is True too, because the next `turn` waits as long as Telegram asked
+        for.
         """
         if isinstance(error, ChatMigrated):
             self.wire.moves.refused(self._number, error.new_chat_id)
@@ -211,7 +215,7 @@ class Destination:
         *,
         keyboard: InlineKeyboardMarkup | None = None,
     ) -> None:
-        """Change a message's text and its buttons. An unchanged text is no error."""
+        """Change a message's text and its buttons. If the text is already the same, this is not an error."""
         self._check_served()
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
         if not self.has(message):
@@ -251,7 +255,7 @@ class Destination:
         await bounded(seconds, self.wire.bot.delete_message(message.chat, message.id, **timeouts(seconds)))
 
     async def draft(self, draft: int, part: MessagePart) -> None:
-        """Show a draft, which the next message replaces, or which disappears after half a minute."""
+        """Show a draft. The next message replaces the draft; otherwise it disappears after half a minute."""
         self._check_served()
         seconds = self.wire.bounds.preview_s
 
@@ -315,7 +319,7 @@ class Destination:
         )
 
     async def _in_topic(self, send: Callable[[int | None], Awaitable[T]]) -> T:
-        """Send into the topic; if the topic no longer exists, send into the chat from now on."""
+        """Send into the topic. If the topic no longer exists, send into the chat from now on."""
         topic = self._topic
         try:
             return await send(topic)
@@ -343,5 +347,5 @@ async def bounded(seconds: float, call: Awaitable[T]) -> T:
 
 
 def timeouts(seconds: float) -> dict[str, Any]:
-    """Return the library's timeouts of single steps: none may be shorter than the limit of the whole call."""
+    """Return the library's timeouts for single steps. None is shorter than the limit of the whole call."""
     return {"read_timeout": seconds, "write_timeout": seconds, "pool_timeout": seconds}

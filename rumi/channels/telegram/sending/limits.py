@@ -1,6 +1,6 @@
 """Rate limits of the bot: for all chats together, for one chat, and per minute for a group.
 
-Telegram rejects messages above its limits with "too many requests", and a bot that continues has to wait
+Telegram rejects messages above its limits with "too many requests", and a bot that keeps sending must wait
 longer and longer. So the sender delays messages itself. A final reply queues, first in its own chat and then
 among all chats, each in order of arrival. All other calls are made at once or not at all.
 """
@@ -17,8 +17,8 @@ import trio
 class Rate:
     """A limit of `count` messages in any `seconds` seconds, counted with a sliding window.
 
-    A sliding window also satisfies a token bucket of `count` tokens that refills evenly, so both ways of
-    counting accept the result.
+    Sending that respects the sliding window also respects a token bucket of `count` tokens that refills
+    evenly. So Telegram may count in either way.
     """
 
     count: int
@@ -35,17 +35,19 @@ GROUP = (*CHAT, Rate(20, 60.0))
 """Limits of one group."""
 
 MARGIN = 1.05
-"""Factor by which each window is longer than its rate's `seconds`, because the latency of requests varies."""
+"""Factor that lengthens each window beyond its rate's `seconds`, because the latency of requests varies."""
 
 NOW_SHARE = 2 / 3
-"""Share of a rate that previews may use, so that a final reply finds capacity left."""
+"""Share of a rate that previews may use, so that capacity remains for a final reply."""
 
 SPARE_SHARE = 0.5
-"""Share of a rate up to which the typing action is sent. The typing action does not count as a message."""
+"""The typing action is sent only while less than this share of a rate is used. It does not count as a
+message.
+"""
 
 SLOW_S = 30.0
 SLOW_SHARE = 0.5
-"""Share of the bot's rate that all workers use for `SLOW_S` seconds after Telegram asked one of them to wait.
+"""Share of the bot's rate that each worker uses for `SLOW_S` seconds after Telegram asked any worker to wait.
 """
 
 
@@ -67,7 +69,7 @@ class SendLimits:
     ) -> None:
         """Create the limits. `part` returns the share of the bot's rate that this process may use.
 
-        Other workers use the rest.
+        Other workers use the remaining shares.
         """
         self._slow_until = -inf
         self._everywhere = _Window(everywhere, margin, lambda: part() * self._slowness())
@@ -91,9 +93,9 @@ class SendLimits:
                 self._everywhere.count()
 
     def take(self, number: int, share: float = NOW_SHARE) -> bool:
-        """Count a message and return True if it may be sent now without delaying a final reply.
+        """Count a message and return True, if it may be sent now without delaying a final reply.
 
-        That is the case if no final reply waits and no rate is used beyond `share`.
+        The message may be sent if no final reply is waiting and if every rate is used up to `share` at most.
         """
         if not self.has_capacity(number, share):
             return False
@@ -109,12 +111,12 @@ class SendLimits:
         return not any(window.line.locked() or window.free_at(share) > now for window in windows)
 
     def pause(self, number: int, seconds: float) -> None:
-        """Block sending to this chat for `seconds`, because Telegram asked for it."""
+        """Block sending to this chat for `seconds`, because Telegram asked the bot to wait."""
         window = self._window(number)
         window.closed_until = max(window.closed_until, trio.current_time() + seconds)
 
     def slow_down(self) -> None:
-        """Use half of the bot's rate for a while, because Telegram asked some worker to wait."""
+        """Use half of the bot's rate for a while, because Telegram asked a worker to wait."""
         self._slow_until = trio.current_time() + SLOW_S
 
     def _slowness(self) -> float:
@@ -126,7 +128,7 @@ class SendLimits:
         return -inf if window is None else window.closed_until
 
     def __len__(self) -> int:
-        """Return the number of chats that have a record now."""
+        """Return the number of chats that have a record."""
         return len(self._windows)
 
     def _window(self, number: int) -> "_Window":
@@ -147,7 +149,7 @@ class SendLimits:
 
 
 class _Window:
-    """A sliding window of the times of messages. `line` is a FIFO lock that the next sender holds."""
+    """A sliding window over the send times of messages. `line` is a FIFO lock: its holder sends next."""
 
     __slots__ = ("_part", "_rates", "_times", "closed_until", "line")
 
@@ -159,7 +161,7 @@ class _Window:
         self._times: deque[float] = deque(maxlen=max(rate.count for rate in rates))
 
     def free_at(self, share: float = 1.0) -> float:
-        """Return the earliest time at which another message stays within `share` of each rate."""
+        """Return the earliest time at which one more message uses at most `share` of each rate."""
         at, part = self.closed_until, self._part()
         for rate in self._rates:
             # At least one: a small share must slow a worker down, never block it completely.
@@ -169,16 +171,16 @@ class _Window:
         return at
 
     async def free(self) -> None:
-        """Wait until another message may be sent. The wait may become longer while it lasts."""
+        """Wait until another message may be sent. Events during the wait may extend it."""
         while (at := self.free_at()) > trio.current_time():  # noqa: ASYNC110  # it is the clock that is waited for
             await trio.sleep_until(at)
 
     def count(self) -> None:
-        """Count a message that is sent now."""
+        """Count a message that is being sent now."""
         self._times.append(trio.current_time())
 
     def idle(self, now: float) -> bool:
-        """Return True if this window limits sending no more than a new one would."""
+        """Return True if this window no longer limits sending, so that a new window can replace it."""
         # A window in use must stay: a second window of the same chat would not know the sends of the first.
         if self.line.locked() or self.closed_until > now:
             return False

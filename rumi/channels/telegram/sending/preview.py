@@ -1,7 +1,7 @@
 """Preview of a running turn in its chat: the typing action, and a message in which the answer grows.
 
-A preview is optional: all of its calls may fail, and it delays the final reply by at most one bounded call.
-One thing must be reliable: when the reply is sent, the state of the preview message must be known.
+A preview is optional: each of its calls may fail, and it delays the final reply by at most one bounded call.
+Only one thing must be reliable: when the reply is sent, the state of the preview message is known.
 """
 
 import logging
@@ -28,11 +28,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PreviewTimes:
-    """Times of a preview, in seconds.
+    """Durations and intervals of a preview, in seconds.
 
-    A turn that ends within `quick_s` has no preview. Later the preview changes at most every `chat_s`, in
-    groups every `group_s`. Telegram hides the typing action after 5 s and a draft after 30 s, so both are
-    repeated earlier. A turn without events for `silence_s` is no longer shown.
+    A turn that ends within `quick_s` has no preview. After that time, the preview changes at most every
+    `chat_s` seconds, in groups every `group_s` seconds. Telegram hides the typing action after 5 s and a
+    draft after 30 s, so both are repeated earlier. A turn without events for `silence_s` seconds is no longer
+    shown.
     """
 
     quick_s: float = 1.0
@@ -48,9 +49,10 @@ class PreviewTimes:
 class Preview:
     """The preview of one turn. `message` is the number of the message that started the turn.
 
-    `shown` is the Telegram message in which the answer grows, None if there is none. `doubtful` is True if an
-    edit of it was refused, or was never confirmed and may still be executed at any later time; the reply must
-    then not be edited into it. `origin` is the message to answer, None where that is clear.
+    `shown` is the Telegram message in which the answer grows; None if there is none. `doubtful` is True if an
+    edit of that message was refused, or if an edit was never confirmed and Telegram may still apply it later.
+    The reply must then not be edited into the message. `origin` is the message that the preview replies to;
+    None where no reference is needed.
     """
 
     def __init__(
@@ -94,24 +96,25 @@ class Preview:
         self._news.set()
 
     def end(self) -> None:
-        """Start no further calls, because the turn is over. A call that cannot be undone still finishes."""
+        """Start no more calls, because the turn is over. A call that cannot be undone still finishes."""
         self._over = True
         self._typing.cancel()
         self._waiting.cancel()
 
     @property
     def silent(self) -> bool:
-        """Return True if the turn had no events for so long that its end must have been missed."""
+        """Return True if the turn had no events for so long that its final event must have been missed."""
         return trio.current_time() - self._last_event_at >= self._pace.silence_s
 
     async def ended(self) -> None:
-        """Wait until no call is in progress: after `end`, at most the time limit of one call."""
+        """Wait until no call is in progress. After `end`, this takes at most the time limit of one call."""
         await self._ended.wait()
 
     async def vanish(self) -> bool:
         """End the preview and delete its message, because the answer will continue below another message.
 
-        Return True if no message is left; otherwise the caller may try again. Bounded in time.
+        Return True if no message is left or Telegram refuses to delete it; after False, the caller may try
+        again. Bounded in time.
         """
         self.end()
         try:
@@ -130,13 +133,19 @@ class Preview:
         return True
 
     def again(self) -> "Preview":
-        """Return a new preview of the same turn, which shows nothing until this one has vanished."""
+        """Return a new preview of the same turn.
+
+        It shows nothing until `vanish` of this preview has finished.
+        """
         new = Preview(self._to, self._journal, self._state, self._pace)
         new._above = self
         return new
 
     async def run(self) -> None:
-        """Show the turn until `end` or cancellation. Never raises an error, because a preview is optional."""
+        """Show the turn until `end` is called or until cancelled.
+
+        Never raises, because a preview is optional.
+        """
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._type)
@@ -181,13 +190,16 @@ class Preview:
                 await self._unless_over(partial(trio.sleep, every_s))
 
     async def _unless_over(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Run `work`; the end of the turn cancels it."""
+        """Run `work` until it returns or the turn ends; the end of the turn cancels `work`."""
         with trio.CancelScope() as self._waiting:
             if not self._over:
                 await work()
 
     async def _hear(self) -> None:
-        """Wait for the next event; with a draft in the chat, at most until the draft must be repeated."""
+        """Wait for the next event.
+
+        If the chat shows a draft, wait at most until the draft must be repeated.
+        """
         self._news = trio.Event()
         with trio.move_on_after(self._pace.draft_s if self._drafts else float("inf")):
             await self._news.wait()
@@ -206,7 +218,7 @@ class Preview:
         return self._part if fading or self._part != self._last else None
 
     async def _show(self, part: MessagePart) -> bool:
-        """Show the text. Return True if the chat shows it now."""
+        """Show the text. Return True if the chat now shows it."""
         drafted = self._drafts
         try:
             if drafted:

@@ -1,8 +1,8 @@
 """Questions of a turn in the chat: with two buttons while a question is pending, then with the verdict.
 
-A question is the one message of a running turn that must be seen. So it is sent like a reply: in order, and
-again after errors, as long as it is pending. If Telegram's response is lost, the chat may show the question
-twice; the buttons of both copies work.
+A question is the only message of a running turn that the user must see. So a pending question is sent like a
+reply: in order, and again after errors. If Telegram's response is lost, the chat may show the question twice;
+the buttons of both copies work.
 """
 
 import logging
@@ -39,23 +39,24 @@ NOTE_UNITS: Final = 128
 """Maximum size of the note that replaces the omitted part of a question, in UTF-16 units."""
 
 FILE_NAME: Final = "question.txt"
-"""Name of the file with the complete text of a question that is longer than a message; it is sent first."""
+"""Name of the file with the full text of a question that is longer than a message. The file is sent first."""
 
 FILE_ATTEMPTS: Final = 3
-"""Number of refusals of the file after which the question is not asked; the chat then gets an explanation."""
+"""Number of refusals of the file after which the question is not asked. The chat then gets an explanation."""
 
 FINISH_ATTEMPTS: Final = 6
-"""Number of failures after which removing the buttons is abandoned."""
+"""Number of failures after which the sender no longer tries to remove the buttons."""
 
 FINISH_S: Final = 180.0
 """Maximum time for removing the buttons, in seconds, including the wait for the chat's rate limit."""
 
 
 class Questions:
-    """The questions of one chat that are pending or do not show their verdict yet.
+    """The questions of one chat that are pending, or whose messages do not show the verdict yet.
 
-    `start` starts a task. `changed` is called when a question is complete, `gone` when the chat is
-    unreachable, and `shown` with a question's id and message number when a person can read it.
+    `start` starts a task. `changed` is called when a question is complete, and `gone` when the chat is
+    unreachable. `shown` is called with a question's id and message number when a person can read the
+    question.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Questions:
         self._questions: dict[str, AskedQuestion] = {}
 
     def __len__(self) -> int:
-        """Return the number of questions that are pending or do not show their verdict yet."""
+        """Return the number of questions that are pending or whose messages do not show the verdict yet."""
         return len(self._questions)
 
     def find(self, id: str) -> "AskedQuestion | None":
@@ -88,11 +89,11 @@ class Questions:
 
     @property
     def settling(self) -> bool:
-        """Return True if a question has a verdict that its message does not show yet."""
+        """Return True if a question has a verdict that its messages do not show yet."""
         return any(not question.open for question in self._questions.values())
 
     def ask(self, asked: ConfirmationAsked, above: Preview) -> None:
-        """Ask a question. Ends earlier questions, because a turn asks one question at a time."""
+        """Ask a question. This ends earlier questions, because a turn asks one question at a time."""
         self.close()
         question = AskedQuestion(
             self._to,
@@ -107,7 +108,7 @@ class Questions:
         self._start(partial(self._see_through, question))
 
     def settle(self, id: str, verdict: Verdict) -> bool:
-        """End a question with its verdict. Return True if the question belongs to this chat."""
+        """End a question with its verdict. Return True if the question was asked in this chat."""
         question = self._questions.get(id)
         if question is not None:
             question.end(verdict)
@@ -119,9 +120,10 @@ class Questions:
             question.end("no")
 
     def moved(self) -> None:
-        """Handle a new number of the group: typed answers now count for every question that was sent before.
+        """Record that the group has a new number: typed answers now count for every question sent before.
 
-        Messages in the new group are numbered from 1, so they always come after the question.
+        Messages in the new group are numbered from 1. So every message there is later than the questions that
+        were sent to the old group.
         """
         for question in self._questions.values():
             if question.open and question.sent:
@@ -135,7 +137,7 @@ class Questions:
 
 
 class AskedQuestion:
-    """One question, from asking until its message shows the verdict.
+    """One question, from asking it until its messages show the verdict.
 
     `above` is the turn's current preview: it is deleted, and the next preview appears below the question.
     `gone` is called when the chat is unreachable.
@@ -172,31 +174,31 @@ class AskedQuestion:
 
     @property
     def open(self) -> bool:
-        """Return True if the question waits for an answer."""
+        """Return True if the question has no verdict yet."""
         return self._verdict is None
 
     @property
     def sent(self) -> bool:
-        """Return True if a message with the question exists."""
+        """Return True if the chat has a message that shows the question."""
         return bool(self._armed)
 
     def end(self, verdict: Verdict) -> None:
-        """Set the verdict. A question that is not in the chat yet is no longer sent."""
+        """Set the verdict. If the question has not been sent yet, it is no longer sent."""
         if self._verdict is None:
             self._verdict = verdict
             self._ended.set()
             self._waiting.cancel()
 
     def stands_at(self, message: Sent) -> None:
-        """Record a message that shows this question, so that the verdict is shown there too.
+        """Record a message that shows this question, so that this message shows the verdict too.
 
-        It may be a second copy, sent by a request whose response was lost.
+        The message may be a second copy, sent by a request whose response was lost.
         """
         if message not in self._armed and message not in self._finished:
             self._armed.append(message)
 
     async def run(self) -> None:
-        """Ask the question, wait for `end`, and show the verdict. Never raises an error."""
+        """Ask the question, wait until `end` is called, and show the verdict. Never raises an error."""
         try:
             cleared = await self._above.vanish()
             await self._ask()
@@ -211,7 +213,7 @@ class AskedQuestion:
             logger.exception("a question failed")
 
     async def _clear(self) -> None:
-        """Retry deleting a preview that could not be deleted at first, a few times."""
+        """Retry a few times to delete the preview that could not be deleted before the question was sent."""
         for attempt in range(1, REMOVALS + 1):
             await self._pause(attempt)
             if await self._above.vanish():
@@ -255,7 +257,7 @@ class AskedQuestion:
         return InlineKeyboardMarkup([buttons])
 
     async def _not_asked(self, error: TelegramError, failures: int) -> None:
-        """Choose from an error how to change the next attempt, and wait if that can help."""
+        """Handle a failed attempt to ask: change the next attempt to suit the error, or wait before it."""
         logger.warning("a question was not sent: %s", in_words(error))
         may_repeat = self._to.note_error(error)  # limits and moves also apply to the next attempt
         if not self.open:
@@ -276,7 +278,7 @@ class AskedQuestion:
                     await self._pause(failures)
 
     async def _show_verdict(self) -> None:
-        """Remove the buttons and show the verdict in every copy of the question, with a few retries."""
+        """Replace the buttons with the verdict in every copy of the question, with a few retries."""
         assert self._verdict is not None
         ending = f"\n\n{question_texts.verdict(self._language, self._verdict)}"
         failures = 0
@@ -295,7 +297,7 @@ class AskedQuestion:
                     self._done(message)
 
     async def _again(self, error: TelegramError, failures: int) -> bool:
-        """Return True if another attempt may help, after the pause before that attempt."""
+        """Prepare another attempt after an error, with a pause if needed. Return True if it may succeed."""
         if isinstance(error, ChatMigrated):  # messages stay in the old group
             return False
         if self._to.note_error(error):
@@ -321,7 +323,7 @@ def _unshown(language: Language) -> MessagePart:
 
 
 def question_file(asked: ConfirmationAsked) -> bytes:
-    """Return the complete question as a file to send first; empty if the message shows all of it."""
+    """Return the full question as a file to send first; empty if the message shows all of it."""
     whole = asked.whole or asked.text
     shown = not asked.whole and units(clean(whole).strip()) <= LIMIT_UNITS - VERDICT_UNITS
     return b"" if shown else whole.encode("utf-8", "replace")
@@ -330,8 +332,8 @@ def question_file(asked: ConfirmationAsked) -> bytes:
 def question_part(text: str, language: Language) -> MessagePart:
     """Return a question as a message, shortened with a note if it is longer than a message allows.
 
-    The first line asks. The lines below are formatted as code, so that Telegram makes no links and commands
-    of them. The complete text of a shortened question is in the file that is sent before it.
+    The first line asks the question. The lines below are formatted as code, so that Telegram turns nothing in
+    them into links or commands. The file that is sent before a shortened question contains its full text.
     """
     shown = _cut(clean(text).strip(), LIMIT_UNITS - VERDICT_UNITS, language)
     first, *details = shown.split("\n")

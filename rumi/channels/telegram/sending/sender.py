@@ -1,4 +1,4 @@
-"""The sender: delivers the outbox to Telegram in order, without one chat delaying another."""
+"""The sender: delivers each chat's outbox to Telegram in order. No chat delays another chat."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -64,10 +64,10 @@ Outbox: TypeAlias = ActorRef[
 ]
 
 SAY_S = 5.0
-"""Maximum wait of a text that is not in the outbox for a rate limit, in seconds."""
+"""Maximum time that a text outside the outbox waits for a rate limit, in seconds."""
 
 LOOK_S = 0.5
-"""Interval at which a call without a place in the queue checks again, in seconds."""
+"""Interval at which a call that does not queue checks the rate limit again, in seconds."""
 
 
 class Sender(Actor[SenderMessage]):
@@ -75,9 +75,10 @@ class Sender(Actor[SenderMessage]):
 
     Its `ChildSpec` needs `shutdown=Sender.SHUTDOWN_S`. `ended` is called in a separate task for a chat that
     is permanently unreachable. `moves`, `limits` and `statistics` should outlive an incarnation, because
-    Telegram remembers moves and rates too.
+    Telegram also remembers moves and rates.
 
-    Each chat with something to send or with a running turn has an outbox; no state is kept for other chats.
+    A chat has an outbox while it has something to send or a running turn. The sender stores nothing for other
+    chats.
     """
 
     concurrency = 1024
@@ -101,7 +102,7 @@ class Sender(Actor[SenderMessage]):
     ) -> None:
         """Create the sender. `serves` returns True for a chat whose replies this process sends.
 
-        Other workers send the replies of other chats.
+        Other workers send the replies of all other chats.
         """
         self.statistics = statistics or Statistics()
         self._wire = SharedDelivery(
@@ -122,15 +123,17 @@ class Sender(Actor[SenderMessage]):
         self._outboxes: dict[str, ChatOutbox] = {}
         self._ending: set[str] = set()
         self._left: set[int] = set()
-        """Partitions that are handed over: no outbox opens there, also before another worker serves them."""
+        """Partitions that are being handed over. No outbox opens for them, even before another worker serves
+        them.
+        """
         self._change = trio.Event()
 
     # Life
 
     async def started(self) -> None:
-        """Subscribe to events, then read waiting replies of earlier processes.
+        """Subscribe to events, then read the undelivered replies of earlier processes.
 
-        In this order no reply is missed.
+        In this order, no reply is missed.
         """
         self._wire.moves.on_move = self._moved
         self._wire.moves.load(await self._journal.ask(MovedGroups()))
@@ -138,7 +141,7 @@ class Sender(Actor[SenderMessage]):
         await self._look()
 
     async def receive(self, message: SenderMessage) -> None:
-        """Handle the messages that no caller waits for."""
+        """Handle the messages to which no caller waits for an answer."""
         match message:
             case Say():
                 await self._say(message)
@@ -150,7 +153,7 @@ class Sender(Actor[SenderMessage]):
                 self._look_in(chats)
 
     def activity(self) -> str:
-        """Return the number of waiting replies, and an example of a chat that waits and its reason."""
+        """Return the number of waiting replies, and one waiting chat with the reason why it waits."""
         outboxes = [outbox for outbox in self._outboxes.values() if outbox.waiting]
         if not outboxes:
             return f"{len(self._outboxes)} chats at work" if self._outboxes else ""
@@ -179,7 +182,7 @@ class Sender(Actor[SenderMessage]):
                 self._take(await events.receive())
 
     def _take(self, event: ChatEvent) -> None:
-        """Pass an event to its chat's outbox. Only the start of a turn and a reply open an outbox."""
+        """Pass an event to its chat's outbox. Only a reply or the start of a turn opens an outbox."""
         match event.what:
             case Replied() as replied:
                 if (outbox := self._outbox(event.chat)) is not None:
@@ -236,7 +239,7 @@ class Sender(Actor[SenderMessage]):
         self._changed()
 
     async def _unless_lost(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` for a chat until another worker serves the chat."""
+        """Run `work` for a chat; return when it ends or when another worker serves the chat."""
         try:
             await work()
         except NotOwner as error:
@@ -251,7 +254,7 @@ class Sender(Actor[SenderMessage]):
 
     @answers(LeaveChats)
     async def leave_chats(self, message: LeaveChats) -> None:
-        """Let the outboxes of these partitions finish, then cancel the unfinished ones. Opens no new ones."""
+        """Let the outboxes of these partitions finish, then cancel unfinished ones. No new outboxes open."""
         # First of all: from here on no new outbox can open, so the waits below end.
         self._left |= message.partitions
 
@@ -282,7 +285,11 @@ class Sender(Actor[SenderMessage]):
     # Groups that have another number
 
     def _moved(self, old: int, new: int) -> None:
-        """Store the move, and let typed answers count, because the new group numbers its messages from 1."""
+        """Store a group's new number, and let typed answers count for questions that were sent before.
+
+        Any message in the new group is later than those questions, because the new group numbers its messages
+        from 1.
+        """
         for outbox in self._outboxes.values():
             address = self._wire.moves.address_of(outbox.chat)
             if address is not None and address.number == old:
@@ -309,7 +316,7 @@ class Sender(Actor[SenderMessage]):
     async def _end(self, chat: str) -> None:
         """Report that the chat is unreachable.
 
-        It runs in its own task, because the chat's last reply comes back to its outbox.
+        This runs in a separate task, because the chat's last reply is passed back to the chat's outbox.
         """
         try:
             await self._ended(chat)
@@ -321,7 +328,10 @@ class Sender(Actor[SenderMessage]):
     # Requests
 
     async def _say(self, say: Say, *, owned: bool = False) -> None:
-        """Try once, if no reply has to wait for it. Logs never contain the recipient."""
+        """Send a text once, unless a final reply would have to wait for it.
+
+        Logs never contain the recipient.
+        """
         to = self._destination(say.chat, owned=owned)
         if to is None:
             return
@@ -342,7 +352,7 @@ class Sender(Actor[SenderMessage]):
     async def _answer(self, press: Press, counts: bool) -> None:
         """Show the result of a press. Remove the buttons of a question that no turn is waiting for.
 
-        An earlier process left such a question behind.
+        Such a question was sent by an earlier process.
         """
         outbox, to = self._outboxes.get(press.chat), self._destination(press.chat)
         message = Sent(press.number, press.message)
@@ -378,7 +388,7 @@ class Sender(Actor[SenderMessage]):
             raise Refused(RumiError(f"The file could not be sent: {type(error).__name__}.")) from None
 
     async def _last_reply(self, chat: str) -> int:
-        """Return the chat's last undelivered reply, announced or not; 0 if there is none."""
+        """Return the delivery of the chat's last undelivered reply, announced or not; 0 if there is none."""
         try:
             stored = await self._journal.ask(Undelivered(chat))
         except ActorError:
@@ -387,7 +397,7 @@ class Sender(Actor[SenderMessage]):
 
     @answers(Flush)
     async def flush(self, message: Flush) -> None:
-        """Wait until no reply can be sent at the moment, including replies without an event yet."""
+        """Wait until no reply can be sent at the moment, including replies whose events are still missing."""
         try:
             await self._look()
         except ActorError:

@@ -1,4 +1,4 @@
-"""The user's view of a running turn: the text so far, and the running tools."""
+"""Preview text of a running turn: the answer so far, and the running tools."""
 
 from telegram import MessageEntity
 
@@ -12,17 +12,17 @@ from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.language import Language
 
 TOOL_CHARS = 60
-"""Maximum length of a tool's arguments, in characters."""
+"""Maximum number of characters shown of a tool's arguments."""
 
 STEP_CHARS = 100
-"""Maximum length of a call's last step, in characters."""
+"""Maximum number of characters shown of a call's last step."""
 
 MOST_CALLS = 3
-"""Maximum number of running calls that are shown with their steps."""
+"""Maximum number of running calls that are shown with their last step."""
 
 
 def has_content(state: TurnState) -> bool:
-    """Return True if a turn has text or running tools to show, not only that the model thinks."""
+    """Return True if a turn has text or running tools to show; False if the model is only thinking."""
     return bool(state.calls) or not blank(state.words)
 
 
@@ -38,7 +38,7 @@ def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Mess
 
 
 def _tools(state: TurnState, language: Language) -> MessagePart | None:
-    """Return the latest running tool and the running tools with steps, each above its last step."""
+    """Return the latest running tool, and the running tools that reported steps, each above its last step."""
     if not state.calls:
         return None
     calls = [event.what for event in state.calls.values()]

@@ -1,4 +1,4 @@
-"""Short notices for a person who pressed a button. A notice also ends the button's loading animation."""
+"""Short notices to a person who pressed a button. A notice also ends the button's loading animation."""
 
 import logging
 from typing import Final
@@ -18,18 +18,18 @@ ATTEMPTS: Final = 3
 PAUSE_S: Final = 1.0
 
 MOST: Final = 64
-"""Maximum number of notices in progress, so that a crowd that presses buttons does not delay others."""
+"""Maximum number of notices in progress, so that many people who press buttons do not delay others."""
 
 
 class Toasts:
-    """Shows notices concurrently. Neither method raises an error."""
+    """Shows notices concurrently. Its methods never raise an error."""
 
     def __init__(self, wire: SharedDelivery) -> None:
         self._wire = wire
         self._under_way = 0
 
     async def say(self, query: str, text: str) -> None:
-        """Show the text to the person who pressed. Tries only a few times, because presses expire soon."""
+        """Show the text to the person who pressed the button. Few retries, because presses expire soon."""
         if self._under_way >= MOST:
             logger.info("a press was not answered: too many are")
             return
@@ -44,7 +44,7 @@ class Toasts:
             self._under_way -= 1
 
     async def _attempt(self, query: str, text: str) -> float | None:
-        """Return the pause before the next attempt in seconds; None if no further attempt is useful."""
+        """Try once to show the text; return the pause before a retry, in seconds, or None to stop trying."""
         call = self._wire.bot.answer_callback_query(query, text=text, **timeouts(TOAST_S))
         try:
             await bounded(TOAST_S, call)
@@ -58,7 +58,7 @@ class Toasts:
         return None
 
     async def disarm(self, to: Destination, message: Sent) -> None:
-        """Remove the buttons of a question that is no longer pending, in a few attempts."""
+        """Remove the buttons of a question that is no longer pending. Makes a few attempts."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await to.turn()

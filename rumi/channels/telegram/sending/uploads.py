@@ -1,4 +1,4 @@
-"""File uploads, in order with the chat's other messages."""
+"""File uploads, sent in order with the chat's other messages."""
 
 from dataclasses import dataclass, field
 
@@ -11,22 +11,24 @@ from rumi.channels.telegram.sending.destination import Destination
 from rumi.errors import RumiError
 
 UPLOAD_WAIT_S = 60.0
-"""Longest wait that an upload accepts if Telegram asks for one, in seconds: the file is in memory meanwhile.
+"""Longest wait that an upload accepts if Telegram asks for a wait, in seconds. During the wait, the file is
+in memory.
 """
 
 
 @dataclass(slots=True, eq=False)
 class Upload:
-    """An upload's slot in the chat's outbox.
+    """The slot of an upload in the chat's outbox.
 
-    The outbox sets `begun` when the upload may start, and continues when the uploading task sets `over`.
+    The outbox sets `begun` when the upload may start. The uploading task then sets `over`, and the outbox
+    continues.
     """
 
     begun: trio.Event = field(default_factory=trio.Event)
     over: trio.Event = field(default_factory=trio.Event)
 
     async def bring(self, to: Destination, name: str, content: bytes, rest: Rest) -> None:
-        """Wait for the slot, then send the file. Cancelling stops the upload.
+        """Wait for the slot, then send the file. Cancellation stops the upload.
 
         Raises:
             RumiError: Telegram did not accept the file. The error gives the reason.
