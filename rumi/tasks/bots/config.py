@@ -34,7 +34,7 @@ class BotError(UsageError):
 
 
 _ALIAS = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Pattern of a name from `[model] aliases`; in an imported file, such a name means another program's model."""
+"""Pattern of a name from `[model] aliases`. In an imported file, it names another program's model."""
 
 
 @dataclass(frozen=True, slots=True)

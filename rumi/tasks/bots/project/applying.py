@@ -243,7 +243,7 @@ def _parent(top: int, path: str, *, make: bool) -> tuple[int, str]:
 
 
 def _set_mode(drafts: int, draft: str, parent: int, name: str, change: FileChange) -> None:
-    """Set a file's mode: the replaced file's, or the default; the execute bits are those of the bot's file."""
+    """Set a file's mode: the replaced file's or the default, with the execute bits of the bot's file."""
     assert change.after is not None
     with opened(os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=drafts)) as file:
         owner, mode = os.fstat(parent), 0o666 & ~_umask()
