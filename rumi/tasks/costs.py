@@ -25,7 +25,7 @@ class Costs:
     spent: Spent = field(default_factory=Spent)
     before: Spent = field(default_factory=Spent)
     _since: float | None = None
-    """Start of the time not yet counted in `spent`, on trio's clock; None while the task does not run."""
+    """Start of the time that `spent` does not include yet, on trio's clock; None while the task is idle."""
 
     def load(self, stored: Spent, before: Spent) -> None:
         """Continue from the `stored` spending, unless this object has already counted more model calls."""

@@ -297,7 +297,10 @@ def sentences_in(text: str) -> list[Sentence]:
 
 
 def _passages(text: str, blocks: Spans) -> Iterator[tuple[str, int, int, tuple[Span, ...]]]:
-    """Yield headings, list items, table rows and paragraphs: kind, span, and the span of the table's head."""
+    """Yield headings, list items, table rows and paragraphs, each with its kind and span.
+
+    A table row also has the span of its table's head.
+    """
     lines = _lines(text)
     head: tuple[Span, ...] = ()
     pending: tuple[str, int, int] | None = None

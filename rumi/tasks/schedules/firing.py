@@ -13,10 +13,13 @@ from rumi.store.journal.records import Firing, Incoming, ScheduleRecord, TaskRec
 from rumi.tasks.schedules.times import QuietHours, following, latest, local_time
 
 ON_TIME_S: Final = 60.0
-"""Maximum delay of a fire that is not reported as late, in seconds."""
+"""Maximum delay of a firing that is not reported as late, in seconds."""
 
 GRACE_S: Final = (120.0, 7200.0)
-"""Minimum and maximum of the allowed delay of a recurring fire, in seconds; between them, half its period."""
+"""Minimum and maximum of the delay that a recurring firing may have, in seconds.
+
+Between the two limits, the allowed delay is half the time to the next firing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Later:
 
 
 MakeTask: TypeAlias = Callable[[ScheduleRecord], TaskRecord]
-"""Returns the task that a fire starts. Raises a `RumiError` if the task cannot be started now."""
+"""Returns the task that a firing starts. Raises a `RumiError` if the task cannot be started now."""
 
 
 def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of: MakeTask) -> Firing | Later:
@@ -57,7 +60,7 @@ def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of
 
 
 def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask) -> Firing:
-    """Return the firing with the message or the task that it stores."""
+    """Return the firing with the message or the task to store."""
     language = schedule.language
     match schedule.kind:
         case "text":
@@ -88,7 +91,7 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
 
 
 def notice(schedule: ScheduleRecord, text: str) -> Incoming:
-    """Return a message to the schedule's chat whose text is shown as a reply, without a turn."""
+    """Return a message to the schedule's chat. Its text is shown as a reply and starts no turn."""
     return Incoming(
         chat=schedule.chat,
         text=text,
@@ -100,7 +103,7 @@ def notice(schedule: ScheduleRecord, text: str) -> Incoming:
 
 
 def research_of(schedule: ScheduleRecord) -> TaskRecord:
-    """Return the research task that a fire starts."""
+    """Return the research task that a firing starts."""
     return TaskRecord(
         "web",
         schedule.owner,
@@ -114,7 +117,7 @@ def research_of(schedule: ScheduleRecord) -> TaskRecord:
 
 
 def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
-    """Describe the fire times of a schedule: its recurrence, if it has one, and its next instant.
+    """Describe when a schedule fires: its recurrence, if any, and its next fire time.
 
     For a schedule that is done, describe its last fire time.
     """
@@ -126,7 +129,7 @@ def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
 
 
 def in_words(instant: float, zone: str, language: Language) -> str:
-    """Return an instant as a local time in words."""
+    """Describe an instant as a local time in words."""
     return schedule_texts.moment(language, local_time(instant, zone), zone)
 
 

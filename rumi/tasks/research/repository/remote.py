@@ -62,7 +62,7 @@ class Refs:
     by_name: dict[str, Ref]
 
     def find(self, text: str) -> Ref | None:
-        """Return the reference with this full name, tag name or branch name, in this order, or None."""
+        """Find a reference by its full name, else by tag name, else by branch name; None if there is none."""
         if text in ("", "HEAD"):
             if self.head:
                 return self.by_name[self.head]
