@@ -122,7 +122,7 @@ class StoredTasks:
     async def past_session(self, bot: str, summaries: Sequence[str]) -> None:
         """Store a session that a bot had in another program.
 
-        `summaries` are those of its iterations, oldest first.
+        `summaries` contains the summaries of the session's iterations, oldest first.
         """
         task = await self._ask(AddTask(TaskRecord("bot", LOCAL, "", attached=True, bot=bot)))
         for number, summary in enumerate(summaries, 1):
@@ -419,7 +419,7 @@ class Tasks(StoredTasks):
     # With other workers
 
     async def look(self) -> None:
-        """Start and stop tasks of this worker's partitions that other workers have stored or stopped."""
+        """Start and stop tasks that other workers have stored or stopped in this worker's partitions."""
         for task in await self._services.journal.ask(OpenTasks()):
             if task.id not in self._open:
                 self.begun(task)
@@ -511,7 +511,7 @@ class Tasks(StoredTasks):
 
 
 class TaskRecovery(Actor[RecoveryMessage]):
-    """Starts tasks, resumes those of earlier processes, fails crash loops, and deletes old tasks."""
+    """Starts new tasks, resumes interrupted ones, fails tasks that crash repeatedly, and deletes old ones."""
 
     def __init__(self, tasks: Tasks, services: TaskServices) -> None:
         self._tasks = tasks

@@ -1,4 +1,4 @@
-"""Planning of a due schedule: a fire, a late fire, a missed fire time, or a wait for quiet hours."""
+"""The decision about a due schedule: to fire, fire late, miss the time, or wait until quiet hours end."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ MakeTask: TypeAlias = Callable[[ScheduleRecord], TaskRecord]
 
 
 def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of: MakeTask) -> Firing | Later:
-    """Decide what a due schedule does at `now`: fire, fire late, miss its time, or wait for quiet hours."""
+    """Decide what a due schedule does at `now`: fire, fire late, miss the time, or wait for quiet hours."""
     if quiet is not None and (until := quiet.until(now, schedule.zone)) > now:
         return Later(until)
     due = schedule.next_at

@@ -116,9 +116,9 @@ class StoredSchedules:
         return stored
 
     def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
-        """Return the maximum number of schedules of this schedule's user, and the user's ids.
+        """Return the maximum number of schedules for a schedule's user, and the user's ids in their channel.
 
-        The maximum is None if there is no limit. The ids are those of the user in their channel.
+        The maximum is None if there is no limit.
         """
         return None, ()
 

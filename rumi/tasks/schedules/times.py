@@ -134,9 +134,9 @@ def following(cron: str, zone: str, after: float) -> float:
 
 
 def latest(cron: str, zone: str, first: float, now: float) -> tuple[float, int]:
-    """Return the last instant of a recurrence up to `now`, and how many earlier instants follow `first`.
+    """Return a recurrence's last instant up to `now`, and the number of instants before it since `first`.
 
-    The number is at most `MOST_COUNTED`.
+    The number includes `first`, and is at most `MOST_COUNTED`.
     """
     before = 0
     while before < MOST_COUNTED and (then := following(cron, zone, first)) <= now:

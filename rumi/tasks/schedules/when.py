@@ -19,7 +19,10 @@ from rumi.tasks.schedules.times import NotATime, checked_cron, instant_of, local
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """A time from now: in exact minutes, regardless of clock changes, or in days at the same local time."""
+    """A time relative to now: in exact minutes, or in days at the same local time.
+
+    Minutes are exact even across a clock change.
+    """
 
     minutes: int = 0
     days: int = 0

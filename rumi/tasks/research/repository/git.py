@@ -114,7 +114,9 @@ class Git:
     async def read(
         self, *words: str, first: int = 1, lines: int = MOST_LINES, most: int = MOST_BYTES
     ) -> GitOutput:
-        """Run a git command that changes nothing; return at most `lines` lines of its output from `first` on.
+        """Run a git command that changes nothing; return at most `lines` lines of its output.
+
+        The output starts at line `first`.
 
         Raises:
             CloneError: The sandbox has no git, or the command did not end in time.

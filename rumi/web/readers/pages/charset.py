@@ -1,4 +1,4 @@
-"""Decoding of bytes: by byte order mark, by label, or by a guess if both are missing or wrong."""
+"""Decoding of bytes by their byte order mark or label, or by a guess if both are missing or wrong."""
 
 import codecs
 import re
@@ -56,7 +56,7 @@ _MARKUP: Final = re.compile(rb"<[^<>]*>")
 
 
 def codec_of(label: str) -> str | None:
-    """Return Python's codec for the encoding label of a server or a page; None for an unknown label."""
+    """Return Python's codec for an encoding label from a server or a page; None for an unknown label."""
     return _CODECS.get(label.strip().strip("\"'").lower())
 
 
@@ -67,10 +67,10 @@ def load_codecs() -> None:
 
 
 def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
-    """Decode a body. `label` is the encoding in the header; `markup`: the body may name an encoding too.
+    """Decode a body. `label` is the encoding in the header. With `markup`, the body may also declare one.
 
-    A byte order mark decides, then valid UTF-8, then the labels. If the label is missing or plainly wrong, a
-    guess decides. Bytes without a character become U+FFFD.
+    A byte order mark decides first, then valid UTF-8, then the labels. If the label is missing or plainly
+    wrong, the encoding is guessed. Bytes that stand for no character become U+FFFD.
     """
     for mark, encoding in _MARKS:
         if body.startswith(mark):
@@ -92,7 +92,7 @@ def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
 
 
 def _own_words(body: bytes) -> str | None:
-    """Return the encoding that a page itself names."""
+    """Return the codec of the encoding that a page declares in its own text."""
     beginning = body[:_LOOKED_THROUGH_BYTES]
     for says in (_XML_SAYS.match(beginning), _META_SAYS.search(beginning)):
         if says:
@@ -116,7 +116,7 @@ def _wide(body: bytes) -> str | None:
 
 
 def _is(body: bytes, codec: str | None) -> bool:
-    """Return True if the codec can decode the whole body, which may end in the middle of a character."""
+    """Return True if the codec can decode the whole body. The body may end in the middle of a character."""
     if codec is None:
         return False
     if codec.startswith(("cp125", "iso8859", "koi8", "mac", "cp874", "cp866")):
