@@ -112,7 +112,7 @@ class StoredTasks:
         self._files = files
 
     async def listed(self, owner: str | None, limit: int = 50, bot: str = "") -> tuple[TaskRecord, ...]:
-        """Return the latest tasks of an owner, or of all owners, newest first; with a `bot`, its sessions."""
+        """Return the latest tasks of an owner, or of all, newest first; with `bot`, only its sessions."""
         return await self._ask(ListTasks(owner, limit, bot=bot))
 
     async def iterations(self, id: int) -> tuple[IterationRecord, ...]:
@@ -271,7 +271,7 @@ class Tasks(StoredTasks):
         """Store a detached task and start it; return the task with its number.
 
         Raises:
-            RumiError: Its owner has too many open tasks, or the task cannot be stored.
+            RumiError: The owner has too many open tasks, or the task cannot be stored.
         """
         self.check_open_limit(task.owner)
         return await self._add(task)
@@ -282,7 +282,7 @@ class Tasks(StoredTasks):
         The session runs detached or `attached`, with the `options` and the `model` of `task`.
 
         Raises:
-            UsageError: The task is not such a session, or its bot has another session that has not ended.
+            UsageError: The task is not a session that can be resumed, or its bot has an open session.
         """
         stored = await self._services.journal.ask(ReopenTask(task.id, task.options, task.model, attached))
         if stored is None:
@@ -530,7 +530,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
             self.start_soon(self._sweep)
 
     async def receive(self, message: RecoveryMessage) -> None:
-        """Start a task, stop an abandoned one, store the failure of one, or resume those of partitions."""
+        """Start a task, stop an abandoned one, fail a crashing one, or resume the tasks of partitions."""
         match message:
             case GaveUp():
                 await self._fail(message.id)

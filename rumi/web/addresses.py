@@ -114,7 +114,7 @@ def read_endpoint(text: str) -> Endpoint:
     """Parse `ip:port` into a form that can be compared. IPv6 addresses are in brackets.
 
     Raises:
-        ValueError: The text has another form.
+        ValueError: The text does not have this format.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:

@@ -31,7 +31,7 @@ class AddressGuard:
     """Allows or refuses hosts by their addresses. `allow` lists exceptions, as `ip:port` or `[ip]:port`.
 
     Raises:
-        ValueError: An exception in `allow` has another form.
+        ValueError: An exception in `allow` does not have one of these formats.
     """
 
     def __init__(self, resolver: Resolver, allow: Iterable[str] = ()) -> None:

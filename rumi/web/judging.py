@@ -69,7 +69,7 @@ async def judge_all(
             async for line in lines:
                 if line.strip():
                     result = _Result()
-                    # Waits while the channel is full, so a slow verdict stops the reading of further lines.
+                    # Waits while the channel is full, so a slow verdict stops the reading of more lines.
                     await results.send(result)
                     nursery.start_soon(_judge, guard, line, result, permits)
 

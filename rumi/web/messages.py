@@ -62,7 +62,7 @@ class Fetch(Request[Page]):
     it is cut to `FetchLimits.text_chars`, which fits into a prompt.
 
     Raises:
-        FetchRefused: The guard refuses the URL, or one in a redirect.
+        FetchRefused: The guard refuses the URL, or the target of a redirect.
         FetchError: The URL could not be fetched; the error says why.
     """
 
@@ -153,7 +153,7 @@ class StreamFetcher(Protocol):
         the connection. The time is not limited; the caller must do this.
 
         Raises:
-            FetchRefused: The guard refuses the URL, or one in a redirect.
+            FetchRefused: The guard refuses the URL, or the target of a redirect.
             FetchError: No answer came.
         """
         ...

@@ -44,7 +44,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         lookup ends later by itself (see `SystemResolver`).
 
         Raises:
-            FetchRefused: The guard refuses an address, or the connection has another peer.
+            FetchRefused: The guard refuses an address, or the peer of the connection is not the expected one.
             FetchError: The name has no address, or no server answers.
         """
         options = None if socket_options is None else list(socket_options)
@@ -79,7 +79,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         """Connect to the addresses with staggered starts, and return the first successful connection.
 
         Raises:
-            FetchRefused: The connection has another peer.
+            FetchRefused: The peer of the connection is not the expected one.
             FetchError: No address answers.
         """
         arrived: list[tuple[httpcore.AsyncNetworkStream, Endpoint]] = []
@@ -136,7 +136,7 @@ def _compare_peer(stream: httpcore.AsyncNetworkStream, wanted: Endpoint) -> None
     """Check that the peer of a connection has the expected address and port.
 
     Raises:
-        FetchRefused: The peer is another one.
+        FetchRefused: The peer is not the expected one.
         FetchError: The connection is closed already.
     """
     try:

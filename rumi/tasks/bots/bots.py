@@ -322,8 +322,7 @@ class Bots:
     async def _resumed(self, request: Mapping[str, object]) -> TaskRecord:
         """Return the requested session, or the bot's last session, with the new options for resuming it.
 
-        If the session has used up its iterations, it may make the same number again, or the number in the
-        request.
+        If the session has used up its iterations, it gets as many again, or the number in the request.
         """
         name, number, start = str(request.get("name") or ""), request.get("session"), SessionStart.of(request)
         found = await self._tasks().listed(None, limit=MOST_SESSIONS, bot=name)
@@ -350,7 +349,7 @@ class Bots:
         """Send a text to the bot's session and wake it, if `owner` owns it; with None, the owner is ignored.
 
         Raises:
-            BotError: The bot does not run, or runs for another owner.
+            BotError: The bot is not running, or is running for another owner.
         """
         await self._tasks().say(self._running(name, owner).id, text)
 
@@ -358,7 +357,7 @@ class Bots:
         """Request the stop of the bot's session if `owner` owns it; the report follows. None: any owner.
 
         Raises:
-            BotError: The bot does not run, or runs for another owner.
+            BotError: The bot is not running, or is running for another owner.
         """
         return await self._tasks().stop(self._running(name, owner).id, owner)
 

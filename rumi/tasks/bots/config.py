@@ -115,7 +115,7 @@ def access_of(name: str, value: str) -> Access:
     """Parse the access mode of a bot.
 
     Raises:
-        BotError: The mode is unknown, or refused.
+        BotError: The mode is unknown, or is not allowed.
     """
     for access in get_args(Access):
         if value == access:

@@ -233,7 +233,7 @@ class BotFiles:
         """Delete a skill in the bot's folder.
 
         Raises:
-            BotError: The bot has no own skill of that name, or the skill cannot be deleted.
+            BotError: The bot's folder has no skill of that name, or the skill cannot be deleted.
         """
         own = self.folder / name / "skills"
         path = next((bot_skill.path for bot_skill in self.skills(name)[0] if bot_skill.name == skill), None)

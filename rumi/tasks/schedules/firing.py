@@ -44,14 +44,14 @@ def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of
     zone, cron = schedule.zone, schedule.cron
     then = following(cron, zone, now)
     # `next_at` is later than the instant: quiet hours held the schedule back. All its instants in the quiet
-    # hours become one fire, which is not late.
+    # hours become one firing, which is not late.
     if due > schedule.instant and now - due <= ON_TIME_S:
         return work(schedule, Firing(schedule.id, schedule.instant, then=then), "", task_of)
     last, before = latest(cron, zone, schedule.instant, now)
     firing = Firing(schedule.id, schedule.instant, of=last, then=then)
     if before == 0 and now - due <= ON_TIME_S:
         return work(schedule, firing, "", task_of)
-    # The delay counts from the end of the quiet hours: an earlier fire was not allowed.
+    # The delay counts from the end of the quiet hours: an earlier firing was not allowed.
     held = last if quiet is None else quiet.until(last, zone)
     least, most = GRACE_S
     if now - held <= min(max((then - last) / 2, least), most):

@@ -184,7 +184,7 @@ class Schedules(StoredSchedules):
 
     async def do(self, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
         """Store firings in one transaction, and deliver their messages and tasks."""
-        # `pause_all` takes the same lock: when it returns, no stored fire waits for its delivery.
+        # `pause_all` takes the same lock: when it returns, no stored firing waits for its delivery.
         async with self._firing:
             done = await self.services.journal.ask(Fire(firings))
             for firing, fired in zip(firings, done, strict=True):

@@ -180,7 +180,7 @@ def quiet_hours(text: str) -> QuietHours | None:
     """Parse quiet hours like `23:00-08:00`; return None for an empty text.
 
     Raises:
-        ValueError: The text has another form, or begin and end are equal.
+        ValueError: The text does not have this format, or begin and end are equal.
     """
     if not text.strip():
         return None

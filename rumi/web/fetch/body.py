@@ -133,7 +133,7 @@ class _Reading:
             self._look()
 
     def _look(self) -> None:
-        """Decide by the beginning of the body whether it is text, because the server did not say."""
+        """Decide from the beginning of a body whether it is text: the server has not declared this."""
         self._known = True
         self._text = (
             not self._data or kind_of(self._media_type, bytes(self._data[:SNIFFED_BYTES])) != "binary"

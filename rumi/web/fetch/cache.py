@@ -63,5 +63,5 @@ class Cache:
 
 
 def _size_bytes(page: Page) -> int:
-    """Return the approximate memory of a page: at most 4 bytes per character, and some per object."""
+    """Return the approximate memory size of a page: up to 4 bytes per character, plus a fixed part."""
     return 4 * (len(page.text) + len(page.title)) + sum(len(link) + 100 for link in page.links) + 1000

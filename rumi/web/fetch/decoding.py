@@ -105,9 +105,9 @@ class _Gzip:
 
 
 class _Deflate:
-    """Decoder of deflate with zlib's header, as the standard says, or without, as some servers send it.
+    """Decoder for deflate, with zlib's header (the standard) or without it (as some servers send it).
 
-    The first two bytes decide.
+    The first two bytes of the body show whether it has the header.
     """
 
     def __init__(self) -> None:

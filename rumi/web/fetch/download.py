@@ -133,7 +133,7 @@ class Downloader:
         by then, it is cut, without an error. On cancellation, closes the connection.
 
         Raises:
-            FetchRefused: The guard refuses the target, or one in a redirect.
+            FetchRefused: The guard refuses the target, or the target of a redirect.
             FetchError: No answer came, or there were too many redirects.
         """
         journey = Journey(target, LONGEST_S, progress)
@@ -218,7 +218,7 @@ def redirect(journey: Journey, location: str, max_redirects: int) -> None:
 
 
 def _unicode(header: str) -> str:
-    """Decode a header as UTF-8 if possible; `text` is the header decoded as Latin-1."""
+    """Decode a header as UTF-8 if possible; `header` is the text that Latin-1 gave."""
     try:
         return header.encode("latin-1").decode()
     except UnicodeDecodeError:

@@ -49,7 +49,10 @@ class Headers:
         return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None
 
     def ttl_s(self, status: int, longest_s: float) -> float:
-        """Return the answer's lifetime in a shared cache, in seconds, at most `longest_s`; 0 for none."""
+        """Return the time for which a shared cache may store the answer: up to `longest_s` seconds.
+
+        0 means that the answer may not be stored.
+        """
         cache_control = _DIRECTIVE.findall(", ".join(self.all("cache-control")).lower())
         said = dict(cache_control)
         vary = {name.strip().lower() for value in self.all("vary") for name in value.split(",")}

@@ -70,7 +70,7 @@ class HttpExchange:
         """Read the status and the headers of the answer.
 
         Raises:
-            FetchError: There is no answer, or it is not HTTP. The error contains no text of the server.
+            FetchError: There is no answer, or it is not HTTP. The error contains no text from the server.
         """
         try:
             while True:

@@ -1,4 +1,4 @@
-"""The provider Kagi without its API: the search page for browsers without scripts, with a session token."""
+"""The provider Kagi without its API: a session token, and the search page for browsers without scripts."""
 
 import html
 import re

@@ -81,7 +81,7 @@ def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False)
     With `ours`, the folder is the base: folders without files that are in the way of new files are replaced.
 
     Raises:
-        BotError: Other changes were made in the folder, which these would undo.
+        BotError: The folder has other changes, which would be overwritten.
     """
     todo, wrong = list[FileChange](), list[str]()
     gone = {changed.path for changed in changes.all if changed.after is None}

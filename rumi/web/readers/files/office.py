@@ -11,7 +11,7 @@ from typing import Any, Final
 MOST_ENTRIES: Final = 10_000
 MOST_BYTES: Final = 256_000_000
 MOST_XML_BYTES: Final = 64_000_000
-"""Maximum unpacked size of a file's parts, in bytes: of all parts, and of the XML parts, which are parsed."""
+"""Maximum number of parts in a file, and maximum unpacked sizes of all parts and of XML parts, in bytes."""
 
 MOST_COLUMNS: Final = 200
 MOST_ROWS: Final = 1_100_000

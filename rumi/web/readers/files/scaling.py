@@ -53,7 +53,7 @@ def scaled(body: bytes, most_px: int, most_bytes: int, *, lossless: bool | None 
     if the original was lossless and the PNG fits these limits; otherwise it is a JPEG.
 
     Raises:
-        NoPictureError: The picture is too large, broken, or of another format.
+        NoPictureError: The picture is too large, broken, or not in one of the supported `FORMATS`.
     """
     from PIL import Image, UnidentifiedImageError
 

@@ -82,7 +82,7 @@ def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
         codec = _wide(body)
         if codec is not None:
             return body.decode(codec, "replace")
-    # Text in another encoding is not valid UTF-8 by chance, so valid UTF-8 is UTF-8, whatever the label says.
+    # Text in another encoding is not valid UTF-8 by chance, so it is UTF-8 even if the label differs.
     # Bytes up to 127 mean the same in all encodings except ISO-2022-JP.
     if codec != "iso2022_jp" and _is(body, "utf-8"):
         return body.decode("utf-8", "replace")
@@ -103,9 +103,9 @@ def _own_words(body: bytes) -> str | None:
 
 
 def _wide(body: bytes) -> str | None:
-    """Return the codec of UTF-16 without a byte order mark, or None.
+    """Return the codec of a UTF-16 body without a byte order mark; None if it does not look like UTF-16.
 
-    In most UTF-16 texts half of the bytes are NUL, all of them at even or all at odd positions.
+    In most UTF-16 texts, about half of the bytes are NUL, either at even or at odd positions only.
     """
     beginning = body[:_LOOKED_THROUGH_BYTES]
     even, odd = beginning[::2].count(0), beginning[1::2].count(0)
