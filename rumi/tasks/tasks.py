@@ -473,7 +473,7 @@ class Tasks(StoredTasks):
         return self._costs.setdefault(id, Costs()) if id in self._open else Costs()
 
     def ended(self, id: int) -> None:
-        """Remove an ended task from the open tasks, and wake the tasks that wait for a change."""
+        """Remove an ended task from the open tasks, and wake all callers that wait for tasks to end."""
         self._open.pop(id, None)
         self._costs.pop(id, None)
         self._steps.pop(id, None)

@@ -346,7 +346,9 @@ class Bots:
         return self.checked(again)
 
     async def say(self, name: str, owner: str | None, text: str = "") -> None:
-        """Send a text to the bot's session and wake it, if `owner` owns it; with None, the owner is ignored.
+        """Send a text to the bot's running session, and wake the session.
+
+        With `owner`, the session must belong to this owner; None allows any owner.
 
         Raises:
             BotError: The bot is not running, or is running for another owner.
@@ -354,7 +356,9 @@ class Bots:
         await self._tasks().say(self._running(name, owner).id, text)
 
     async def stop(self, name: str, owner: str | None) -> TaskRecord:
-        """Request the stop of the bot's session if `owner` owns it; the report follows. None: any owner.
+        """Request the stop of the bot's running session; the session's report follows.
+
+        With `owner`, the session must belong to this owner; None allows any owner.
 
         Raises:
             BotError: The bot is not running, or is running for another owner.

@@ -148,7 +148,7 @@ def _number(value: object, most: float) -> bool:
 
 
 def details_of(plan: Plan, report_to: str) -> dict[str, Detail]:
-    """Return the details of the approval question by name: first the hosts that get data, then the limits."""
+    """Return the details of the approval question: the recipient and the hosts, the limits, the steps."""
     return {
         "recipient": report_to or "-",
         "hosts": tuple(Value(host, f"{count}") for host, count in plan.hosts.items()),

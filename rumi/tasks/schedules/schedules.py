@@ -31,7 +31,7 @@ from rumi.tasks.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 SOON_S: Final = 300.0
-"""Time ahead for which a daemon that is not a service keeps running for the next firing, in seconds."""
+"""A daemon that is not a service keeps running if a schedule fires within this time, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
         codec = _wide(body)
         if codec is not None:
             return body.decode(codec, "replace")
-    # Text in another encoding is not valid UTF-8 by chance, so it is UTF-8 even if the label differs.
+    # Text in another encoding is not valid UTF-8 by chance, so valid UTF-8 is UTF-8 despite its label.
     # Bytes up to 127 mean the same in all encodings except ISO-2022-JP.
     if codec != "iso2022_jp" and _is(body, "utf-8"):
         return body.decode("utf-8", "replace")
