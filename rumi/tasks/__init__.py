@@ -1,1 +1,1 @@
-"""Tasks: work with an owner, a goal, a budget and a result; tasks survive a restart of the process."""
+"""Tasks: work with an owner, a goal, a budget and a result. Tasks survive a restart of the process."""

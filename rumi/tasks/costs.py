@@ -1,4 +1,4 @@
-"""Accounting of a task: its spending so far, and the rest of its budget."""
+"""Accounting of a task: what it has spent so far, and the rest of its budget."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
@@ -12,12 +12,12 @@ from rumi.tasks.kinds import TaskWork
 from rumi.tasks.services import TaskLimits
 
 LEAST_LEFT_S: Final = 30.0
-"""Minimum time for the answer of a task that resumes after a restart, in seconds."""
+"""Minimum time to write the answer for a task that resumes after a restart, in seconds."""
 
 
 @dataclass(slots=True)
 class Costs:
-    """The spending of a task. It survives restarts of the actor, so calls before a crash count too.
+    """The spending of a task. It survives actor restarts, so model calls before a crash still count.
 
     `before` is the spending of all completed iterations.
     """
@@ -25,10 +25,10 @@ class Costs:
     spent: Spent = field(default_factory=Spent)
     before: Spent = field(default_factory=Spent)
     _since: float | None = None
-    """Start of the time not yet counted in `spent`, on trio's clock; None while the task does not run."""
+    """Start of the time that `spent` does not include yet, on trio's clock; None while the task is idle."""
 
     def load(self, stored: Spent, before: Spent) -> None:
-        """Continue from the `stored` spending, unless this object has counted more calls."""
+        """Continue from the `stored` spending, unless this object has already counted more model calls."""
         # After a crash this object may know calls that the journal does not: they were made after the last
         # stored message.
         if stored.calls >= self.spent.calls:
@@ -39,27 +39,27 @@ class Costs:
 
     @property
     def running(self) -> bool:
-        """Return True while the task works."""
+        """Return True while the task is running."""
         return self._since is not None
 
     @property
     def seconds(self) -> float:
-        """Return how long the task has worked so far."""
+        """Return how long the task has run so far, in seconds."""
         return self.spent.seconds + (0.0 if self._since is None else trio.current_time() - self._since)
 
     def begin(self) -> None:
-        """Start counting time."""
+        """Start measuring the task's running time."""
         self._since = trio.current_time()
 
     def by_now(self) -> Spent:
-        """Return the spending so far, including the time until now."""
+        """Return the spending so far, including the running time until now."""
         if self._since is not None:
             self.spent = replace(self.spent, seconds=self.seconds)
             self._since = trio.current_time()
         return self.spent
 
     def end_iteration(self) -> None:
-        """Stop counting time at the end of an iteration."""
+        """Stop measuring the running time at the end of an iteration."""
         self.before, self._since = self.spent, None
 
     # Model calls and commands
@@ -69,7 +69,7 @@ class Costs:
         self.spent = replace(self.spent, calls=self.spent.calls + 1)
 
     def take(self, reply: Reply) -> None:
-        """Count the tokens and the money of a reply."""
+        """Count the tokens and the cost of a model's reply."""
         usage, spent = reply.usage, self.spent
         self.spent = replace(
             spent,
@@ -84,7 +84,7 @@ class Costs:
         self.spent = replace(self.spent, sandbox_s=self.spent.sandbox_s + seconds)
 
     def take_sources(self, sources: int) -> None:
-        """Set the number of sources."""
+        """Set the number of sources that the task has read."""
         self.spent = replace(self.spent, sources=sources)
 
     # The rest of the budget
@@ -96,9 +96,9 @@ class Costs:
         return Spent(**{name: now[name] - before[name] for name in now})
 
     def left(self, limits: TaskLimits, work: TaskWork) -> TurnLimits:
-        """Return the rest of the task's budget, or of the budget of a bot's iteration.
+        """Return the rest of the task's budget; for a bot's session, the rest of the iteration's budget.
 
-        One of the work's own model calls is reserved for the answer.
+        If `work` limits the number of model calls, one of these calls is reserved for the answer.
         """
         spent, whole_s = self.of_turn, limits.turn.timeout_s
         tokens = limits.max_tokens - spent.prompt_tokens - spent.completion_tokens
@@ -119,7 +119,7 @@ class Costs:
 
 
 class MeteredModel:
-    """A model that counts each call when it begins, and the usage of each reply when it arrives."""
+    """A model that counts each call when the call begins, and its usage when the reply arrives."""
 
     def __init__(self, model: Model, costs: Costs, most: int | None = None) -> None:
         """Limit the number of calls to `most`, if it is not None."""

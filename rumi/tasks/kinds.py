@@ -1,4 +1,4 @@
-"""The interface of a task kind: its instructions, its tools, and the handling of the model's answer."""
+"""The interface of a task kind: instructions, tools, and the handling of the model's answer."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -18,12 +18,12 @@ from rumi.store.journal.records import Buttons, IterationRecord, Reason, Spent, 
 class TaskContext:
     """The environment of one task: its record, its sandbox, its model and its callbacks.
 
-    `key` identifies the task to sandboxes and the web. `task.said` holds the messages from people that this
-    iteration reads; it is empty if the iteration resumes after a restart. `workspace` is the folder of the
-    sandbox; only the program writes to `files`. Neither folder has to exist. `context_tokens` is the maximum
-    context of the model. `report` shows a step to people. For a bot, `iterations` holds the completed
-    iterations and `spent` returns what the session has used so far. `tainted` returns True if the turn has
-    read untrusted content.
+    `key` identifies the task to the sandboxes and the fetcher. `task.said` contains the messages from people
+    that this iteration reads; it is empty if the iteration resumes after a restart. `workspace` is the folder
+    that the sandbox uses; only the program writes to the folder `files`. Either folder may be missing.
+    `context_tokens` is the model's maximum context. `report` shows a step to people. For a bot, `iterations`
+    contains the completed iterations, and `spent` returns what the session has used so far. `tainted` returns
+    True if the turn has read untrusted content.
     """
 
     task: TaskRecord
@@ -44,7 +44,7 @@ class TaskContext:
 class Finished:
     """The end of a task: the `answer` shown to people, and the `report`, a JSON object.
 
-    Without a `state`, the end of the last turn decides the state of the task. The last iteration of a bot
+    If `state` is not set, the reason why the last turn ended decides the task's state. A bot's last iteration
     also has a `summary`.
     """
 
@@ -56,9 +56,9 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class NextIteration:
-    """The end of an iteration: its `summary`, and the start of the next one, in seconds since 1970.
+    """The end of an iteration: its `summary`, and the start time of the next one, in seconds since 1970.
 
-    The `message`, if not empty, is sent to the task's chat with its `buttons`; it asks for approval of the
+    If `message` is not empty, it is sent to the task's chat with its `buttons`, and asks for approval of the
     parked calls `asked`.
     """
 
@@ -71,10 +71,10 @@ class NextIteration:
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
-    """The work of a task: a turn with these instructions and tools, after the messages `before`.
+    """The work of a task: a turn with these instructions and tools, which follows the messages `before`.
 
     `before` is untrusted. `known_urls` are the URLs in the question. `sources` returns the number of sources
-    read so far. `finish` gets the model's answer and the reason why its turn ended. `tainted`: the
+    read so far. `finish` gets the model's answer and the reason why the turn ended. `tainted` means that the
     instructions contain untrusted content. With `parking`, calls that need a person's approval are parked
     until a person decides. The turn makes at most `max_calls` model calls. It may cost `max_nano_usd`
     billionths of a USD; the call that reaches this limit may exceed it.
@@ -96,7 +96,7 @@ class TaskKind(Protocol):
     """A kind of task."""
 
     def open(self, context: TaskContext) -> AbstractAsyncContextManager[TaskWork]:
-        """Prepare the work of a task; release everything prepared at the end of the block.
+        """Prepare the work of a task for a block; at its end, release everything that was prepared.
 
         Raises:
             RumiError: The task cannot be done. The error says what to do.

@@ -1,4 +1,4 @@
-"""The services that all tasks share, wired by `rumi.app.tree`, and the limits of tasks."""
+"""The services that all tasks share, wired by `rumi.app.tree`, and the limits for tasks."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -20,12 +20,12 @@ from rumi.tasks.kinds import TaskKind
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """The budget of one task, and the limits for all tasks. Times are in seconds.
+    """The budget of each task, and the limits for all tasks together. Times are in seconds.
 
     `turn` limits model calls, time and money. `max_tokens` counts prompts and replies; `sandbox_s` counts the
     run time of commands. At most `max_running` tasks run at once, `per_owner` of them for one owner. An owner
     may have `max_open` tasks that have not ended. Ended tasks are retained for `retention_s`; 0 retains them
-    forever. A bot makes at most `bot_calls_per_day` model calls; 0 means no limit.
+    forever. A bot makes at most `bot_calls_per_day` model calls per day; 0 means no limit.
     """
 
     turn: TurnLimits
@@ -40,9 +40,9 @@ class TaskLimits:
 
 
 def account_of(task: TaskRecord, limits: TaskLimits) -> Account:
-    """Return the account that the task's model calls are charged to, with the task's own limits.
+    """Return the account that is charged for the task's model calls, with the task's own limits.
 
-    A bot's session has a budget in its options, and the bot has a number of model calls per day.
+    A bot's session has the budget in its options, and the bot has a limit of model calls per day.
     """
     own: list[Limit] = []
     # The turn itself ends at `max_nano_usd`. The account allows twice that amount, so that the model can
@@ -61,10 +61,10 @@ def account_of(task: TaskRecord, limits: TaskLimits) -> Account:
 class TaskServices:
     """The services that all tasks share.
 
-    `files` holds one folder per task; only the program writes to these folders. `model_for` returns a task's
-    model, or raises a `RumiError`. `slots` limits the number of running tasks. `wake` delivers a stored
-    message to its chat. `ended` is called at the end of a task, `stepped` at each step. `serves` returns True
-    if this worker serves a partition key (a chat or an owner); another worker serves all others.
+    `files` contains one folder per task; only the program writes to these folders. `model_for` returns a
+    task's model, or raises a `RumiError`. `slots` limits the number of running tasks. `wake` delivers a
+    stored message to its chat. `ended` is called when a task ends, `stepped` at each step. `serves` returns
+    True if this worker serves a partition key (a chat or an owner); other workers serve all other keys.
     """
 
     journal: ActorRef[JournalMessage]

@@ -1,9 +1,9 @@
-"""The actor of one task, which works towards an answer and stores every step.
+"""The actor of one task. The task works towards an answer, and the actor stores every step.
 
-The journal stores each message of a task at once, together with the spending so far. So a task whose process
-was killed resumes from the last stored message: a tool call without a stored result is not repeated, and the
-model gets a note about it. A bot's session works in iterations: each is a turn with its own history. Between
-two iterations the task sleeps and holds no slot.
+The journal stores each message of a task immediately, together with the spending so far. So after its process
+was killed, a task resumes from the last stored message. A tool call without a stored result is not repeated;
+the model gets a note about it. A bot's session works in iterations, and each iteration is a turn with its own
+history. Between two iterations the task sleeps and holds no slot.
 """
 
 import json
@@ -52,10 +52,10 @@ STATE_OF: Final[Mapping[Reason, TaskState]] = {
     "stopped": "stopped",
     "interrupted": "interrupted",
 }
-"""The end state of a task by the reason why its turn ended; for all other reasons the task has failed."""
+"""Maps the reason why the task's turn ended to the task's end state. All other reasons mean failure."""
 
 SPARE_CALLS: Final = 2
-"""Model calls beyond the budget that a task may make for its last answer, including after restarts."""
+"""Number of model calls beyond the budget for the task's last answer, including calls after restarts."""
 
 STEP_S: Final = 1.0
 """Minimum time between two progress steps that begin with the same word, in seconds."""
@@ -63,14 +63,14 @@ STEP_S: Final = 1.0
 MOST_WORDS: Final = 100
 
 LOOK_S: Final = 60.0
-"""Interval at which a sleeping task reads the clock again, in seconds: the clock may be set."""
+"""Interval at which a sleeping task reads the clock, in seconds, because the clock may have been set."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunTask(Request[TaskRecord]):
-    """Run an attached task to its end, and return it. Cancelling this request stops the task.
+    """Run an attached task to its end, and return the ended task. Cancelling this request stops the task.
 
-    `report` gets each step in a few words.
+    `report` gets each step, described in a few words.
     """
 
     report: Callable[[str], None]
@@ -78,7 +78,7 @@ class RunTask(Request[TaskRecord]):
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """Resume the task, if this worker did not serve its partition when its actor loaded it."""
+    """Resume the task, if its actor loaded it before this worker served the task's partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +88,19 @@ class StopTask:
 
 @dataclass(frozen=True, slots=True)
 class WakeTask:
-    """End the sleep of a task; the journal holds the messages that people sent to it."""
+    """End the sleep of a task. Messages that people sent to the task are in the journal."""
 
 
 TaskMessage: TypeAlias = RunTask | GoOn | StopTask | WakeTask
 
 
 class Task(Actor[TaskMessage]):
-    """Runs one task. A detached task starts by itself, an attached one on `RunTask`."""
+    """Runs one task. A detached task starts by itself; an attached task starts when it gets `RunTask`."""
 
     concurrency = 4  # more than one, so that a stop is handled while `RunTask` runs
 
     def __init__(self, id: int, services: TaskServices, costs: Callable[[], Costs]) -> None:
-        """`costs` returns the task's spending in this process."""
+        """Create the actor of the task `id`. `costs` returns the task's spending in this process."""
         self._id = id
         self._key = task_key(id)
         self._services = services
@@ -145,10 +145,10 @@ class Task(Actor[TaskMessage]):
 
     @answers(RunTask)
     async def run(self, message: RunTask) -> TaskRecord:
-        """Run the task, and return it.
+        """Run the task, and return the ended task.
 
-        On cancellation, leaves when none of the task's calls and processes run any more. A background task
-        of this actor then stores the end and removes the files.
+        On cancellation, returns only when none of the task's calls and processes run any more. A background
+        task of this actor then stores the end and removes the files.
         """
         assert self._record is not None, "who asks has just stored the task"
         self._report, self._runs = message.report, True
@@ -163,7 +163,10 @@ class Task(Actor[TaskMessage]):
         return done
 
     async def receive(self, message: TaskMessage) -> None:
-        """Resume, wake or stop the task. An attached task that no caller runs any more is stopped too."""
+        """Resume, wake or stop the task.
+
+        An attached task is also stopped if its caller no longer waits for it.
+        """
         if self._over and self._record is None:  # another worker served the partition at the last load
             self._over = False
             await self._load()
@@ -210,7 +213,7 @@ class Task(Actor[TaskMessage]):
         }
 
     async def stopped(self, reason: str) -> None:
-        """Remove the sandbox, and the files of an ended task unless they are retained."""
+        """Remove the sandbox. If the task has ended, also remove its files unless they are retained."""
         self._services.publisher.hub.nothing_runs(self._key)
         record = self._record
         try:
@@ -262,7 +265,7 @@ class Task(Actor[TaskMessage]):
         return record
 
     async def _stored(self) -> TaskRecord:
-        """Load and return the current record of the task."""
+        """Load the task's current record, and return it."""
         loaded = await self._services.journal.ask(LoadTask(self._id))
         assert loaded is not None, "a task that has not ended is not deleted"
         self._record = loaded[0]
@@ -498,7 +501,7 @@ def _failure(code: str, message: str) -> dict[str, object]:
 
 
 def sandbox_of(task: TaskRecord) -> str:
-    """Return the key of the task's sandbox and workspace; all sessions of a bot share the bot's."""
+    """Return the key of the task's sandbox and workspace. All sessions of a bot share the bot's key."""
     return bot_key(task.bot) if task.bot else task_key(task.id)
 
 
@@ -516,17 +519,20 @@ class FileTaint:
     store: Callable[[], Awaitable[None]]
 
     async def written(self) -> None:
-        """Mark the files as tainted before a tainted turn writes to them; stored when this returns."""
+        """Mark the files as tainted before a tainted turn writes to them.
+
+        The mark is stored when this returns.
+        """
         if self.turn_tainted() and not self.tainted:
             self.tainted = True
             await self.store()
 
 
 class TaskShell:
-    """The shell of one task's sandbox. All its files count as untrusted.
+    """The shell of one task's sandbox. By default, all files in the sandbox count as untrusted.
 
-    The files of a bot count as untrusted only after a tainted turn has written to them: `marks` reads and
-    stores this taint.
+    A bot's files count as untrusted only after a tainted turn has written to them; `marks` reads and stores
+    this taint.
     """
 
     def __init__(

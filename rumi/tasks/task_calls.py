@@ -1,7 +1,7 @@
 """Control calls for tasks: requests and answers are JSON objects.
 
-`list` (the tasks of one `owner`, or all); `show`, `stop`, `delete` (with an `id`); `begin` (with a `kind`, a
-`question`, its `options`, and a `chat`).
+`list` (returns the tasks of one `owner`, or all); `show`, `stop`, `delete` (with an `id`); `begin` (with a
+`kind`, a `question`, its `options`, and a `chat`).
 """
 
 import json
@@ -23,8 +23,8 @@ MOST_LISTED: Final = 1000
 def task_call(tasks: StoredTasks, ids: ChatIds) -> ControlCall:
     """Return the function that answers control calls for tasks.
 
-    A caller sees and changes the tasks in its scope, and begins tasks for its owner. `begin` needs a process
-    that runs tasks.
+    A caller can see and change only the tasks in the caller's scope. New tasks belong to the caller's owner.
+    `begin` needs a process that runs tasks.
     """
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:
@@ -59,7 +59,7 @@ def task_call(tasks: StoredTasks, ids: ChatIds) -> ControlCall:
 
 
 def task_as_json(task: TaskRecord) -> dict[str, object]:
-    """Return a task as JSON; times are in RFC 3339, None for events that have not happened."""
+    """Return a task as JSON. Times are in RFC 3339; the time of an event that has not happened is None."""
     times = {
         name: utc(at) if (at := getattr(task, name)) else None
         for name in ("created", "started", "ended", "wake_at")
@@ -75,7 +75,7 @@ def task_as_json(task: TaskRecord) -> dict[str, object]:
 
 
 def task_id_of(request: Mapping[str, object]) -> int:
-    """Return the task number in a request.
+    """Parse the task number in a request.
 
     Raises:
         UsageError: The request has no task number.
@@ -87,7 +87,7 @@ def task_id_of(request: Mapping[str, object]) -> int:
 
 
 def task_of(caller: Caller, request: Mapping[str, object]) -> TaskRecord:
-    """Return the task described by a request, owned by the caller's owner.
+    """Return the task that a request describes. The task belongs to the caller's owner.
 
     Raises:
         UsageError: The request does not describe a task.

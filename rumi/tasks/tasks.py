@@ -48,7 +48,7 @@ from rumi.tasks.task import GoOn, RunTask, StopTask, Task, TaskMessage, WakeTask
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_S: Final = 15.0
-"""Maximum time that a task waits for the removal of its sandbox at shutdown, in seconds."""
+"""Maximum time that a task waits at shutdown for the removal of its sandbox, in seconds."""
 
 IDLE_S: Final = 1.0
 
@@ -59,13 +59,13 @@ WRITE_S: Final = 5.0
 """Maximum time that a cancelled caller waits for the journal to store a task, in seconds."""
 
 AGAIN_S: Final = 2.0
-"""Time until `stop_all` sends the stop request again, in seconds: an actor may crash while handling it."""
+"""Time after which `stop_all` repeats the stop request, in seconds: an actor may crash while handling one."""
 
 TIDY_S: Final = 300.0
-"""Interval of the search for workspaces that ended tasks have left behind, in seconds."""
+"""Interval between searches for workspaces that ended tasks have left behind, in seconds."""
 
 SWEEP_S: Final = 3600.0
-"""Interval of the search for tasks past their retention time, in seconds."""
+"""Interval between searches for tasks whose retention time is over, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class GaveUp:
 
 @dataclass(frozen=True, slots=True)
 class TaskStored:
-    """A task was stored and has to be started."""
+    """A task was stored and must be started."""
 
     id: int
 
@@ -91,7 +91,7 @@ class Abandoned:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Resume the tasks of these partitions, which other workers served before."""
+    """Resume the tasks of these partitions, which other workers served until now."""
 
     partitions: frozenset[int]
 
@@ -102,8 +102,8 @@ RecoveryMessage: TypeAlias = GaveUp | TaskStored | Abandoned | Resume
 class StoredTasks:
     """Lists, shows and deletes the stored tasks of a home, even while no daemon runs tasks.
 
-    Each method takes the owner that asks, or None for the owner of the home, who sees all tasks. Tasks of
-    other owners are reported as unknown.
+    Each method takes the owner that makes the request, or None for the owner of the home, who sees all tasks.
+    Another owner's tasks are reported as unknown.
     """
 
     def __init__(self, ask: AskJournal, workspaces: ChatWorkspaces, files: Path) -> None:
@@ -112,7 +112,7 @@ class StoredTasks:
         self._files = files
 
     async def listed(self, owner: str | None, limit: int = 50, bot: str = "") -> tuple[TaskRecord, ...]:
-        """Return the latest tasks of an owner, or of all owners, newest first; with a `bot`, its sessions."""
+        """Return the latest tasks of an owner, or of all, newest first; with `bot`, only its sessions."""
         return await self._ask(ListTasks(owner, limit, bot=bot))
 
     async def iterations(self, id: int) -> tuple[IterationRecord, ...]:
@@ -120,7 +120,10 @@ class StoredTasks:
         return await self._ask(Iterations(id))
 
     async def past_session(self, bot: str, summaries: Sequence[str]) -> None:
-        """Store a session that a bot had in another program, from its iteration summaries, oldest first."""
+        """Store a session that a bot had in another program.
+
+        `summaries` contains the summaries of the session's iterations, oldest first.
+        """
         task = await self._ask(AddTask(TaskRecord("bot", LOCAL, "", attached=True, bot=bot)))
         for number, summary in enumerate(summaries, 1):
             await self._ask(EndIteration(task.id, IterationRecord(number, "complete", summary), 0.0))
@@ -174,7 +177,7 @@ class StoredTasks:
 
 
 class Tasks(StoredTasks):
-    """Begins, runs and stops tasks. It is added to the actor tree before the chats."""
+    """Begins, runs and stops tasks. In the actor tree, it is added before the chats."""
 
     def __init__(self, root: Supervisor, services: TaskServices, ids: ChatIds) -> None:
         super().__init__(services.journal.ask, services.workspaces, services.files)
@@ -193,7 +196,7 @@ class Tasks(StoredTasks):
     # For chats
 
     def running(self, chat: str) -> tuple[int, ...]:
-        """Return the numbers of the chat's detached tasks that have not ended."""
+        """Return the numbers of the chat's detached tasks that have not ended yet."""
         return tuple(id for id, task in self._open.items() if task.chat == chat and not task.attached)
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
@@ -233,7 +236,7 @@ class Tasks(StoredTasks):
     # For chats, tools and other processes
 
     def checked(self, task: TaskRecord) -> TaskRecord:
-        """Return the task unchanged if its kind is known, its question is not empty and its model is usable.
+        """Return a task unchanged if its kind is known, its question is not empty and its model is usable.
 
         Raises:
             UsageError: The kind is unknown, or the question is empty.
@@ -248,7 +251,7 @@ class Tasks(StoredTasks):
 
     @property
     def at_work(self) -> bool:
-        """Return True if any task has not ended."""
+        """Return True if at least one task has not ended."""
         return bool(self._open)
 
     async def all_ended(self) -> None:
@@ -268,18 +271,18 @@ class Tasks(StoredTasks):
         """Store a detached task and start it; return the task with its number.
 
         Raises:
-            RumiError: Its owner has too many open tasks, or the task cannot be stored.
+            RumiError: The owner has too many open tasks, or the task cannot be stored.
         """
         self.check_open_limit(task.owner)
         return await self._add(task)
 
     async def reopen(self, task: TaskRecord, *, attached: bool = False) -> TaskRecord:
-        """Resume a bot's session that ended before its goal, detached or `attached`; return the session.
+        """Resume a bot's session that ended before it reached its goal; return the session.
 
-        The session takes over the `options` and the `model` of `task`.
+        The session runs detached or `attached`, with the `options` and the `model` of `task`.
 
         Raises:
-            UsageError: The task is not such a session, or its bot has another session that has not ended.
+            UsageError: The task is not a session that can be resumed, or its bot has an open session.
         """
         stored = await self._services.journal.ask(ReopenTask(task.id, task.options, task.model, attached))
         if stored is None:
@@ -293,10 +296,11 @@ class Tasks(StoredTasks):
         report: Callable[[str], None],
         began: Callable[[int], None] = lambda id: None,
     ) -> TaskRecord:
-        """Run an attached task to its end, and return it.
+        """Run an attached task to its end, and return the ended task.
 
-        A task that has a number is a bot's session to resume. `began` gets the number of the task. On
-        cancellation, stops the task; none of its calls and processes run when this function leaves.
+        A task that already has a number is a bot's session to resume. `began` gets the task's number. On
+        cancellation, stops the task; when this function returns, none of the task's calls and processes run
+        any more.
 
         Raises:
             RumiError: The task could not be started, or it failed.
@@ -323,7 +327,7 @@ class Tasks(StoredTasks):
         return done
 
     async def _add(self, task: TaskRecord) -> TaskRecord:
-        """Store a task and have it started. On cancellation, either both happen or neither."""
+        """Store a task and start it. On cancellation, either both happen or neither."""
         added: list[TaskRecord] = []
         if task.parent in self._open:  # a subtask acts for the user of its parent
             task = replace(task, user=self._open[task.parent].user)
@@ -346,9 +350,9 @@ class Tasks(StoredTasks):
         return added[0]
 
     def begun(self, task: TaskRecord) -> None:
-        """Start a stored task, if it has not ended and this worker serves it. Never waits.
+        """Start a stored task if it has not ended and this worker serves it. Never waits.
 
-        Other workers are notified and start their own tasks.
+        Other workers are notified separately and start the tasks that they serve.
         """
         if not task.ended and self._serves(task):
             self._open[task.id] = task
@@ -356,7 +360,7 @@ class Tasks(StoredTasks):
 
     @override
     async def stop(self, id: int, owner: str | None) -> TaskRecord:
-        """Request the stop of a task; the chat gets its result later.
+        """Request the stop of a task; its result is sent to the chat later.
 
         Raises:
             UsageError: The task does not exist, belongs to another owner, or has ended.
@@ -385,7 +389,7 @@ class Tasks(StoredTasks):
         return next((task for task in self._open.values() if task.bot == bot), None)
 
     def open_tasks(self) -> dict[int, TaskRecord]:
-        """Return the open tasks by number."""
+        """Return a dict from the numbers of the open tasks to the tasks."""
         return dict(self._open)
 
     def is_open(self, id: int) -> bool:
@@ -393,11 +397,11 @@ class Tasks(StoredTasks):
         return id in self._open
 
     def has_actor(self, id: int) -> bool:
-        """Return True if the task's actor exists; the actor then removes the task's sandbox and files."""
+        """Return True if the task has an actor, which then removes the task's sandbox and files."""
         return self._children.lookup(str(id)) is not None
 
     async def stop_all(self, ids: Collection[int]) -> None:
-        """Stop these tasks and wait until they have ended; the chats get the results later."""
+        """Stop these tasks and wait until they have ended. Their results are sent to the chats later."""
 
         async def stop(id: int) -> None:
             with suppress(RumiError, ActorError):  # the task has ended, or the loop below asks again
@@ -415,7 +419,7 @@ class Tasks(StoredTasks):
     # With other workers
 
     async def look(self) -> None:
-        """Start and stop tasks of this worker's partitions that other workers have stored or stopped."""
+        """Start and stop tasks that other workers have stored or stopped in this worker's partitions."""
         for task in await self._services.journal.ask(OpenTasks()):
             if task.id not in self._open:
                 self.begun(task)
@@ -428,12 +432,12 @@ class Tasks(StoredTasks):
         )
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Resume the tasks that earlier workers left in these partitions."""
+        """Resume the tasks in these partitions, which other workers served before."""
         self._leaving -= numbers
         self._notify_recovery(Resume(numbers))
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Stop the actors of these partitions' tasks; another worker resumes the tasks."""
+        """Stop the actors of the tasks in these partitions; another worker resumes the tasks."""
         # Marked before the stops: a task that `look` or a tool starts meanwhile must not run here.
         self._leaving.update(numbers)
         tasks = [task for task in self._open.values() if partition_of(task.partition_key) in numbers]
@@ -446,22 +450,22 @@ class Tasks(StoredTasks):
     # For its actors
 
     async def start(self, id: int, message: GoOn | StopTask | WakeTask) -> None:
-        """Send a message to a task's actor; start the actor if it does not exist."""
+        """Send a message to a task's actor; if the task has no actor, start one."""
         child = await self._children.get_or_start(str(id))
         await child.tell(message)
 
     def open_are(self, tasks: Sequence[TaskRecord]) -> None:
-        """Replace the set of open tasks by the journal's."""
+        """Replace the set of open tasks with the open tasks in the journal."""
         for id in self._open.keys() - {task.id for task in tasks}:
             self.ended(id)
         self._open = {task.id: task for task in tasks}
 
     def open_too(self, tasks: Sequence[TaskRecord]) -> None:
-        """Add open tasks, except those handed over to another worker meanwhile."""
+        """Add tasks to the open tasks, except those handed over to another worker meanwhile."""
         self._open |= {task.id: task for task in tasks if self._serves(task)}
 
     def spent(self, id: int) -> Spent | None:
-        """Return the spending of a task that worked in this process, or None."""
+        """Return the spending of a task that ran in this process; None for other tasks."""
         costs = self._costs.get(id)
         return None if costs is None else costs.spent
 
@@ -469,7 +473,7 @@ class Tasks(StoredTasks):
         return self._costs.setdefault(id, Costs()) if id in self._open else Costs()
 
     def ended(self, id: int) -> None:
-        """Remove an ended task, and wake everyone who waits for ends."""
+        """Remove an ended task from the open tasks, and wake all callers that wait for tasks to end."""
         self._open.pop(id, None)
         self._costs.pop(id, None)
         self._steps.pop(id, None)
@@ -507,14 +511,14 @@ class Tasks(StoredTasks):
 
 
 class TaskRecovery(Actor[RecoveryMessage]):
-    """Starts tasks, resumes those of earlier processes, fails crash loops, and deletes old tasks."""
+    """Starts new tasks, resumes interrupted ones, fails tasks that crash repeatedly, and deletes old ones."""
 
     def __init__(self, tasks: Tasks, services: TaskServices) -> None:
         self._tasks = tasks
         self._services = services
 
     async def started(self) -> None:
-        """Mark attached tasks as interrupted, and start to resume the detached ones."""
+        """Mark attached tasks as interrupted, and start resuming the detached tasks."""
         # In this order: the callers of attached tasks ended with the earlier process, so these tasks must
         # not be among the open ones that are resumed.
         await self._services.journal.ask(InterruptTasks())
@@ -526,7 +530,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
             self.start_soon(self._sweep)
 
     async def receive(self, message: RecoveryMessage) -> None:
-        """Start a task, stop an abandoned one, store the failure of one, or resume those of partitions."""
+        """Start a task, stop an abandoned one, fail a crashing one, or resume the tasks of partitions."""
         match message:
             case GaveUp():
                 await self._fail(message.id)
@@ -596,7 +600,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
 
 
 def _number(digits: str) -> int:
-    """Return the number of a task; 0, which no task has, if the digits exceed the largest number."""
+    """Parse a task number; return 0, which no task has, for a number above the largest task number."""
     return int(digits) if len(digits) < len(str(MOST_ID)) else 0
 
 
@@ -607,5 +611,8 @@ def _ids_in(workspaces: Path) -> list[int]:
 
 
 def task_slots(max_running: int, per_owner: int) -> FairLimiter:
-    """Return the limiter of running tasks, in total and per owner; waiting tasks never time out."""
+    """Return the limiter of running tasks, in total and per owner.
+
+    Tasks can wait for a slot without limit.
+    """
     return FairLimiter(LimiterBounds(max_running, per_owner, max_running, 10**9, inf))

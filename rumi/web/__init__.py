@@ -1,1 +1,1 @@
-"""Access to the web for models: fetches and searches, which connect only to addresses the guard allows."""
+"""Web access for models: fetches and searches, which connect only to addresses that the guard allows."""

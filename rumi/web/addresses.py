@@ -98,7 +98,10 @@ _GLOBAL_UNICAST: Final = 0b001  # the first three bits of 2000::/3
 
 
 def read_address(text: str) -> IPAddress | None:
-    """Parse an address in standard notation (`10.0.0.1`, `2001:db8::1`); None for others and for zone ids."""
+    """Parse an IP address in standard notation (`10.0.0.1`, `2001:db8::1`).
+
+    Return None for other notations, and for addresses with a zone id.
+    """
     if "%" in text:
         return None
     try:
@@ -108,10 +111,10 @@ def read_address(text: str) -> IPAddress | None:
 
 
 def read_endpoint(text: str) -> Endpoint:
-    """Parse `ip:port`, with an IPv6 address in brackets, into a comparable form.
+    """Parse `ip:port` into a form that can be compared. IPv6 addresses are in brackets.
 
     Raises:
-        ValueError: The text has another form.
+        ValueError: The text does not have this format.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
@@ -124,7 +127,10 @@ def read_endpoint(text: str) -> Endpoint:
 
 
 def why_refused(address: str) -> str | None:
-    """Return the reason why an address is refused, or None if it is allowed. Other text is refused."""
+    """Return the reason why an address is refused; None if it is allowed.
+
+    Text that is not an address is refused.
+    """
     known = read_address(address)
     if known is None:
         return "no address"

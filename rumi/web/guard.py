@@ -1,4 +1,4 @@
-"""The guard: decides by port and IP addresses whether a server may be connected to."""
+"""The guard: decides from port and IP addresses whether Rumi may connect to a server."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Verdict:
     """The guard's decision about a URL.
 
     `reason` is empty if the URL is allowed. `host` is normalized by the WHATWG parser, with brackets around
-    IPv6 addresses, and empty if the URL is invalid. `addresses` are empty if the name was not resolved.
+    IPv6 addresses; it is empty if the URL is invalid. `addresses` is empty if the name was not resolved.
     """
 
     url: str
@@ -31,7 +31,7 @@ class AddressGuard:
     """Allows or refuses hosts by their addresses. `allow` lists exceptions, as `ip:port` or `[ip]:port`.
 
     Raises:
-        ValueError: An exception in `allow` has another form.
+        ValueError: An exception in `allow` does not have one of these formats.
     """
 
     def __init__(self, resolver: Resolver, allow: Iterable[str] = ()) -> None:
@@ -40,10 +40,10 @@ class AddressGuard:
         self._allowed_ports = frozenset(port for _, port in self._allow)
 
     async def check(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the allowed addresses of a host, in the order to try them; the name is resolved once.
+        """Return the allowed addresses of a host, in the order to try them. The name is resolved once.
 
-        The caller must connect to one of these addresses. Another lookup may give other addresses, which
-        nothing has checked. On cancellation, ends at once.
+        The caller must connect to one of these addresses, because another lookup may return other addresses,
+        which the guard has not checked. On cancellation, ends immediately.
 
         Raises:
             FetchRefused: The port or one of the addresses is forbidden.
@@ -54,7 +54,7 @@ class AddressGuard:
         return addresses
 
     async def is_public(self, host: str, port: int) -> bool:
-        """Return True if the host is allowed without an exception from `allow`.
+        """Return True if the host is allowed even without the exceptions in `allow`.
 
         Raises:
             FetchRefused: See `check`.
@@ -64,7 +64,10 @@ class AddressGuard:
         return port in WEB_PORTS and all(why_refused(address) is None for address in addresses)
 
     async def judge(self, url: str) -> Verdict:
-        """Return the verdict about a URL; refusals and failures are in the verdict, not raised."""
+        """Return the verdict about a URL.
+
+        Refusals and failures are part of the verdict, and are not raised.
+        """
         addresses: tuple[str, ...] = ()
         try:
             target = parse_target(url)
@@ -85,7 +88,7 @@ class AddressGuard:
         return addresses
 
     def _refuse(self, host: str, addresses: tuple[str, ...], port: int) -> None:
-        """Refuse a host if one of its addresses is forbidden, because any of them may be connected to.
+        """Refuse a host if any of its addresses is forbidden, because any of them may be connected to.
 
         Raises:
             FetchRefused: One of the addresses, or the port, is forbidden.

@@ -1,4 +1,4 @@
-"""Judging of URL lists by the guard: one verdict per URL, in the same order, without any connection."""
+"""Judging of URL lists by the guard: one verdict per URL, in the same order, without any connections."""
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -29,14 +29,18 @@ async def judge_list(
 ) -> None:
     """Judge a list of URLs, one per line, with the system's resolver; see `judge_all`.
 
-    `read` returns the list in chunks, and b"" at its end. `timeout_s` limits the lookup of one name.
+    `read` returns the list in chunks, and b"" at the end of the list. `timeout_s` limits the lookup of one
+    name.
     """
     resolver = SystemResolver(trio.CapacityLimiter(_THREADS), timeout_s)
     await judge_all(AddressGuard(RememberingResolver(resolver), allow), lines_of(read), report, _AT_ONCE)
 
 
 async def lines_of(read: Read) -> AsyncIterable[bytes]:
-    """Yield the lines in chunks, without line ends, each cut to `LONGEST_LINE_BYTES` to limit memory."""
+    """Yield the lines of a text that arrives in chunks.
+
+    The lines have no line ends. To limit memory, each line is cut to `LONGEST_LINE_BYTES`.
+    """
     unfinished = b""
     while chunk := await read():
         *whole, rest = chunk.split(b"\n")
@@ -51,10 +55,10 @@ async def lines_of(read: Read) -> AsyncIterable[bytes]:
 async def judge_all(
     guard: AddressGuard, lines: AsyncIterable[bytes], report: ReportVerdicts, at_once: int
 ) -> None:
-    """Judge every line that is not blank; report each verdict when it and all earlier ones are known.
+    """Judge every line that is not blank; report each verdict when it and all earlier verdicts are known.
 
     Judges `at_once` lines concurrently, and holds at most about `MOST_WAITING` lines in memory. On
-    cancellation, ends at once. Exceptions of `report` propagate.
+    cancellation, ends immediately. Exceptions from `report` propagate.
     """
     permits = trio.CapacityLimiter(at_once)
     results: trio.MemorySendChannel[_Result]
@@ -65,7 +69,7 @@ async def judge_all(
             async for line in lines:
                 if line.strip():
                     result = _Result()
-                    # Waits while the channel is full, so a slow verdict stops the reading of further lines.
+                    # Waits while the channel is full, so a slow verdict stops the reading of more lines.
                     await results.send(result)
                     nursery.start_soon(_judge, guard, line, result, permits)
 
@@ -76,14 +80,14 @@ async def judge_all(
 
 
 class RememberingResolver:
-    """Caches the answers of another resolver for a minute, including failures."""
+    """A resolver that caches another resolver's answers for a minute, including failures."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
         self._known: dict[str, _Answer] = {}
 
     async def addresses(self, host: str) -> Sequence[str]:
-        """Return the other resolver's answer. Concurrent requests for one name wait for the same answer.
+        """Return the other resolver's addresses. Concurrent requests for the same name share one lookup.
 
         Raises:
             FetchError: The other resolver failed.
@@ -138,7 +142,7 @@ async def _judge(guard: AddressGuard, line: bytes, result: _Result, permits: tri
 async def _report_ready(
     first: _Result, in_order: "trio.MemoryReceiveChannel[_Result]", report: ReportVerdicts
 ) -> None:
-    """Wait for a result, and report it together with directly following results that are known too."""
+    """Wait for a result, and report it together with the results after it that are already known."""
     ready: list[Verdict] = []
     result = first
     while True:

@@ -1,4 +1,4 @@
-"""Extraction of URLs from texts: from messages of people, and from the Markdown of pages."""
+"""Extraction of URLs from people's messages and from the Markdown of pages."""
 
 import re
 from typing import Final
@@ -20,11 +20,12 @@ _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
 def links_in(text: str) -> tuple[str, ...]:
-    """Return the URLs in a text, in the form of `rumi.web.url.normal`, in order and without repetitions.
+    """Return the URLs in a text as normalized by `rumi.web.url.normal`, in order and without duplicates.
 
-    A URL ends before white space, quotes, angle brackets, and brackets that were opened before it. Marks that
-    end a sentence or an emphasis are not part of it. Escapes of Markdown and JSON are removed. URLs that
-    `normal` refuses are left out. The time is proportional to the length of the text.
+    A URL ends before white space, quotes, angle brackets, and a closing bracket whose opening bracket is
+    before the URL. Marks that end a sentence or an emphasis are not part of a URL. Escapes of Markdown and
+    JSON are removed. URLs that `normal` refuses are left out. The running time is proportional to the length
+    of the text.
     """
     found = (_plain(written[0]) for written in _WRITTEN.finditer(text))
     return tuple(dict.fromkeys(url for url in found if url is not None))
@@ -47,7 +48,7 @@ _BARE: Final = re.compile(
 def urls_in_words(text: str) -> tuple[str, ...]:
     """Return the URLs in a person's message: those that `links_in` finds, and URLs without a scheme.
 
-    `example.org/a` gives `https://example.org/a` and `http://example.org/a`.
+    For `example.org/a`, returns `https://example.org/a` and `http://example.org/a`.
     """
     bare = [found[0].rstrip(_ENDS_A_SENTENCE) for found in _BARE.finditer(text)]
     named = (normal(f"{scheme}://{address}") for address in bare for scheme in ("https", "http"))

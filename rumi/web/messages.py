@@ -14,7 +14,10 @@ ProviderName: TypeAlias = Literal["auto", "tavily", "kagi", "ddgs"]
 
 
 class FetchError(RumiError):
-    """A fetch failed. `answered`: a server had answered, so the error may contain untrusted text."""
+    """A fetch failed.
+
+    `answered` means that a server had answered, so the error may contain untrusted text.
+    """
 
     code = "fetch"
 
@@ -31,11 +34,11 @@ class FetchRefused(FetchError):
 class Page:
     """The content of a URL, converted for models.
 
-    `url` is the final URL after `redirects` redirects. `media_type` has no parameters; `media_type` and
-    `status` come from the server. `text` is Markdown if the page was HTML. It is empty for `HEAD` and for
-    unreadable content, which `described` describes. `links` are the URLs in the text, as normalized by the
-    WHATWG parser. `cut` describes the omitted part, and is empty if the page is complete. `cached`: the page
-    came from the cache.
+    `url` is the final URL after `redirects` redirects. `media_type` and `status` come from the server;
+    `media_type` has no parameters. `text` is Markdown if the page was HTML. It is empty for `HEAD`, and for
+    unreadable content; `described` then describes the content. `links` contains the URLs in the text, as
+    normalized by the WHATWG parser. `cut` describes the omitted part, and is empty if the page is complete.
+    `cached` means that the page came from the cache.
     """
 
     url: str
@@ -54,12 +57,12 @@ class Page:
 class Fetch(Request[Page]):
     """Fetch a URL. On cancellation, leaves no connection, no process and no slot of the limiter.
 
-    `chat` is the chat whose share of the fetcher this request uses. `progress` gets the steps of a long
-    fetch, and must return at once. `whole`: the text is cut to `FetchLimits.whole_chars`, not to
-    `FetchLimits.text_chars`, which fits a prompt.
+    The request counts towards the share that `chat` has of the fetcher. `progress` gets the steps of a long
+    fetch, and must return immediately. With `whole`, the text is cut to `FetchLimits.whole_chars`. Otherwise
+    it is cut to `FetchLimits.text_chars`, which fits into a prompt.
 
     Raises:
-        FetchRefused: The guard refuses the URL, or one in a redirect.
+        FetchRefused: The guard refuses the URL, or the target of a redirect.
         FetchError: The URL could not be fetched; the error says why.
     """
 
@@ -72,7 +75,7 @@ class Fetch(Request[Page]):
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One result of a search. `date` is the provider's text, empty if unknown."""
+    """One result of a search. `date` is text from the provider, and is empty if the date is unknown."""
 
     title: str
     url: str
@@ -82,7 +85,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """A provider's results. `failed` has the errors of the providers that were tried before."""
+    """A provider's results. `failed` contains the errors of the providers that were tried before it."""
 
     provider: str
     results: tuple[SearchResult, ...]
@@ -110,10 +113,10 @@ WebMessage: TypeAlias = Fetch | SearchWeb
 class PageText:
     """The text of a page, converted for models.
 
-    `text` is Markdown if the page was HTML, otherwise plain. It is empty for unreadable content, which
-    `described` then describes in one line. `links` are the URLs in `text` without repetitions, in the order
-    of the text and as normalized by the WHATWG parser. `cut` describes the omitted part, and is empty if the
-    text is complete.
+    `text` is Markdown if the page was HTML, and plain text otherwise. It is empty for unreadable content;
+    `described` then describes the content in one line. `links` contains the URLs in `text`, as normalized by
+    the WHATWG parser, without duplicates and in order of appearance. `cut` describes the omitted part, and is
+    empty if the text is complete.
     """
 
     title: str = ""
@@ -128,7 +131,7 @@ class Streamed:
     """An answer whose body is read piece by piece.
 
     `url` is the final URL; `status` and `media_type` come from the server. `more` returns the next piece, or
-    an empty one at the end of the body; it raises `FetchError` if the body is incomplete.
+    an empty piece at the end of the body. It raises `FetchError` if the body is incomplete.
     """
 
     url: str
@@ -143,14 +146,14 @@ class StreamFetcher(Protocol):
     def stream(
         self, url: str, headers: Sequence[tuple[str, str]], *, most_bytes: int, body: bytes | None = None
     ) -> AbstractAsyncContextManager[Streamed]:
-        """Make a request, and yield its answer; the connection is closed at the end of the block.
+        """Make a request, and yield its answer; the connection is closed when the block ends.
 
-        Without a `body`, the request is a GET and redirects are followed, each through the guard. With a
-        `body`, it is a POST and a redirect is not followed. `most_bytes` limits the bytes read from the
-        connection. The caller limits the time.
+        Without a `body`, the request is a GET, and redirects are followed, each checked by the guard. With a
+        `body`, the request is a POST, and a redirect is not followed. `most_bytes` limits the bytes read from
+        the connection. The time is not limited; the caller must do this.
 
         Raises:
-            FetchRefused: The guard refuses the URL, or one in a redirect.
+            FetchRefused: The guard refuses the URL, or the target of a redirect.
             FetchError: No answer came.
         """
         ...

@@ -1,4 +1,4 @@
-"""The network backend with the guard: the only code that opens sockets for untrusted URLs."""
+"""The network backend with the guard. No other code opens sockets for untrusted URLs."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
@@ -23,7 +23,7 @@ _MOST_ADDRESSES: Final = 8  # a name may have hundreds
 class GuardedNetwork(httpcore.AsyncNetworkBackend):
     """Connects only to addresses that the guard allows, and checks the peer of each connection.
 
-    `transport` makes the TCP connection. It gets IP addresses only, never names.
+    `transport` makes the TCP connections. It only gets IP addresses, never names.
     """
 
     def __init__(self, guard: AddressGuard, transport: httpcore.AsyncNetworkBackend | None = None) -> None:
@@ -38,13 +38,13 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[SocketOption] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Resolve a name once, check all its addresses, and connect to the first that answers.
+        """Resolve a name once, check all its addresses, and connect to the first address that answers.
 
         `timeout` is in seconds and includes the lookup. On cancellation, leaves no connection; an unanswered
         lookup ends later by itself (see `SystemResolver`).
 
         Raises:
-            FetchRefused: The guard refuses an address, or the connection has another peer.
+            FetchRefused: The guard refuses an address, or the peer of the connection is not the expected one.
             FetchError: The name has no address, or no server answers.
         """
         options = None if socket_options is None else list(socket_options)
@@ -57,7 +57,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[SocketOption] | None = None
     ) -> NoReturn:
-        """Refuse the connection: no web server is behind a Unix socket.
+        """Refuse the connection, because no web server uses a Unix socket.
 
         Raises:
             FetchRefused: Always.
@@ -76,10 +76,10 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         local_address: str | None,
         options: list[SocketOption] | None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to the addresses with staggered starts, and return the first connection.
+        """Connect to the addresses with staggered starts, and return the first successful connection.
 
         Raises:
-            FetchRefused: The connection has another peer.
+            FetchRefused: The peer of the connection is not the expected one.
             FetchError: No address answers.
         """
         arrived: list[tuple[httpcore.AsyncNetworkStream, Endpoint]] = []
@@ -121,7 +121,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
 
 
 def _only_an_address(text: str, port: int) -> Endpoint:
-    """Parse an address for the transport, so that the transport never gets a name to resolve.
+    """Check that a text is an IP address and return it, so that the transport never resolves a name.
 
     Raises:
         FetchRefused: The text is not an IP address.
@@ -133,10 +133,10 @@ def _only_an_address(text: str, port: int) -> Endpoint:
 
 
 def _compare_peer(stream: httpcore.AsyncNetworkStream, wanted: Endpoint) -> None:
-    """Check that the peer of a connection is the wanted address and port.
+    """Check that the peer of a connection has the expected address and port.
 
     Raises:
-        FetchRefused: The peer is another one.
+        FetchRefused: The peer is not the expected one.
         FetchError: The connection is closed already.
     """
     try:

@@ -1,4 +1,4 @@
-"""Resolution of host names to IP addresses with the system's resolver."""
+"""Resolution of host names to IP addresses by the system's resolver."""
 
 import socket
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ class Resolver(Protocol):
     """Resolves host names to IP addresses."""
 
     async def addresses(self, host: str) -> Sequence[str]:
-        """Return all IPv4 and IPv6 addresses of a name, without repetitions, in the order to try them.
+        """Return all IPv4 and IPv6 addresses of a name, without duplicates, in the order to try them.
 
         Raises:
             FetchError: The name has no address, or could not be resolved.
@@ -23,12 +23,12 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The system's resolver, called once per request, in a thread that can be abandoned.
+    """The system's resolver. Each request calls it once, in a thread that can be abandoned.
 
-    A lookup cannot be cancelled. A call that is cancelled, or has waited `timeout_s`, abandons its thread,
-    which keeps its token of `limiter` until the system gives up (glibc: 10 s for each server). So there are
-    at most `limiter.total_tokens` threads, including abandoned ones; a call that gets no token within
-    `timeout_s` fails. Nothing else uses the limiter, so no other work waits for a lookup.
+    A lookup cannot be cancelled. If a call is cancelled, or has waited for `timeout_s`, it abandons its
+    thread. The thread keeps its token of `limiter` until the system gives up (glibc: 10 s for each server).
+    So there are at most `limiter.total_tokens` threads, including abandoned ones. A call that gets no token
+    within `timeout_s` fails. Nothing else uses the limiter, so no other work waits for a lookup.
     """
 
     def __init__(self, limiter: trio.CapacityLimiter | None = None, timeout_s: float = 10) -> None:
@@ -36,7 +36,7 @@ class SystemResolver:
         self._timeout_s = timeout_s
 
     async def addresses(self, host: str) -> Sequence[str]:
-        """Return the addresses of a name. On cancellation, ends at once; the thread ends later by itself.
+        """Return a name's addresses. On cancellation, ends immediately; the thread ends later by itself.
 
         Raises:
             FetchError: The name has no address, no answer came in time, or too many lookups are unanswered.

@@ -1,7 +1,7 @@
-"""Reading of pages with the service Tabstack instead of Rumi's own readers, if configured.
+"""Reading of pages by the service Tabstack instead of Rumi's readers, if configured.
 
-Tabstack gets the URL of each page and fetches it. The guard checks the URL first, so that no private address
-is sent to Tabstack. https://docs.tabstack.ai/api/resources/extract/methods/markdown
+Tabstack gets the URL of each page and fetches the page. The guard checks the URL first, so that no private
+address is sent to Tabstack. https://docs.tabstack.ai/api/resources/extract/methods/markdown
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ from rumi.web.search.api import Api
 from rumi.web.url import Target
 
 TIMEOUT_S: Final = 60.0
-"""Maximum time for an answer, in seconds; Tabstack usually takes 3 to 15."""
+"""Maximum time to wait for an answer, in seconds; Tabstack usually takes 3 to 15 seconds."""
 
 
 class Tabstack:
@@ -40,9 +40,9 @@ class Tabstack:
         )
 
     async def page(self, target: Target, max_chars: int) -> Page | None:
-        """Return a page; None if the target is an exception of the guard, which only this machine can reach.
+        """Return a page. Return None if the target is an exception that the guard allows.
 
-        On cancellation, closes its connection.
+        Only this machine can reach such a target. On cancellation, closes the connection.
 
         Raises:
             FetchRefused: The guard refuses the target; Tabstack gets no request.

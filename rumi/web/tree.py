@@ -1,4 +1,4 @@
-"""The fetcher's place in the supervision tree, and the interface to the web for tools."""
+"""The place of the fetcher in the supervision tree, and the interface to the web for tools."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """The web's part of the configuration; an empty API key means that there is none."""
+    """The web settings in the configuration. An empty API key means that there is no key."""
 
     timeout_s: float = 10.0
     max_bytes: int = 1_000_000
@@ -44,7 +44,7 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """The interface to the web for the tools of chats. Each chat has its share of concurrent requests."""
+    """The web interface for the tools of chats. Each chat has a share of the concurrent requests."""
 
     fetcher: ActorRef[WebMessage]
 
@@ -72,7 +72,7 @@ class Web:
 
 
 def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
-    """Add the fetcher to the actor tree; return the interface to it."""
+    """Add the fetcher to the actor tree; return the interface to the web."""
 
     def make() -> "Fetcher":
         # Imported when the actor starts, not the program, because most commands do not need the web.
@@ -112,7 +112,7 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
 
 
 def guarded_streams(settings: WebSettings) -> StreamFetcher:
-    """Return a client for answers read piece by piece, with the fetcher's guard and redirect limit."""
+    """Return a client that reads answers piece by piece, with the fetcher's guard and redirect limit."""
     from rumi.web.fetch.stream import GuardedStreams
     from rumi.web.guard import AddressGuard
     from rumi.web.network import GuardedNetwork
@@ -124,7 +124,7 @@ def guarded_streams(settings: WebSettings) -> StreamFetcher:
 
 
 async def fetch_once(url: str, settings: WebSettings, method: Method = "GET") -> Page:
-    """Fetch a page as the assistant would: with the same actor, guard, limits and readers.
+    """Fetch a page like the assistant does: with the same actor, guard, limits and readers.
 
     Leaves no connection and no process, even on cancellation.
 

@@ -1,7 +1,8 @@
-"""The only URL parser of the program: it applies the WHATWG rules once, and returns the parts of the URL.
+"""The program's only URL parser: it applies the WHATWG rules once, and returns the parts of the URL.
 
-The library ada parses. All other code (the guard, the connection, the request line, the Host header) uses the
-fields of a `Target` and never the text again, so two parts of the program cannot read a URL differently.
+The library ada parses the URL. All other code (the guard, the connection, the request line, the Host header)
+uses the fields of a `Target` and never the original text, so two parts of the program cannot interpret a URL
+differently.
 """
 
 import re
@@ -24,11 +25,11 @@ _USER_INFO: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:/*[^/?#]*@")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The parts of a URL, by the WHATWG parser.
+    """The parts of a URL, as parsed by the WHATWG rules.
 
-    `href` is the whole URL with its fragment. `host` is ASCII and without brackets; `is_ip`: the host is an
-    IP address. `port` defaults to the port of the scheme. `path_and_query` is for the request line.
-    `authority` is for the Host header: with brackets around IPv6 addresses, without the default port.
+    `href` is the whole URL with its fragment. `host` is ASCII and has no brackets; `is_ip` means that the
+    host is an IP address. `port` defaults to the scheme's port. `path_and_query` is used in the request line.
+    `authority` is used in the Host header: it has brackets around IPv6 addresses, and no default port.
     """
 
     href: str
@@ -46,7 +47,7 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """Parse a URL written by a person, a model or a page.
+    """Parse a URL that comes from a person, a model or a page.
 
     Raises:
         FetchRefused: The text is not a URL, its scheme is not http or https, or parsers could read it in
@@ -60,7 +61,9 @@ def parse_target(text: str) -> Target:
 
 
 def join_target(base: Target, location: str) -> Target:
-    """Parse a server's `Location` relative to `base`; without a fragment it takes over the one of `base`.
+    """Parse a server's `Location` header, which is relative to `base`.
+
+    If the header has no fragment, the result has the fragment of `base`.
 
     Raises:
         FetchRefused: As in `parse_target`.
@@ -74,7 +77,7 @@ def join_target(base: Target, location: str) -> Target:
 
 
 def host_of(text: str) -> str:
-    """Return the host of a URL as normalized by the WHATWG parser; empty if the text has no host.
+    """Return the host of a URL, as normalized by the WHATWG parser; empty if the text has no host.
 
     IPv6 addresses are in brackets.
     """
@@ -95,7 +98,7 @@ def normal(text: str) -> str | None:
 
 
 def _refuse_writing(text: str) -> None:
-    """Refuse text that the WHATWG parser repairs silently and other parsers do not.
+    """Refuse text that the WHATWG parser repairs silently, but other parsers do not.
 
     Raises:
         FetchRefused: The text is too long, or has control characters or a backslash.

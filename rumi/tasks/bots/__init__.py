@@ -1,6 +1,6 @@
-"""Bots: agents that work on their own towards a goal, in iterations, within limits, and end with a report.
+"""Bots: autonomous agents that work towards a goal in iterations, within limits, and end with a report.
 
-A bot is a folder in `bots/` (`config`, `files`). A bot's session is a task (`kind`) with its own `tools`; the
-program checks its claims (`receipts`). `bots` starts, wakes and stops sessions; `bot_calls` answers the
-control calls of other processes.
+Each bot has a folder in `bots/`, which `files` reads and writes; `config` parses its `config.md`. A bot's
+session is a task (`kind`) with the tools in `tools`; `receipts` checks the claims that the session makes.
+`bots` starts, wakes and stops sessions; `bot_calls` answers control calls from other processes.
 """

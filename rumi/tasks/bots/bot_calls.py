@@ -1,12 +1,14 @@
 """Control calls for bots: requests and answers are JSON objects.
 
-Without a bot: `list`; `import` (with a `folder` of openbot).
-For the bot `name`: `show`, `create` (with a `description`), `delete`, `history`, `memory` (all facts),
-`remember` (with a `key` and a `value`), `forget` (with a `key`), `clear`, `skills`, `remove_skill` (with a
-`skill`), `install_skills` (with `skills`, each with a `name`, a `description` and a `text`).
-In a process that runs tasks: `fetch_skills` (with a `source`, a URL), `begin` (with a `goal`, `iterations`, a
-`model`, a `sandbox`, a `workspace` with `skip_git_check` and `discard`, and a `chat`), `resume` (with a
-`session`), `stop`, `wake` (with a `text`).
+Calls that name no bot: `list`; `import` (with the `folder` of an openbot installation).
+
+Calls for the bot `name`: `show`, `create` (with a `description`), `delete`, `history`, `memory` (returns all
+facts), `remember` (with a `key` and a `value`), `forget` (with a `key`), `clear`, `skills`, `remove_skill`
+(with a `skill`), `install_skills` (with `skills`, each with a `name`, a `description` and a `text`).
+
+Calls that need a process that runs tasks: `fetch_skills` (with a `source`, a URL), `begin` (with a `goal`,
+`iterations`, a `model`, a `sandbox`, a `workspace` with `skip_git_check` and `discard`, and a `chat`),
+`resume` (with a `session`), `stop`, `wake` (with a `text`).
 """
 
 from collections.abc import Mapping
@@ -44,7 +46,7 @@ def bot_call(
 ) -> ControlCall:
     """Return the function that answers control calls for bots.
 
-    Without `bots` and `fetched`, this process cannot run bots and fetch skills.
+    If `bots` is None, this process cannot run bots; if `fetched` is None, it cannot fetch skills.
     """
     return _BotCalls(files, tasks, memory, offload, bots, fetched).answer
 
@@ -67,7 +69,7 @@ class _BotCalls:
         self._fetched = fetched
 
     async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
-        """Execute a request. Bots belong to the home, so the caller needs access to all owners.
+        """Execute a request. The caller needs access to all owners, because bots belong to the whole home.
 
         Raises:
             UsageError: The request is invalid, or the bot is unknown.
@@ -150,7 +152,7 @@ class _BotCalls:
                 )
 
     async def _install(self, name: str, skills: object) -> list[str]:
-        """Store skills in the bot's own folder; return their names."""
+        """Store skills in the bot's folder; return the names of the skills."""
         written = []
         for skill in skills if isinstance(skills, list) else ():
             values = [str(skill.get(key) or "") for key in ("name", "description", "text")]
@@ -159,7 +161,7 @@ class _BotCalls:
         return written
 
     async def _import(self, folder: Path) -> dict[str, object]:
-        """Import the bots of another program one by one; never replace an existing bot."""
+        """Import another program's bots one by one; never replace an existing bot."""
         bots = [await self._take_over(bot) for bot in await self._offload(partial(foreign_bots, folder))]
         came, there, problems = await self._offload(partial(take_over_skills, self._files, folder))
         return {"bots": bots, "skills": came, "skills_there": there, "problems": problems}

@@ -34,23 +34,23 @@ KIND: Final = "bot"
 """The task kind of bot sessions."""
 
 GO_ON: Final = "Work towards your goal."
-"""The goal of a session that was started without one: the bot follows its instructions."""
+"""The goal of a session that is started without a goal: the bot then follows its instructions."""
 
 
 PLAN: Final = "--plan"
-"""Option of `/bot`, before the goal, that requests a plan first."""
+"""The option of `/bot` that requests a plan first. It comes before the goal."""
 
 MOST_SESSIONS: Final = 50
-"""Number of a bot's last sessions that can be shown and resumed."""
+"""Number of a bot's most recent sessions that can be shown and resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """The start options of a session: its goal, and overrides of the configuration.
+    """The start options of a session: its goal, and values that override the bot's configuration.
 
-    None and empty values keep the configured ones. With `plan`, the session has no effects until the user
-    has approved a plan. `workspace` is the folder whose copy the bot gets. `skip_git_check`: the folder may
-    lie outside of a git work tree. `discard`: changes of the previous project may be lost.
+    None and empty values leave the configured values unchanged. With `plan`, the session has no effects until
+    the user has approved a plan. The bot gets a copy of the folder `workspace`. With `skip_git_check`, this
+    folder may lie outside a git work tree. With `discard`, changes in the previous project may be lost.
     """
 
     goal: str = ""
@@ -65,7 +65,7 @@ class SessionStart:
 
     @classmethod
     def of(cls, request: Mapping[str, object]) -> "SessionStart":
-        """Return the start options in a request from another process."""
+        """Parse the start options in a request from another process."""
         iterations = request.get("iterations")
         return cls(
             goal=str(request.get("goal") or ""),
@@ -108,7 +108,7 @@ def session(config: BotConfig, start: SessionStart, owner: str, chat: str, langu
 
 
 def _bounded(name: str, iterations: int, options: Mapping[str, object]) -> int:
-    """Return the limit of iterations; 0 means no limit.
+    """Return the maximum number of iterations; 0 means no limit.
 
     Raises:
         BotError: There is neither a limit nor a budget.
@@ -122,9 +122,10 @@ def _bounded(name: str, iterations: int, options: Mapping[str, object]) -> int:
 
 
 class Bots:
-    """Starts, wakes and stops bots, and sends them messages.
+    """Starts, wakes and stops bots, and sends messages to bots.
 
-    Only owners in `allowed` may run bots; if it is empty, all owners may. A bot has one session at a time.
+    Only owners in `allowed` may run bots; if `allowed` is empty, all owners may. A bot has one session at a
+    time.
     """
 
     def __init__(
@@ -148,7 +149,7 @@ class Bots:
     # For chats
 
     def stops(self, name: str) -> bool:
-        """Return True if the argument of a `/stop` names a bot."""
+        """Return True if the argument of a `/stop` command is the name of a bot."""
         return self.files.has(name)
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
@@ -180,7 +181,10 @@ class Bots:
     async def _bot(
         self, message: Incoming, language: Language, owner: str, scope: str | None, name: str, goal: str
     ) -> str:
-        """Start a bot, or send the text to its running session. A message starts one session only."""
+        """Start a bot, or send the text to the bot's running session.
+
+        A message starts at most one session.
+        """
         running = self._tasks().session_of(name)
         # After a restart the same message is handled again: it must not become a text for the session that it
         # started itself.
@@ -195,9 +199,10 @@ class Bots:
         return bot_texts.bot_begins(language, name, begun.id)
 
     async def rows(self, owner: str | None) -> list[tuple[str, str, str, str]]:
-        """Return name, description, state and last goal of each bot.
+        """Return the name, description, state and last goal of each bot.
 
-        The goal is empty if another owner set it; with `owner` None, goals of all owners are shown.
+        The goal is empty if it was set by an owner other than `owner`. If `owner` is None, all goals are
+        shown.
         """
         rows: list[tuple[str, str, str, str]] = []
         for name in await self._offload(self.files.names):
@@ -223,7 +228,7 @@ class Bots:
         return not self._allowed or owner in self._allowed
 
     def checked(self, task: TaskRecord) -> TaskRecord:
-        """Return a session unchanged if it can start: its bot has no open session, its model is usable.
+        """Return a session unchanged if its bot has no open session and its model is usable.
 
         Raises:
             RumiError: The session cannot start.
@@ -254,7 +259,9 @@ class Bots:
         language: Language,
         user: int | None = None,
     ) -> TaskRecord:
-        """Start a bot; the chat gets its report. Without a `chat`, the configured one gets it.
+        """Start a bot.
+
+        Its report is sent to `chat` or, without a `chat`, to the chat in the bot's configuration.
 
         Raises:
             RumiError: The session cannot start.
@@ -265,7 +272,7 @@ class Bots:
         return await self.begin(task)
 
     async def resume(self, request: Mapping[str, object]) -> TaskRecord:
-        """Resume, detached, a session that ended before its goal.
+        """Resume a session that ended before it reached its goal, as a detached session.
 
         Raises:
             RumiError: The session cannot be resumed.
@@ -273,7 +280,7 @@ class Bots:
         return await self._tasks().reopen(await self._resumed(request))
 
     async def asked(self, request: Mapping[str, object]) -> TaskRecord:
-        """Return the new or resumed session described by a request; the caller runs it attached.
+        """Return the new or resumed session that a request describes; the caller runs the session attached.
 
         Raises:
             RumiError: The session to resume does not exist, or the session cannot start.
@@ -292,9 +299,9 @@ class Bots:
     async def _give_project(
         self, config: BotConfig, start: SessionStart, task: TaskRecord, *, resumes: bool = False
     ) -> None:
-        """Copy the workspace folder of a start as the bot's new project; the session gives it to the bot.
+        """Copy the start option `workspace` as the bot's new project; the session passes the copy to the bot.
 
-        A resumed session keeps its project if it came from the same folder.
+        A resumed session keeps its project if the project came from the same folder and `discard` is not set.
         """
         if not start.workspace:
             return
@@ -313,9 +320,9 @@ class Bots:
         await self._offload(give)
 
     async def _resumed(self, request: Mapping[str, object]) -> TaskRecord:
-        """Return the session to resume with its new options: the requested one, or the bot's last one.
+        """Return the requested session, or the bot's last session, with the new options for resuming it.
 
-        A session that has used up its iterations gets the same number again, or the number in the request.
+        If the session has used up its iterations, it gets as many again, or the number in the request.
         """
         name, number, start = str(request.get("name") or ""), request.get("session"), SessionStart.of(request)
         found = await self._tasks().listed(None, limit=MOST_SESSIONS, bot=name)
@@ -339,18 +346,22 @@ class Bots:
         return self.checked(again)
 
     async def say(self, name: str, owner: str | None, text: str = "") -> None:
-        """Send a text to the running session of an owner, or of any owner (None), and wake the session.
+        """Send a text to the bot's running session, and wake the session.
+
+        With `owner`, the session must belong to this owner; None allows any owner.
 
         Raises:
-            BotError: The bot does not run, or runs for another owner.
+            BotError: The bot is not running, or is running for another owner.
         """
         await self._tasks().say(self._running(name, owner).id, text)
 
     async def stop(self, name: str, owner: str | None) -> TaskRecord:
-        """Request the stop of an owner's session, or of any owner's (None); its report follows.
+        """Request the stop of the bot's running session; the session's report follows.
+
+        With `owner`, the session must belong to this owner; None allows any owner.
 
         Raises:
-            BotError: The bot does not run, or runs for another owner.
+            BotError: The bot is not running, or is running for another owner.
         """
         return await self._tasks().stop(self._running(name, owner).id, owner)
 
@@ -365,7 +376,7 @@ class Bots:
         return running
 
     def of_schedule(self, schedule: ScheduleRecord) -> TaskRecord:
-        """Return the session that starts when a schedule fires.
+        """Return the session that a firing schedule starts.
 
         Raises:
             RumiError: The session cannot start now.
@@ -380,7 +391,7 @@ class Bots:
 
 
 class StartBot(Tool):
-    """The tool `start_bot` of a chat: the user is always asked first."""
+    """The chat tool `start_bot`, which starts a bot. It always asks the user first."""
 
     concurrent = False
     always_asks = True
@@ -409,7 +420,7 @@ class StartBot(Tool):
         self._language = language
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question with the bot and its goal."""
+        """Return a question that names the bot and its goal."""
         name, goal = arguments.get("name"), arguments.get("goal")
         if not isinstance(name, str) or not isinstance(goal, str):
             return None

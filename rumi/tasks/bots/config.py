@@ -1,7 +1,7 @@
-"""A bot's `config.md`: TOML keys between two lines `+++`, then the instructions in Markdown.
+"""A bot's `config.md`: TOML keys between two `+++` lines, then the instructions in Markdown.
 
-The format comes from openbot, whose files are read unchanged; the keys `budget`, `report_to` and
-`description` are additions of Rumi.
+The format comes from openbot, and openbot's files can be read unchanged. Rumi adds the keys `budget`,
+`report_to` and `description`.
 """
 
 import re
@@ -15,7 +15,7 @@ from rumi.errors import UsageError
 from rumi.platform.chat_ids import CHAT_ID
 
 Access: TypeAlias = Literal["read-only", "workspace-write"]
-"""Access of a bot to its files."""
+"""A bot's access to its files."""
 
 CONFIG: Final = "config.md"
 MOST_CHARS: Final = 100_000
@@ -34,16 +34,17 @@ class BotError(UsageError):
 
 
 _ALIAS = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Pattern of names in `[model] aliases`. Imported bots use model names of another program instead."""
+"""Pattern of a name from `[model] aliases`. In an imported file, it names another program's model."""
 
 
 @dataclass(frozen=True, slots=True)
 class BotConfig:
     """Instructions and limits of a bot.
 
-    `max_iterations` 0 means no limit and requires a `budget`. `sleep_secs` is the pause between two
-    iterations, in seconds. `report_to` is the chat that gets the reports of runs that no chat requested. An
-    empty `model` means the default model. `notes` describe the parts of an imported file that are not used.
+    If `max_iterations` is 0, the number of iterations is unlimited, and a `budget` is required. `sleep_secs`
+    is the pause between two iterations, in seconds. Reports of runs that no chat requested are sent to the
+    chat `report_to`. An empty `model` means the default model. `notes` describe the parts of an imported file
+    that Rumi does not use.
     """
 
     name: str
@@ -61,7 +62,7 @@ class BotConfig:
 
 
 def check_name(name: str) -> str:
-    """Return the name unchanged if it is valid for a bot.
+    """Return a bot's name unchanged if the name is valid.
 
     Raises:
         BotError: The name is invalid.
@@ -111,10 +112,10 @@ def read_config(name: str, text: str, *, imported: bool = False) -> BotConfig:
 
 
 def access_of(name: str, value: str) -> Access:
-    """Return the value as an access mode.
+    """Parse the access mode of a bot.
 
     Raises:
-        BotError: The mode is unknown, or refused.
+        BotError: The mode is unknown, or is not allowed.
     """
     for access in get_args(Access):
         if value == access:

@@ -1,8 +1,8 @@
-"""Skills from a git repository on the web.
+"""Fetching of skills from a git repository on the web.
 
-The program fetches the repository through the web guard; git unpacks it in a sandbox; the program then reads
-the skills as plain texts. A source is the URL of a repository, optionally followed by `#FOLDER` for a folder
-in it.
+The program fetches the repository through the web guard, and git unpacks it in a sandbox. The program then
+reads the skills as plain text. A source is the URL of a repository, optionally followed by `#FOLDER` to name
+a folder in the repository.
 """
 
 import os
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rumi.tasks.research.repository.cache import RepositoryCache
 
 KEY: Final = "bot.-skills"
-"""Key of the sandbox in which repositories are read; the name of a bot cannot begin with a dash."""
+"""Key of the sandbox in which repositories are read. Bot names cannot begin with a dash, so no bot has it."""
 
 FETCH_S: Final = 900.0
 """Maximum time to fetch a repository, in seconds."""
@@ -41,12 +41,12 @@ _END_S: Final = 30.0
 
 
 def is_remote(source: str) -> bool:
-    """Return True if a source is a URL and not a folder of this machine."""
+    """Return True if a source of skills is a URL, and False if it is a folder on this machine."""
     return _REMOTE.match(source) is not None
 
 
 def checked_source(source: str) -> tuple[str, str]:
-    """Return the URL of a repository, and the folder in it; an empty folder means the root.
+    """Parse a source into the repository's URL and a folder in the repository; empty means the root folder.
 
     Raises:
         RumiError: The URL is not allowed, or the folder leads out of the repository.
@@ -80,10 +80,10 @@ class FetchedSkills:
         self._one = trio.Lock()
 
     async def skills(self, source: str) -> tuple[list[BotSkill], list[str]]:
-        """Return the skills of a repository, and the problems of unreadable ones.
+        """Return the skills in a repository, and the problems with unreadable skills.
 
-        Runs and retains nothing from the repository. On cancellation at any moment, leaves no process and no
-        file of it.
+        Runs no code from the repository and retains no files. On cancellation at any moment, leaves no
+        process and no file behind.
 
         Raises:
             RumiError: The repository cannot be fetched, or has no skills.
@@ -129,7 +129,7 @@ class _FetchSandbox:
 
 
 def _read(workspace: Path, folder: str, source: str) -> tuple[list[BotSkill], list[str]]:
-    """Copy the texts out of the workspace without following links, and read the copies as skills."""
+    """Copy the skill files out of the workspace without following links; read the skills from the copies."""
     with tempfile.TemporaryDirectory(prefix="rumi-skills-") as made:
         copies = Path(made) / (os.path.basename(folder) or "skills")
         copies.mkdir()
@@ -152,7 +152,7 @@ def _read(workspace: Path, folder: str, source: str) -> tuple[list[BotSkill], li
 
 
 def _copied(tree: int, name: str, copies: Path) -> bool:
-    """Copy an ordinary file; return False if the name does not lead to one."""
+    """Copy a regular file; return False if the path is not a regular file."""
     try:
         file = openat2(tree, os.fsencode(name))
     except OSError:

@@ -1,4 +1,4 @@
-"""The files of a home's bots: each has a folder in `bots/`, with `config.md`, `skills/` and `workspace`."""
+"""The files of bots: a folder per bot in the home's `bots/`, with `config.md`, `skills/` and `workspace`."""
 
 import contextlib
 import os
@@ -22,14 +22,17 @@ from rumi.tasks.bots.foreign import MOST_SKILL_BYTES, MOST_SKILLS, SKILL, foreig
 from rumi.tasks.bots.project.link import Project
 
 IMPORTED: Final = ".imported"
-"""Name of the marker file in the folder of a bot imported from another program."""
+"""Name of the marker file in the folder of a bot that was imported from another program."""
 
 MOST_SKILL_CHARS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class BotSkill:
-    """A skill in a bot's prompt: a file in the bot's `skills/`, or a flat skill of the home."""
+    """A skill in a bot's prompt.
+
+    It comes from a file in the bot's `skills/`, or is a flat skill of the home.
+    """
 
     name: str
     description: str
@@ -39,11 +42,11 @@ class BotSkill:
 
 @dataclass(frozen=True, slots=True)
 class BotFiles:
-    """The folders of bots below a home's `root`. Methods block briefly."""
+    """The bots' folders in the home `root`. Methods block briefly."""
 
     root: Path
     files: Path | None = None
-    """The folder of all workspaces, if it is not in the home."""
+    """The folder that contains all workspaces, if it is outside the home."""
 
     @property
     def folder(self) -> Path:
@@ -51,7 +54,7 @@ class BotFiles:
         return self.root / "bots"
 
     def names(self) -> list[str]:
-        """Return the sorted names of all bots; a bot is a folder with a `config.md`."""
+        """Return the sorted names of all bots. A folder with a `config.md` is a bot."""
         found = self.folder.iterdir() if self.folder.is_dir() else ()
         return sorted(folder.name for folder in found if self.has(folder.name))
 
@@ -79,7 +82,7 @@ class BotFiles:
         return read_config(name, text, imported=(folder / IMPORTED).exists())
 
     def create(self, name: str, description: str = "") -> Path:
-        """Create a bot completely or not at all; return its folder.
+        """Create a bot, completely or not at all; return the bot's folder.
 
         Raises:
             BotError: The bot exists already, or the folder cannot be written.
@@ -134,13 +137,13 @@ class BotFiles:
         return (self.files or workspaces_in(self.root)) / bot_key(name)
 
     def project(self, name: str) -> Project:
-        """Return the `Project` of a bot, even if the bot has none."""
+        """Return the `Project` object of a bot, even if the bot has no project."""
         return Project(name, self.folder / check_name(name) / "project", self.workspace(name))
 
     def link_workspace(self, name: str) -> None:
-        """Create the link `workspace` in the bot's folder to its workspace, which lies with all others.
+        """Create the link `workspace` in the bot's folder, which leads to the bot's workspace.
 
-        Errors are ignored, for example if the link exists.
+        Errors are ignored, for example if the link already exists.
         """
         to = self.workspace(name) if self.files else Path("..", "..", "workspace", bot_key(name))
         with contextlib.suppress(OSError):
@@ -159,16 +162,16 @@ class BotFiles:
             raise BotError(f"{folder} is left: {error.strerror}.", "Delete it yourself.") from error
 
     def skills(self, name: str) -> tuple[list[BotSkill], list[str]]:
-        """Return a bot's own skills and the flat skills of the home, sorted by name, and the problems.
+        """Return a bot's skills and the home's flat skills, sorted by name, and any reading problems.
 
-        A bot's own skill replaces a skill of the home with the same name.
+        A skill in the bot's folder replaces a skill of the home with the same name.
         """
         shared = _files(self.root / "skills", nested=False)
         found, problems = _read_all([*shared, *_files(self.folder / name / "skills", nested=True)])
         return [found[skill_name] for skill_name in sorted(found)][:MOST_SKILLS], problems
 
     def write_skill(self, name: str, skill: str, description: str, text: str) -> Path:
-        """Write one of a bot's own skills, completely or not at all; return its path.
+        """Write a skill into the bot's folder, completely or not at all; return the file's path.
 
         Raises:
             BotError: The name is invalid, the text is too long, or the file cannot be written.
@@ -195,7 +198,7 @@ class BotFiles:
         return path
 
     def add_global(self, name: str, content: bytes) -> bool:
-        """Write a flat skill for all bots; return False if a skill of that name exists."""
+        """Write a flat skill for all bots; return False if a skill of that name already exists."""
         path = self.root / "skills" / name
         if path.exists() or path.is_symlink():
             return False
@@ -204,7 +207,7 @@ class BotFiles:
         return True
 
     def skills_in(self, folder: Path) -> tuple[list[BotSkill], list[str]]:
-        """Return the skills in any folder, or in a single file, and the problems of unreadable ones.
+        """Return the skills in a folder, or in a single file, and the problems with unreadable skills.
 
         Raises:
             BotError: The path does not exist, or contains no skills.
@@ -227,10 +230,10 @@ class BotFiles:
         return sorted(found.values(), key=lambda bot_skill: bot_skill.name), problems
 
     def remove_skill(self, name: str, skill: str) -> None:
-        """Delete one of a bot's own skills.
+        """Delete a skill in the bot's folder.
 
         Raises:
-            BotError: The bot has no own skill of that name, or the skill cannot be deleted.
+            BotError: The bot's folder has no skill of that name, or the skill cannot be deleted.
         """
         own = self.folder / name / "skills"
         path = next((bot_skill.path for bot_skill in self.skills(name)[0] if bot_skill.name == skill), None)
@@ -246,7 +249,7 @@ class BotFiles:
 
 
 def _files(folder: Path, *, nested: bool) -> list[Path]:
-    """Return the files of the flat skills in a folder and, if `nested`, of the skills that are folders."""
+    """Return the files of a folder's flat skills and, if `nested`, its files `NAME/SKILL.md`."""
     with contextlib.suppress(OSError):
         flat = [file for file in folder.glob("*.md") if not file.name.startswith(".") and file.is_file()]
         return sorted([*flat, *(folder.glob(f"*/{SKILL}") if nested else ())])
@@ -254,7 +257,7 @@ def _files(folder: Path, *, nested: bool) -> list[Path]:
 
 
 def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
-    """Return the skills in these files by name, and the problems; a later file replaces an earlier one."""
+    """Read skills from files; return the skills by name, and the problems. The last file of a name wins."""
     found: dict[str, BotSkill] = {}
     problems: list[str] = []
     for path in paths:
@@ -268,7 +271,7 @@ def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
 
 
 def _foreign_skills(folder: Path) -> tuple[list[tuple[Path, bytes]], list[str]]:
-    """Return the path and the content of each skill in a folder, or of a single file, and the problems.
+    """Return each skill's path and content, and the problems. `folder` may also be a single skill file.
 
     Raises:
         OSError: The folder or the file cannot be read.

@@ -1,6 +1,6 @@
-"""Reading of untrusted folders: bots of another program, skills of a repository. Blocking.
+"""Reading of untrusted folders, such as another program's bots or a repository's skills. Blocking.
 
-Reads follow no link, wait for no pipe and have size limits; see `rumi.platform.openat`.
+Reading never follows a link, never waits for a pipe, and has size limits; see `rumi.platform.openat`.
 """
 
 import errno
@@ -19,13 +19,15 @@ MOST_NAMES: Final = 10_000
 
 
 class ForeignFolder:
-    """An open untrusted folder. Paths are relative to the folder and cannot lead out of it."""
+    """An open untrusted folder. Paths are relative to this folder and cannot lead out of it."""
 
     def __init__(self, folder: int) -> None:
         self._folder = folder
 
     def names(self, path: str = ".") -> list[str]:
-        """Return the sorted names in a folder, at most the first `MOST_NAMES` that the system lists.
+        """Return the sorted names in a folder.
+
+        Only the first `MOST_NAMES` that the system lists are returned.
 
         Raises:
             OSError: The folder cannot be opened.
@@ -48,9 +50,9 @@ class ForeignFolder:
             return read_open(file, most)
 
     def skills(self, path: str) -> tuple[list[tuple[str, bytes]], list[str]]:
-        """Return the skills `NAME.md` and `NAME/SKILL.md` of a folder, and the problems of unreadable ones.
+        """Return a folder's skills `NAME.md` and `NAME/SKILL.md`, and the problems with unreadable skills.
 
-        Each skill is a pair of its path in the folder and its content.
+        Each skill is a pair: the path relative to this folder, and the content.
         """
         found: list[tuple[str, bytes]] = []
         problems: list[str] = []
@@ -81,7 +83,7 @@ class ForeignFolder:
 
 
 def why_not(error: OSError) -> str:
-    """Return the reason, in words, why a file of an untrusted folder was not read."""
+    """Explain, in words, why a file in an untrusted folder was not read."""
     if error.errno == errno.ELOOP:
         return "it is a link, or lies behind one, and no link is followed"
     if error.errno == errno.EFBIG:
@@ -93,7 +95,7 @@ def why_not(error: OSError) -> str:
 
 @contextmanager
 def foreign_folder(folder: Path) -> Iterator[ForeignFolder]:
-    """Open a folder named by the user; the folder itself may be a link.
+    """Open an untrusted folder that the user named. The path of the folder may be a link.
 
     Raises:
         OSError: The folder cannot be opened.

@@ -1,7 +1,7 @@
-"""Import of openbot's bots: reads their folders. Blocking.
+"""Import of bots from openbot: this module reads openbot's folders. Blocking.
 
-The folder of openbot has a `bots/NAME/` for each bot, with `config.md`, `skills/` and a `memory.json` with
-`entries` and `history`; its `skills/` are for all bots.
+An openbot folder contains `bots/NAME/` for each bot, with `config.md`, `skills/` and a `memory.json`, which
+has the keys `entries` and `history`. The folder's own `skills/` are for all bots.
 """
 
 import json
@@ -25,10 +25,10 @@ _TEXTS: Final = ("summary", "response_summary", "response", "result", "text", "c
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A bot of another program: its configuration and skills as bytes, and its facts by key.
+    """A bot from another program: its configuration and skills as bytes, and its facts as key and value.
 
-    `history` holds the summaries of its iterations, oldest first. `fault` is the reason why the bot cannot be
-    imported; `problems` describe the parts that were left out.
+    `history` contains the summaries of the bot's iterations, oldest first. `fault` is the reason why the bot
+    cannot be imported. `problems` describe the parts that were left out.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Foreign:
 
 
 def foreign_bots(folder: Path) -> list[Foreign]:
-    """Return the bots in a folder of openbot.
+    """Return the bots in an openbot folder.
 
     Raises:
         BotError: The folder has no bots, or a bot's memory cannot be read.
@@ -63,9 +63,9 @@ def foreign_bots(folder: Path) -> list[Foreign]:
 
 
 def take_over_skills(files: BotFiles, folder: Path) -> tuple[list[str], list[str], list[str]]:
-    """Copy openbot's flat skills for all bots into the home.
+    """Copy the flat skills that openbot has for all bots into the home.
 
-    Return the names of the copied skills, the names of those that existed already, and the problems.
+    Return the names of the copied skills, the names of the skills that already existed, and the problems.
     """
     came: list[str] = []
     there: list[str] = []
@@ -102,7 +102,7 @@ def _read(top: ForeignFolder, name: str, home: Path) -> Foreign | None:
 
 
 def _facts(entries: object) -> tuple[tuple[str, str], ...]:
-    """Return the facts in a JSON object of values, or in a list of objects with `key` and `value`."""
+    """Parse facts from a JSON object of values, or from a list of objects with `key` and `value`."""
     if isinstance(entries, Mapping):
         pairs = list(entries.items())
     elif isinstance(entries, list):
@@ -119,7 +119,7 @@ def _facts(entries: object) -> tuple[tuple[str, str], ...]:
 
 
 def _said(history: object) -> tuple[str, ...]:
-    """Return the summaries in a list of texts, or of objects with one of the keys `_TEXTS`."""
+    """Parse summaries from a list of texts, or of objects whose text is under one of the keys in `_TEXTS`."""
     found = []
     for entry in history[-MOST_ENTRIES:] if isinstance(history, list) else ():
         values = [entry] if isinstance(entry, str) else []

@@ -1,4 +1,4 @@
-"""The task kind of bot sessions: preparation of an iteration, and handling of its end."""
+"""The task kind of bot sessions: prepares each iteration, and handles its end."""
 
 import json
 import os
@@ -66,7 +66,7 @@ from rumi.web.links import urls_in_words
 from rumi.web.tree import Web
 
 MOST_FAILURES: Final = 3
-"""Number of consecutive iterations without a model answer after which the session fails."""
+"""Number of consecutive iterations without an answer from the model after which the session fails."""
 
 MOST_ENTRIES: Final = 5_000
 
@@ -81,8 +81,8 @@ _STATE: Final = "session.json"
 class BotLimits:
     """Limits of bot sessions.
 
-    `question_s` is the maximum wait for an answer from people, in seconds. `max_facts` is the maximum number
-    of facts from the bot's memory in a prompt.
+    `question_s` is the maximum time to wait for a person's answer, in seconds. `max_facts` is the maximum
+    number of facts from the bot's memory in a prompt.
     """
 
     question_s: float = 7 * 86_400.0
@@ -93,7 +93,7 @@ class BotLimits:
 class BotKind:
     """The task kind of bot sessions. Its options: `iterations`, `sleep_secs`, `sandbox`, `plan` and `budget`.
 
-    The options are set at the start of a session and do not change with `config.md`.
+    The options are set when a session starts; a later change of `config.md` does not change them.
     """
 
     files: BotFiles
@@ -110,7 +110,7 @@ class BotKind:
 
     @asynccontextmanager
     async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
-        """Prepare an iteration: read the current files, memory and last summaries of the bot.
+        """Prepare an iteration: read the bot's current files, its memory and its last summaries.
 
         Raises:
             RumiError: The bot was deleted, or its files cannot be used.
@@ -163,7 +163,7 @@ class BotKind:
         )
 
     async def _project(self, context: TaskContext, project: Project) -> str:
-        """Put the project into the bot's workspace unless it is there; return the prompt block about it."""
+        """Put the project into the bot's workspace unless it is there; return the project's prompt block."""
         link = await self.offload(project.link)
         if link is None:
             return ""
@@ -197,7 +197,8 @@ class BotKind:
     ) -> tuple[Tool, ...]:
         """Return the tools of an iteration.
 
-        `planning`: the session needs a plan first, so no tool has effects. `planned`: a plan is approved.
+        `planning`: the session needs an approved plan first, so no tool may have effects. `planned`: a plan
+        has been approved.
         """
         name, shell = context.task.bot, context.shell
         owner, language, tainted = bot_key(name), lambda: context.language, context.tainted
@@ -352,7 +353,7 @@ class BotKind:
 
 
 def _proved(context: TaskContext, session: Session) -> str:
-    """Return the report of a complete session: its summary, and each claim with the program's finding."""
+    """Return the report of a completed session: its summary, and for each claim the result of the check."""
     rows = [
         (checked.true, checked.claim.kind, checked.claim.what, checked.found) for checked in session.claims
     ]
@@ -367,7 +368,7 @@ def _ask_again(language: Language, chat: str, plan: Plan, why: Lapse) -> str:
 
 
 def _budget_left(options: Mapping[str, Any], spent: Spent) -> str:
-    """Return the rest of the session's budget in words; empty without a budget."""
+    """Return the rest of the session's budget in words; empty if the session has no budget."""
     match options.get("budget"):
         case {"unit": "usd", "most": int(most)}:
             left, unit = most - spent.nano_usd, "usd"

@@ -1,8 +1,8 @@
-"""Plans: advance approval for the fetches and the spending of a bot.
+"""Plans: a user approves a bot's fetches and spending in advance.
 
-A plan names its steps, hosts with the number of fetches from each, model calls, money and hours. It is parked
-like any call that needs approval. After the approval, fetches within the plan need no further approval; all
-other calls are parked as before.
+A plan lists its steps, the hosts with the number of fetches from each, and limits of model calls, money and
+hours. A proposed plan is parked like any call that needs approval. After the approval, fetches that the plan
+covers need no more approval; all other calls are still parked.
 """
 
 import json
@@ -24,7 +24,7 @@ from rumi.web.messages import FetchError, Method, Page
 PROPOSE: Final = "propose_plan"
 
 Lapse: TypeAlias = Literal["expired", "calls", "money"]
-"""The reason why a plan no longer allows anything."""
+"""The reason why a plan is no longer valid."""
 
 MOST_STEPS: Final = 20
 MOST_HOSTS: Final = 20
@@ -39,8 +39,8 @@ _STEP_CHARS: Final = 200
 class Plan:
     """A proposed plan.
 
-    `hosts` maps each host to the allowed number of fetches. `hours` is the validity of the approval.
-    `nano_usd` is in billionths of a USD; 0 means that the plan names no money.
+    `hosts` maps each host to the allowed number of fetches. The approval is valid for `hours`. `nano_usd` is
+    in billionths of a USD; 0 means that the plan sets no amount of money.
     """
 
     steps: tuple[str, ...]
@@ -54,8 +54,8 @@ class Plan:
 class Approved:
     """An approved plan.
 
-    `until` is the end of its validity, in seconds since 1970. `calls` and `nano_usd` are the session's usage
-    at the approval. `opened` counts, by host, the fetches allowed under the plan.
+    The plan is valid until `until`, in seconds since 1970. `calls` and `nano_usd` are the session's usage at
+    the time of the approval. `opened` counts, for each host, the fetches that the plan has allowed so far.
     """
 
     plan: Plan
@@ -66,11 +66,11 @@ class Approved:
     opened: Mapping[str, int] = field(default_factory=dict)
 
     def calls_left(self, spent: Spent) -> int:
-        """Return the number of model calls left in the plan."""
+        """Return the number of model calls that the plan still allows."""
         return self.plan.calls - (spent.calls - self.calls)
 
     def nano_left(self, spent: Spent) -> int | None:
-        """Return the money left in the plan, in billionths of a USD; None if the plan names no money."""
+        """Return the money left in the plan, in billionths of a USD; None if the plan sets no amount."""
         return self.plan.nano_usd - (spent.nano_usd - self.nano_usd) if self.plan.nano_usd else None
 
     def lapsed(self, now: float, spent: Spent) -> Lapse | None:
@@ -101,7 +101,7 @@ class Approved:
 
 
 def plan_in(arguments: Mapping[str, object]) -> Plan | str:
-    """Return the plan in the arguments of a tool call, or an error message."""
+    """Parse the plan in the arguments of a tool call; return an error message if it is invalid."""
     from rumi.web.url import parse_target  # the parser is loaded on its first use, not at startup
 
     steps, fetches = arguments.get("steps"), arguments.get("fetches") or []
@@ -148,7 +148,7 @@ def _number(value: object, most: float) -> bool:
 
 
 def details_of(plan: Plan, report_to: str) -> dict[str, Detail]:
-    """Return the details of the approval question by name: first the receivers of data, then the limits."""
+    """Return the details of the approval question: the recipient and the hosts, the limits, the steps."""
     return {
         "recipient": report_to or "-",
         "hosts": tuple(Value(host, f"{count}") for host, count in plan.hosts.items()),
@@ -165,7 +165,7 @@ def approved_json(approved: Approved | None) -> dict[str, Any] | None:
 
 
 def approved_in(stored: object) -> Approved | None:
-    """Return the approved plan in a stored state; None, which allows nothing, if the state is damaged."""
+    """Parse a stored approved plan. Damaged data gives None, so that no plan is approved."""
     try:
         found: dict[str, Any] = dict(stored)  # type: ignore[call-overload]
         plan = dict(found.pop("plan"))
@@ -175,9 +175,9 @@ def approved_in(stored: object) -> Approved | None:
 
 
 class PlannedCalls:
-    """The parked calls of a session that may have a plan: calls within the plan are allowed, others parked.
+    """The parked calls of a session. If the plan covers a call, it is allowed; otherwise it is parked.
 
-    `spent` returns the session's usage so far. `store` stores the use of the plan before the call runs.
+    `spent` returns the session's usage so far. `store` stores the plan's usage before the call runs.
     """
 
     def __init__(
@@ -202,11 +202,11 @@ class PlannedCalls:
 
     @property
     def waits(self) -> bool:
-        """Return True if a proposed plan waits for approval."""
+        """Return True if a proposed plan is waiting for approval."""
         return any(_proposes(parked_call) and parked_call.state == "waits" for parked_call in self.calls.all)
 
     async def begin(self) -> None:
-        """Activate the last approved plan. After a kill, a second call activates the same plan once."""
+        """Activate the last approved plan. If killed midway, the next call activates the same plan."""
         for parked_call in self.calls.all:
             if parked_call.state != "allowed" or not _proposes(parked_call):
                 continue
@@ -220,7 +220,7 @@ class PlannedCalls:
             await self.calls.use(parked_call)
 
     async def allowed(self, call: str, question: Question) -> bool:
-        """Return True for a call that was approved itself, or that the plan covers with a fetch left."""
+        """Return True if the call itself was approved, or is a fetch that the plan still covers."""
         if await self.calls.allowed(call, question):
             return True
         approved, host = self.valid, str(question.details.get("host", ""))
@@ -235,13 +235,16 @@ class PlannedCalls:
         return True
 
     async def park(self, call: str, text: str) -> str:
-        """Park a call until a person decides. A new plan replaces a plan that waits."""
+        """Park a call until a person decides. A new plan replaces a plan that is still waiting."""
         if call.startswith(f"{PROPOSE} "):
             await self.calls.withdraw(lambda other: other.call != call and _proposes(other))
         return await self.calls.park(call, text)
 
     async def ask_again(self, text: Callable[[Plan, Lapse], str]) -> bool:
-        """Park a lapsed plan again; return False if no plan has lapsed. `text` returns its question."""
+        """Park a lapsed plan for approval again; return False if no plan has lapsed.
+
+        `text` writes the question.
+        """
         approved = self.approved
         why = None if approved is None else approved.lapsed(self._now(), self._spent())
         if approved is None or why is None:
@@ -262,7 +265,7 @@ def _proposes(parked: Parked) -> bool:
 
 
 class ProposePlan(Tool):
-    """Tool that proposes a plan: its call is always parked, and a yes to the call approves the plan."""
+    """Tool that proposes a plan. Its call is always parked; approval of the call approves the plan."""
 
     concurrent = False
     always_asks = True
@@ -297,12 +300,15 @@ class ProposePlan(Tool):
         self._report_to = report_to
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question with everything that the plan would allow."""
+        """Return a question that lists everything the plan would allow."""
         plan = plan_in(arguments)
         return None if isinstance(plan, str) else Question(PROPOSE, details_of(plan, self._report_to))
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the error of an invalid plan. Valid plans are parked; `PlannedCalls` handles approvals."""
+        """Return the error for an invalid plan.
+
+        Valid plans are parked; `PlannedCalls` handles their approval.
+        """
         plan = plan_in(arguments)
         if isinstance(plan, str):
             return ToolResult(False, f"{PROPOSE} {plan}")
@@ -310,7 +316,10 @@ class ProposePlan(Tool):
 
 
 class PlannedFetch(WebFetch):
-    """The tool `web_fetch` of a session with a plan: URLs need approval unless user or plan named them."""
+    """The tool `web_fetch` of a session with a plan.
+
+    URLs need approval unless the user or the plan named them.
+    """
 
     always_asks = True
 
@@ -321,5 +330,5 @@ class PlannedFetch(WebFetch):
         self._own = own
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question, unless the user's own messages contain this URL."""
+        """Return the approval question; None if the user's own messages contain this URL."""
         return super().question(arguments, self._own)

@@ -10,14 +10,14 @@ from rumi.tasks.bots.config import BotConfig
 from rumi.tasks.bots.files import BotSkill
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
-"""The folder of the bots' prompt texts, which a home may replace."""
+"""The folder of the bots' prompt texts. A home may replace these texts."""
 
 SKILLS_CHARS: Final = 60_000
 """Maximum length of all skills in a prompt, in characters."""
 
 SUMMARY_CHARS: Final = 2_000
 SUMMARIES: Final = 5
-"""Number of the last iterations whose summaries are in a prompt; each has at most `SUMMARY_CHARS`."""
+"""Number of recent iterations with a summary in a prompt; each summary has at most `SUMMARY_CHARS`."""
 
 
 def instructions(
@@ -31,9 +31,9 @@ def instructions(
 ) -> str:
     """Return the instructions of an iteration.
 
-    `words` is the text for all bots; `sandbox` describes what commands can do. `blocks` are finished parts,
-    such as the memory. `before` are the last iterations, oldest first. `progress` is the number of this
-    iteration, in words.
+    `words` is the text that all bots get; `sandbox` describes what commands can do. `blocks` are complete
+    prompt blocks, such as the bot's memory. `before` contains the last iterations, oldest first. `progress`
+    is the number of this iteration, in words.
     """
     # The parts that change least come first: the prompts of a bot then share a prefix that a server caches.
     return "\n\n".join(
@@ -53,7 +53,7 @@ def instructions(
 
 
 def progress_in_words(number: int, most: int, budget: str) -> str:
-    """Return the number of the iteration and the rest of the budget in words, more urgent towards the end."""
+    """Return the iteration's number and the rest of the budget in words, more urgent near the end."""
     if not most:
         return f"This is iteration {number}; their number has no limit. {budget}".strip()
     left = most - number
@@ -71,7 +71,7 @@ def progress_in_words(number: int, most: int, budget: str) -> str:
 
 
 def in_short(answer: str) -> str:
-    """Return an answer, shortened to `SUMMARY_CHARS`, as the summary of its iteration."""
+    """Return an iteration's answer, shortened to `SUMMARY_CHARS`, as its summary."""
     text = answer.strip()
     return text if len(text) <= SUMMARY_CHARS else f"{text[: SUMMARY_CHARS - 1]}…"
 

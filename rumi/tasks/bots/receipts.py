@@ -1,7 +1,7 @@
 """Receipts: a check of a bot's claims against the journal and the bot's files.
 
-A claim is true if the program has seen it happen in this session: a file exists and was written since the
-start, the last run of a command ended with this exit code, a page was read.
+A claim is true if the program has evidence from this session: a file exists and was written since the session
+started, the last run of a command ended with the claimed exit code, or a page was read.
 """
 
 import json
@@ -29,7 +29,10 @@ _CLOCK_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class BotClaim:
-    """A claim of a bot: `what` is a path, a command or a URL; `exit_code` belongs to a command."""
+    """A bot's claim about something that it did. `what` is a path, a command or a URL.
+
+    `exit_code` is the exit code that the bot claims for a command.
+    """
 
     kind: ClaimKind
     what: str
@@ -38,7 +41,7 @@ class BotClaim:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A checked claim: `true` is the verdict, `found` describes the program's finding."""
+    """A claim after its check: `true` is the verdict, `found` describes what the program found."""
 
     claim: BotClaim
     true: bool
@@ -46,7 +49,7 @@ class Checked:
 
 
 def claims_in(value: object) -> tuple[BotClaim, ...] | str:
-    """Return the claims in the arguments of a tool call, or an error message."""
+    """Parse the claims in the arguments of a tool call; return an error message if they are invalid."""
     if value is None:
         return ()
     if not isinstance(value, list) or len(value) > MOST_CLAIMS:
@@ -69,9 +72,9 @@ def claims_in(value: object) -> tuple[BotClaim, ...] | str:
 def check_claims(
     claims: Sequence[BotClaim], messages: Sequence[Message], workspace: Path, since: float
 ) -> tuple[Checked, ...]:
-    """Check claims against the history and the files of a session.
+    """Check claims against a session's history and files.
 
-    `since` is the start of the session, in seconds since 1970. Blocks while reading file attributes.
+    `since` is the start time of the session, in seconds since 1970. Blocks while reading file attributes.
     """
     calls = _calls(messages)
     return tuple(_checked(claim, calls, workspace, since) for claim in claims)
@@ -93,7 +96,7 @@ class _Call:
 
 
 def _calls(messages: Sequence[Message]) -> list[_Call]:
-    """Return the tool calls in a history that have a result, in the order of their results."""
+    """Return the tool calls in a history that have a result, in the order of the results."""
     found: list[_Call] = []
     asked: dict[str | None, ToolCall] = {}
     for message in messages:

@@ -1,4 +1,4 @@
-"""Tools that only bots have: they end a session, let it sleep, ask people and write skills."""
+"""Tools for bots only: they end a session, let it sleep, ask people, and write skills."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ _TEXT: Final = {"type": "string"}
 
 @dataclass(slots=True)
 class Session:
-    """State of a session that its tools set: the end, the sleep, and a question for people.
+    """The part of a session's state that its tools set: the end, the sleep, and a question for people.
 
-    `returned` is True after false claims were returned once. `plan` is the approved plan.
+    `returned` is True after false claims were returned to the bot once. `plan` is the approved plan.
     """
 
     summary: str = ""
@@ -38,17 +38,17 @@ class Session:
 
 
 class _BotTool(Tool):
-    """Base class of the bot tools: they run one at a time, and need no approval by default."""
+    """Base class of the bot tools. By default, they run one at a time and need no approval."""
 
     concurrent = False
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: the call has no effect outside of the bot."""
+        """Return None: the call needs no approval, because it has no effect outside the bot."""
         return None
 
 
 class SessionComplete(_BotTool):
-    """Tool that ends the session after `check` has checked its claims. `store` stores the session."""
+    """Tool that ends the session after `check` has checked the bot's claims. `store` stores the session."""
 
     spec = ToolSpec(
         "session_complete",
@@ -86,7 +86,10 @@ class SessionComplete(_BotTool):
         self._store = store
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Check the claims and end the session; the first call with false claims returns them instead."""
+        """Check the claims and end the session.
+
+        The first call with false claims only returns them to the bot.
+        """
         summary = arguments.get("summary")
         if not isinstance(summary, str) or not summary.strip():
             return ToolResult(False, "session_complete needs `summary`, a string that is not empty")
@@ -142,7 +145,7 @@ class SessionHistory(_BotTool):
 
 
 class Sleep(_BotTool):
-    """Tool that postpones the start of the next iteration."""
+    """Tool that delays the start of the next iteration."""
 
     spec = ToolSpec(
         "sleep",
@@ -172,7 +175,7 @@ class Sleep(_BotTool):
 
 
 class AskUser(_BotTool):
-    """Tool that asks the people who get the bot's reports; the session waits for the answer."""
+    """Tool that asks the people who get the bot's reports. The session waits for their answer."""
 
     spec = ToolSpec(
         "ask_user",
@@ -211,7 +214,7 @@ class AskUser(_BotTool):
 
 
 class WriteSkill(_BotTool):
-    """Tool that stores a skill, which is in the prompt from the next iteration on. `write` stores it."""
+    """Tool that stores a skill with `write`. The skill is in the prompt from the next iteration on."""
 
     spec = ToolSpec(
         "write_skill",
@@ -231,7 +234,7 @@ class WriteSkill(_BotTool):
         self._write = write
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question with the complete skill, because all later iterations would follow it."""
+        """Return a question that shows the complete skill, because all later iterations would follow it."""
         found = _skill_in(arguments)
         if found is None:
             return None

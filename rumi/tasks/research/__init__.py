@@ -1,5 +1,5 @@
-"""Research: a model reads sources, which are numbered and stored, and the program checks its answer.
+"""Research: a model reads sources, the program numbers and stores them, and checks the model's answer.
 
-A research runs as a task: the task gives the instructions and the tools to a model, and the model's answer to
-`check`.
+Each research runs as a task. The task gives the instructions and the tools to a model, and passes the model's
+answer to `check`.
 """

@@ -1,4 +1,4 @@
-"""The two research kinds of tasks: on the web, and in a repository."""
+"""The two task kinds of research: on the web, and in a repository."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -34,21 +34,21 @@ from rumi.web.tree import Web
 from rumi.web.url import parse_target
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
-"""The folder of the prompt texts for research, which a home may replace."""
+"""The folder of the prompt texts for research. A home may replace these texts."""
 
 HELPERS: Final = 3
-"""Maximum number of researchers that work for one research at the same time."""
+"""Maximum number of researchers that work for the same research at once."""
 
 
 SAID_FAILURES: Final = 3
-"""Maximum number of failures listed if nothing could be reached."""
+"""Maximum number of failures in the error message if nothing could be reached."""
 
 MOST_REFERENCES: Final = 200
-"""Maximum number of file lines, and of commits, checked per answer; further ones count as missing."""
+"""Maximum number of file lines, and of commits, checked per answer. The rest count as missing."""
 
 
 class WebKind:
-    """Research on the web. Its options: `urls`, the pages to fetch first.
+    """The task kind for research on the web. Its option `urls` lists the pages to fetch first.
 
     `words` is the text of its prompt; `ask` runs the attached researchers that a research may start.
     """
@@ -61,7 +61,7 @@ class WebKind:
 
     @asynccontextmanager
     async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
-        """Prepare a research on the web: fetch its first pages.
+        """Prepare a research on the web, and fetch its first pages.
 
         Raises:
             RumiError: The task's files cannot be used, or none of the requested pages can be read.
@@ -109,7 +109,11 @@ class WebKind:
 
 
 class RepositoryKind:
-    """Research in a repository. Its options: `uri`, `ref`, `full`, and `local` to allow a local folder."""
+    """The task kind for research in a repository.
+
+    Its options: `uri` (the address), `ref` (what to check out), `full` (clone the whole history), and `local`
+    (allow a local folder).
+    """
 
     def __init__(
         self, words: str, streams: Callable[[], StreamFetcher], cache: RepositoryCache, limits: SandboxLimits
@@ -121,7 +125,7 @@ class RepositoryKind:
 
     @asynccontextmanager
     async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
-        """Clone the repository for the time of the block.
+        """Clone the repository; the clone exists until the block ends.
 
         Raises:
             RumiError: The repository cannot be cloned. The error says why.
@@ -181,7 +185,7 @@ async def _checked(answer: str, context: TaskContext, sources: Sources, reposito
 
 
 def _helpers(context: TaskContext, ask: Ask) -> tuple[Tool, ...]:
-    """Return the tool that starts more researchers; no tools for a research that another task started."""
+    """Return the tool that starts more researchers; return no tool if another task started this research."""
     # One level only: researchers that start researchers would multiply without limit.
     if context.task.parent:
         return ()
@@ -189,7 +193,7 @@ def _helpers(context: TaskContext, ask: Ask) -> tuple[Tool, ...]:
 
 
 def unreachable(why: Sequence[str]) -> RumiError:
-    """Return the error of a research that could not read anything."""
+    """Return the error for a research that could not read any source."""
     reasons = " ".join(why[-SAID_FAILURES:])
     return RumiError(
         f"Nothing was read, because nothing could be reached: {reasons}",

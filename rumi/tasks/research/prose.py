@@ -1,6 +1,7 @@
-"""A parser for the checkable parts of an answer: code, citations, quotations, file lines and sentences.
+"""A parser for the parts of an answer to check: code, citations, quotations, file lines and sentences.
 
-This module does not judge. Every function accepts any text and runs in time proportional to its length.
+This module makes no judgment about these parts. Every function accepts any text, and runs in time
+proportional to the length of the text.
 """
 
 import re
@@ -60,7 +61,7 @@ _SAME: Final = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class FileReference:
-    """A reference to the lines `first` to `last` of a file; `start` and `end` are its span in the answer."""
+    """A reference to the lines `first` to `last` of a file. Its span in the answer is `start` to `end`."""
 
     path: str
     first: int
@@ -73,8 +74,8 @@ class FileReference:
 class Sentence:
     """The span of a sentence. `says` is False if it states nothing, like a heading, a question or a label.
 
-    `inherits` are spans of other text whose citations count for this sentence: the sentence that introduces
-    its list, or the head of its table.
+    `inherits` contains spans of text outside the sentence whose citations count for it too: the sentence that
+    introduces its list, or the head of its table.
     """
 
     start: int
@@ -84,10 +85,10 @@ class Sentence:
 
 
 def words_of(text: str) -> str:
-    """Return a text as words with a space before and after each, for comparisons.
+    """Return a text as normalized words with a space before and after each word, for comparisons.
 
-    Case, white space, punctuation, Markdown, link targets and citations are dropped; signs before numbers and
-    currency signs are not.
+    Case, white space, punctuation, Markdown, link targets and citations are dropped. Signs before numbers and
+    currency signs are retained.
     """
     from unicodedata import normalize
 
@@ -152,7 +153,7 @@ def _line_end(text: str, start: int) -> int:
 
 
 def numbers_of(citation: re.Match[str], known: Sequence[int] = ()) -> list[int]:
-    """Return the numbers in a citation; a range gives its ends, and the `known` numbers between them."""
+    """Return the numbers in a citation. A range gives its two ends and the `known` numbers between them."""
     # Only known ones: a model may write [1-999].
     said = citation["numbers"] or citation["other"]
     numbers: list[int] = []
@@ -178,12 +179,15 @@ def citations_in(text: str) -> list[re.Match[str]]:
 
 
 def cited_in(text: str) -> list[int]:
-    """Return the numbers that a text cites, without repetitions, in the order of the text."""
+    """Return the numbers that a text cites, without duplicates, in order of appearance."""
     return list(dict.fromkeys(n for match in citations_in(text) for n in numbers_of(match)))
 
 
 def quotations_in(text: str) -> list[tuple[Span, str]]:
-    """Return the quotations outside of code: the span including the marks, and the quoted words."""
+    """Return the quotations outside of code.
+
+    Each has its span, with the quotation marks, and the quoted words.
+    """
     blocks, inline = map(Spans, code_in(text))
     found = []
     for match in _QUOTED.finditer(text):
@@ -221,7 +225,7 @@ def commits_in(text: str) -> list[tuple[Span, str]]:
 # Sentences.
 
 WARNING: Final = "⚠"
-"""The first character of the program's own warnings, such as the one about a limit."""
+"""The first character of warnings that the program adds to an answer, such as a warning about a limit."""
 
 
 _HEADING: Final = re.compile(r"#{1,6}(?:\s|$)|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?$")
@@ -247,7 +251,7 @@ _ALWAYS_INSIDE: Final = re.compile(
     r"dra?|mrs?|ms|prof|sra?|srta|e\.g|i\.e|cf|vs|figs?|núm|num|págs?|pag|pp|arts?|vol|approx|aprox|gral|lic|ing"
     r"|excmo|gen|col|lt|sgt|capt|gov|sen|rep|nos?|nr|av|avda|ca|p\.ej|ch|chap|eqs?|st|mt|ee|[ad]\.c|u\.[sk]"
 )
-"""Abbreviations that never end a sentence."""
+"""Abbreviations whose full stop never ends a sentence."""
 
 _ABOUT_ITSELF: Final = re.compile(
     r"(?:i|i['’]m|i['’]ve|we (?:found|could|did|searched|read)|let me|here (?:is|are)|what i|see)\b"
@@ -262,14 +266,14 @@ _ABOUT_ITSELF: Final = re.compile(
     r"|(?:las|estas|mis) (?:fuentes|p[áa]ginas|b[úu]squedas)(?: que [a-zé]+)? no\b",
     re.IGNORECASE,
 )
-"""Beginnings of sentences about the search or the answer itself, which cannot have a source."""
+"""Beginnings of sentences about the search or the answer itself. Such sentences cannot have a source."""
 
 LEAST_WORDS: Final = 3
 """Minimum number of words in a sentence that needs a source; `Yes.` and `In short.` have fewer."""
 
 
 def sentences_in(text: str) -> list[Sentence]:
-    """Return the sentences outside of code blocks; citations after the full stop belong to the sentence.
+    """Return the sentences outside of code blocks. Citations after a sentence's full stop belong to it.
 
     A row of a table is one sentence. A sentence does not end within a quotation or within inline code.
     """
@@ -293,7 +297,10 @@ def sentences_in(text: str) -> list[Sentence]:
 
 
 def _passages(text: str, blocks: Spans) -> Iterator[tuple[str, int, int, tuple[Span, ...]]]:
-    """Yield headings, list items, table rows and paragraphs: kind, span, and the span of the table's head."""
+    """Yield headings, list items, table rows and paragraphs, each with its kind and span.
+
+    A table row also has the span of its table's head.
+    """
     lines = _lines(text)
     head: tuple[Span, ...] = ()
     pending: tuple[str, int, int] | None = None
@@ -347,7 +354,7 @@ def _kind(text: str, lines: Sequence[Span], index: int, inner: str, in_table: bo
 
 
 def _heads(text: str, lines: Sequence[Span], index: int) -> bool:
-    """Return True if the line is the head of a table: the next line is the rule below it."""
+    """Return True if the line is the head of a table, which means that a table rule is on the next line."""
     if index + 1 >= len(lines):
         return False
     below = text[slice(*lines[index + 1])].strip()
@@ -381,7 +388,7 @@ def _cut(text: str, start: int, end: int, closed: Spans) -> Iterator[Span]:
 
 
 def _ends(text: str, start: int, stop: re.Match[str], after: re.Match[str]) -> bool:
-    """Return True if a stop ends a sentence, rather than an abbreviation, an initial or a number."""
+    """Return True if a full stop ends a sentence, not just an abbreviation, an initial or a number."""
     first = after[0].lstrip("> \"'“‘«(*_`[")[:1]
     if stop["cited"] and stop["mark"] != "…":
         return True
@@ -411,7 +418,7 @@ def _introduces(sentence: str) -> bool:
 
 
 def bare(sentence: str) -> str:
-    """Return a sentence on one line without its citations; the cells of a table row are joined by dots."""
+    """Return a sentence on one line, without its citations. The cells of a table row are joined by dots."""
     _, inline = code_in(sentence)
     code = Spans(inline)
     plain = CITATION.sub(lambda match: match[0] if code.around(match.start()) else "", sentence).strip()

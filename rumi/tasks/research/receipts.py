@@ -1,6 +1,6 @@
-"""The check of an answer against its sources: citations, quotations, file lines, commits, uncited sentences.
+"""Check of an answer against its sources: citations, quotations, file lines, commits, uncited sentences.
 
-The program decides from the stored texts; the model's opinion of its own answer does not count.
+The program checks against the stored texts; the model's opinion of its answer does not count.
 """
 
 import json
@@ -31,10 +31,10 @@ from rumi.tasks.research.prose import (
 from rumi.tasks.research.sources import Source, SourceText
 
 LEAST_QUOTED_WORDS: Final = 4
-"""Minimum number of words in a quotation; fewer words between quotation marks are a name or a term."""
+"""Minimum number of words in a quotation. Fewer words in quotation marks count as a name or a term."""
 
 MOST_CHARS: Final = 200_000
-"""Maximum length of an answer in characters; the rest is left out."""
+"""Maximum length of an answer in characters; the rest of the answer is left out."""
 
 _ROUNDS: Final = 30
 _SHOWN_UNVERIFIED: Final = 10
@@ -56,9 +56,9 @@ _BRACKETS: Final = str.maketrans("[]【】", "()()")
 
 @dataclass(frozen=True, slots=True)
 class CitedSentence:
-    """A sentence of the answer without its citations, and the cited sources.
+    """A sentence from an answer, without its citations, and what the sentence cites.
 
-    `sources` are numbers of sources. `places` are file lines, as `path:line`, and commit ids.
+    `sources` contains the numbers of sources. `places` contains commit ids, and file lines as `path:line`.
     """
 
     sentence: str
@@ -68,11 +68,12 @@ class CitedSentence:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A checked answer, and the findings of the check.
+    """A checked answer, and the results of the check.
 
-    `sources` are all sources of the research. `removed` are cited numbers without a source. `missing_quotes`
-    are quotations that no cited source contains. `missing_places` are file lines and commits that do not
-    exist, as `path:line` or id. `answer` has a mark after each missing quotation or place.
+    `sources` contains all sources of the research. `removed` contains the cited numbers that have no source.
+    `missing_quotes` contains the quotations that no cited source contains. `missing_places` contains the file
+    lines, as `path:line`, and the commit ids that do not exist. In `answer`, each missing quotation or place
+    is followed by a mark.
     """
 
     answer: str
@@ -89,7 +90,7 @@ class Report:
         return tuple(sorted(cited_in(self.answer)))
 
     def text(self, language: Language) -> str:
-        """Return the answer for people, with the cited sources and the sentences that cite no source."""
+        """Return the answer for people, with lists of the cited sources and of the uncited sentences."""
         parts = [self.answer, self._listed(language)]
         if self.removed:
             parts.append(research_texts.removed_citations(language, self.removed))
@@ -117,9 +118,9 @@ class Report:
         return "\n\n".join(parts)
 
     def end(self, notes: Sequence[str], complete: bool, language: Language) -> tuple[str, str]:
-        """Return the text for people at the end of a research, and its report as a JSON text.
+        """Return the final text of a research for people, and the report as JSON text.
 
-        The notes follow if the research is not `complete` because a limit ended it.
+        If the research is not `complete` because a limit ended it, the notes of the research are added.
         """
         text = self.text(language)
         if not complete and notes:
@@ -129,7 +130,7 @@ class Report:
         return text, json.dumps(made, ensure_ascii=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as a JSON object; the sources are a separate field, not part of the answer."""
+        """Return the report as a JSON object. The sources are in a separate field, not in the answer."""
         cited = set(self.cited)
         return {
             "answer": self.answer,
@@ -156,8 +157,8 @@ def check(
 ) -> Report:
     """Check an answer; return a report whose answer has unconfirmed parts removed or marked.
 
-    Citations keep their numbers. Citations without a source are removed, and so is a list of sources at the
-    end that the model wrote itself. `exists(path, line)` returns True if a file has that line;
+    Citations keep their numbers. Citations without a source are removed. If the model wrote a list of sources
+    at the end, this list is also removed. `exists(path, line)` returns True if a file has that line;
     `is_commit(id)` returns True if that commit exists; without `is_commit`, no commits are checked.
     Quotations from the question `asked` are the user's words and count as found. A second check of the
     report's answer changes nothing.
@@ -178,7 +179,7 @@ def check(
 
 
 class _Checking:
-    """State of one check: the sources, and the findings so far."""
+    """State of one check: the sources, and the results so far."""
 
     def __init__(
         self,
@@ -200,10 +201,10 @@ class _Checking:
         self.missing_references: list[str] = []
 
     def settled(self, text: str) -> str:
-        """Clean and annotate the text until another round does not change it.
+        """Clean and annotate the text repeatedly until it no longer changes.
 
-        More than one round can be necessary: removed or added text can turn its surroundings into a new
-        citation or quotation.
+        More than one round can be necessary: after text is removed or added, the surrounding text can become
+        a new citation or quotation.
         """
         for _ in range(_ROUNDS):
             before = text
@@ -259,7 +260,7 @@ class _Checking:
         return _with_marks(text, marks)
 
     def _file_references(self, text: str) -> Iterator[tuple[Span, str, bool]]:
-        """Yield the span, the name and the existence of each file line and commit in a text."""
+        """Yield each file line and commit in a text: its span, its name, and True if it exists."""
         for reference in file_references_in(text):
             for line in dict.fromkeys((reference.first, reference.last)):
                 yield (
@@ -272,7 +273,7 @@ class _Checking:
                 yield span, name, self._is_commit(name)
 
     def claims(self, text: str) -> tuple[tuple[CitedSentence, ...], tuple[str, ...]]:
-        """Return the sentences with citations, and the sentences without any."""
+        """Return the sentences that have citations, and the sentences that have none."""
         claims: list[CitedSentence] = []
         unverified: list[str] = []
         citing = _Citing(text)
@@ -312,7 +313,7 @@ class _Checking:
 
 
 def _without_own_list(text: str) -> str:
-    """Return the answer without lists of sources at its end: the program writes that list."""
+    """Return the answer without lists of sources at its end, because the program writes that list itself."""
     end = len(text)
     for title in reversed(list(_LIST_OF_SOURCES.finditer(text))):
         below = [line for line in text[title.end() : end].split("\n") if line.strip()]
@@ -323,7 +324,7 @@ def _without_own_list(text: str) -> str:
 
 
 class _Citing:
-    """Index of the citations in a text, for the numbers that a sentence cites."""
+    """Index of the citations in a text. It finds the numbers that a sentence cites."""
 
     def __init__(self, text: str) -> None:
         found = citations_in(text)
@@ -331,7 +332,7 @@ class _Citing:
         self._numbers = [numbers_of(match) for match in found]
 
     def by(self, sentence: Sentence) -> list[int]:
-        """Return the numbers that a sentence cites, or the inherited ones if it has no citation."""
+        """Return the numbers that a sentence cites; without a citation, return the numbers it inherits."""
         own = self._in((sentence.start, sentence.end))
         return own or [number for span in sentence.inherits for number in self._in(span)]
 
@@ -341,7 +342,10 @@ class _Citing:
 
 
 def _in_order(parts: Sequence[str], words: str) -> bool:
-    """Return True if `words` contains the parts of a quotation in order. Spaces surround each part."""
+    """Return True if `words` contains the parts of a quotation in order.
+
+    Each part begins and ends with a space.
+    """
     at = 0
     for part in parts:
         found = words.find(part, at)

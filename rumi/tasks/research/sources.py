@@ -1,7 +1,7 @@
-"""The numbered sources of a research, in files that survive a restart.
+"""The numbered sources of a research, stored in files that survive a restart.
 
-Only the program writes these files, never the sandbox. So an answer is checked against the texts that were
-really read.
+Only the program writes these files, never the sandbox. So answers are checked against the texts that the
+model really read.
 """
 
 import json
@@ -39,14 +39,14 @@ _NOTES: Final = "notes.json"
 
 
 class SourcesFull(RumiError):
-    """A research has reached its limit of sources or bytes."""
+    """The research has reached its limit of sources or of bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A source: `address` is the final URL of a page, the path of a file, or the id of a commit.
 
-    `read_at` is a UTC time in ISO 8601. `sha256` and `bytes` describe the stored text in UTF-8.
+    `read_at` is a UTC time in ISO 8601. `sha256` and `bytes` describe the stored text, encoded as UTF-8.
     """
 
     number: int
@@ -59,7 +59,7 @@ class Source:
 
     @property
     def file(self) -> str:
-        """Return the path below the workspace for a page that is too long for the prompt."""
+        """Return the workspace path at which the page is stored if it is too long for the prompt."""
         return f"pages/{self.number}.md"
 
     def to_json(self) -> dict[str, Any]:
@@ -76,7 +76,10 @@ class SourceText:
 
 
 class Sources:
-    """The sources and the notes of one research, in `folder`, which only one process may use at a time."""
+    """The sources and notes of one research, stored in `folder`.
+
+    Only one process at a time may use the folder.
+    """
 
     def __init__(self, folder: Path, offload: Offload, clock: Callable[[], float]) -> None:
         self._folder = folder
@@ -95,7 +98,7 @@ class Sources:
     ) -> "Sources":
         """Open a folder and read the stored sources; create the folder if it is missing.
 
-        Damaged files are left out, and their numbers are not used again.
+        Damaged sources are left out, and their numbers are not used again.
 
         Raises:
             RumiError: The folder cannot be used.
@@ -120,10 +123,10 @@ class Sources:
         return len(self._by_number) >= MOST_SOURCES or self._bytes >= MOST_BYTES
 
     async def add(self, kind: Kind, address: str, title: str, text: str) -> Source:
-        """Store a text as a source, and return the source with its number.
+        """Store a text as a source; return the source with its number.
 
-        The same address with the same text is one source. When this returns, the source is on the disk. The
-        text is stored as models read it, see `harmless`.
+        If a source with this address and text already exists, it is returned. When this returns, the source
+        is on the disk. The text is stored as models read it, see `harmless`.
 
         Raises:
             SourcesFull: There are `MOST_SOURCES` sources, or `MOST_BYTES` of text.
@@ -155,7 +158,7 @@ class Sources:
             return source
 
     def get(self, number: int) -> Source | None:
-        """Return the source with a number, or None."""
+        """Return the source with this number, or None."""
         return self._by_number.get(number)
 
     async def text(self, number: int) -> str:
@@ -171,7 +174,7 @@ class Sources:
         return found.text
 
     async def texts(self) -> tuple[SourceText, ...]:
-        """Return all sources with their texts, sorted by number; leave out damaged ones."""
+        """Return all sources with their texts, sorted by number, without damaged sources."""
 
         def read_all() -> tuple[SourceText, ...]:
             found = (_read(self._path(source.number)) for source in self.all)
@@ -180,7 +183,7 @@ class Sources:
         return await self._offload(read_all)
 
     async def note(self, text: str) -> bool:
-        """Store a note on the disk; return False if there are `MOST_NOTES` notes already.
+        """Store a note on the disk; return False if the research already has `MOST_NOTES` notes.
 
         Raises:
             RumiError: The note cannot be written.

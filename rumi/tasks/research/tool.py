@@ -1,4 +1,4 @@
-"""The tools with which a chat or a research starts a research task."""
+"""The tools with which a chat's model, or a researcher, starts a research task."""
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -16,7 +16,7 @@ from rumi.web.links import links_in
 MOST_URLS: Final = 10
 
 Ask = Callable[[TaskRecord, Progress], Awaitable[TaskRecord]]
-"""Runs an attached task to its end, and returns it."""
+"""Runs an attached task to its end, and returns the ended task."""
 
 _TEXT: Final = {"type": "string"}
 _BACKGROUND: Final = {"type": "boolean"}
@@ -47,8 +47,8 @@ def _specs(
 class ResearchTool:
     """The tool `research`: a separate researcher reads the web and answers with sources.
 
-    The tasks that it starts get the owner, the chat, the language and the model of `task`. Without `begin`,
-    no task can run in the background. `slots` limits the number of tasks that run at once.
+    The tasks that the tool starts take the owner, the chat, the language and the model from `task`. Without
+    `begin`, no task can run in the background. `slots` limits the number of tasks that run at once.
     """
 
     concurrent = True
@@ -75,7 +75,7 @@ class ResearchTool:
         await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return the question for the user: the text of a research may carry private data out."""
+        """Return the question for the user, because a research request may send private data out."""
         asked = self._asked(arguments)
         if isinstance(asked, str):
             return None
@@ -84,7 +84,7 @@ class ResearchTool:
         return Question("research", asked, consent)
 
     def _asked(self, arguments: Mapping[str, object]) -> dict[str, Detail] | str:
-        """Return the arguments as shown to the user, or an error message."""
+        """Return the arguments as the user sees them, or an error message."""
         question, urls = arguments.get("question"), arguments.get("urls")
         if not isinstance(question, str) or not question.strip():
             return f"{self.name} needs `question`, a string that is not empty"
@@ -98,13 +98,13 @@ class ResearchTool:
         return {"urls": arguments.get("urls") or []}
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Run the research without showing steps."""
+        """Run the research without showing its steps."""
         return await self.call_reporting(arguments, lambda step: None)
 
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
-        """Run the research and return its answer, or start it in the background.
+        """Run the research and return its answer, or start the research in the background.
 
-        On cancellation, stops the research; no part of it runs on.
+        On cancellation, stops the research completely.
         """
         asked = self._asked(arguments)
         if isinstance(asked, str):

@@ -1,4 +1,4 @@
-"""Research on the web: instructions, tools, first pages, and the check of the answer."""
+"""Research on the web: instructions, tools, the pages fetched first, and the check of the answer."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -25,10 +25,10 @@ from rumi.tasks.research.workspace import MOST_BYTES, workspace_tools
 from rumi.web.messages import FetchError, Method, Page, SearchResults, Topic
 
 PAGE_SHARE: Final = 1 / 8
-"""Maximum share of a prompt for one page."""
+"""Maximum share of a prompt that one page may take."""
 
 PREFETCHED_SHARE: Final = 1 / 2
-"""Maximum share of a prompt for all first pages of a research."""
+"""Maximum share of a prompt that all first pages of a research may take together."""
 
 _BEGINNING_CHARS: Final = 6000
 _OUTLINE_LINES: Final = 60
@@ -42,9 +42,10 @@ SearchWeb = Callable[[str, int, Topic], Awaitable[SearchResults]]
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """The first pages of a research. Each of `messages` is a user message before the question.
+    """The pages that a research fetches first. Each of `messages` is a user message before the question.
 
-    `links` are the URLs on these pages; `failed` are the URLs that could not be fetched, with the error.
+    `links` contains the URLs on these pages. `failed` contains each URL that could not be fetched, with its
+    error.
     """
 
     messages: tuple[str, ...] = ()
@@ -93,10 +94,10 @@ class WebResearch:
         )
 
     async def prefetched(self, progress: Progress = lambda step: None) -> Prefetched:
-        """Fetch the first pages of the research concurrently; `progress` gets the steps.
+        """Fetch the first pages of the research concurrently. `progress` gets the steps.
 
-        A page of at most 50 KB becomes a complete message. Of a longer page, the message has the beginning,
-        and the workspace the whole text. On cancellation, no fetch continues.
+        If a page has at most 50 KB, its message contains the whole page. If it is longer, its message
+        contains the beginning, and the workspace the whole text. On cancellation, no fetch continues.
         """
         share = int(self._prompt_tokens * PREFETCHED_SHARE / max(len(self.urls), 1))
         got: dict[str, ToolResult | FetchError] = {}
@@ -136,7 +137,7 @@ class WebResearch:
 
     @property
     def unreached(self) -> tuple[str, ...]:
-        """Return the errors if no search engine and no page was reached; otherwise an empty tuple."""
+        """Return the errors if no search engine and no page could be reached; otherwise an empty tuple."""
         return () if self._found or self.sources.all else tuple(self._failures)
 
     async def report(self, answer: str, language: Language = "en") -> Report:
@@ -157,9 +158,9 @@ class WebResearch:
         )
 
     async def finish(self, answer: str, complete: bool, language: Language) -> tuple[str, str]:
-        """Return the text for people at the end of the research, and its report as JSON.
+        """Return the final text of the research for people, and the report as JSON.
 
-        The notes follow if the research is not `complete` because a limit ended it.
+        If the research is not `complete` because a limit ended it, the notes of the research are added.
 
         Raises:
             RumiError: The stored texts cannot be read.
@@ -173,7 +174,10 @@ class WebResearch:
 
 
 class Pages:
-    """The pages of a research: each page is a source, and a long page is also a file in the workspace."""
+    """The pages of a research.
+
+    Each page is a source; a long page is also stored as a file in the workspace.
+    """
 
     def __init__(self, sources: Sources, shell: CommandShell, offload: Offload) -> None:
         self._sources = sources
@@ -181,9 +185,10 @@ class Pages:
         self._writer = WriteFile(shell)
 
     async def shown(self, page: Page, most_tokens: int) -> ToolResult:
-        """Register a page as a source; return it for a model, complete or as its outline and beginning.
+        """Register a page as a source; return the page for a model.
 
-        An error page, or a page without text, is not a source.
+        A long page is returned as its outline and beginning, all others completely. An error page, or a page
+        without text, is not registered as a source.
         """
         text = await self._offload(lambda: harmless(page.text).strip())
         if page.status >= 400 or not text:
@@ -212,7 +217,7 @@ class Pages:
 
 
 class ResearchFetch(WebFetch):
-    """The tool `web_fetch` of a research: each page becomes a source."""
+    """The tool `web_fetch` of a research. It registers each page as a source."""
 
     def __init__(self, fetch: FetchPage, pages: Pages, most_tokens: int) -> None:
         super().__init__(fetch)
@@ -220,14 +225,14 @@ class ResearchFetch(WebFetch):
         self._most_tokens = most_tokens
 
     async def reported(self, page: Page, method: Method) -> ToolResult:
-        """Register the page as a source, and return it for the model. Answers to HEAD are not sources."""
+        """Register the page as a source; return the page for the model. Answers to HEAD are not sources."""
         if method == "HEAD":
             return await super().reported(page, method)
         return await self._pages.shown(page, self._most_tokens)
 
 
 class Note:
-    """The tool `note`: stores findings of a research, in case a limit ends it."""
+    """The tool `note`: stores results of a research, in case a limit ends the research early."""
 
     concurrent = True
     spec = ToolSpec(
@@ -248,11 +253,11 @@ class Note:
         await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: a note stays in its task."""
+        """Return None: a note needs no approval, because it stays in its task."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Store the note; it is on the disk when this returns."""
+        """Store the note on the disk before returning."""
         text = arguments.get("text")
         if not isinstance(text, str) or not text.strip():
             return ToolResult(False, "note needs `text`, a string that is not empty")

@@ -1,7 +1,7 @@
 """The tools that read the workspace of a research: `read`, `grep`, `ls` and `find`.
 
-They run inside the sandbox, as the file tools do, reach only /workspace and follow no link. Their results
-are untrusted: they are put into a marked block and taint the task.
+Like the file tools, they run inside the sandbox. They read only /workspace, and follow no link. Their results
+are untrusted, so the tools put them into a marked block, and they taint the task.
 """
 
 import posixpath
@@ -22,15 +22,15 @@ from rumi.tasks.research.sources import Source
 MOST_LINES: Final = 2000
 MOST_BYTES: Final = 50 * 1024
 GREP_LINE_CHARS: Final = 500
-"""Limits of one result: lines, bytes, and characters per line of `grep`."""
+"""Maximum size of one result: number of lines, bytes, and characters per line of `grep`."""
 
 _PATTERN_CHARS: Final = 1000
 _OUTPUT_LIMIT: Final = 4 * MOST_BYTES
 _HIDDEN: Final = "repo.git"
-"""The folder with the history of a repository; only the git tools read it."""
+"""The folder that contains a repository's history. Only the git tools read this folder."""
 
 RegisterSource: TypeAlias = Callable[[str, str], Awaitable[Source | None]]
-"""Registers a file as a source, from its path below the workspace and its text; returns the source."""
+"""Registers a file, given by its workspace path and its text, as a source; returns the source."""
 
 _BEGIN: Final = f"""\
 {NO_LINKS}
@@ -69,12 +69,15 @@ find "$p" -mindepth 1 -name {_HIDDEN} -prune -o ${{4:+-type "$4"}} "$2" "$3" -pr
 
 
 def workspace_tools(shell: CommandShell, register_source: RegisterSource) -> tuple[Tool, ...]:
-    """Return the workspace tools. `register_source` gets the path and the text of each file that is read."""
+    """Return the workspace tools.
+
+    `register_source` gets the path and the text of each file that `read` reads.
+    """
     return (ReadSource(shell, register_source), Grep(shell), Ls(shell), Find(shell))
 
 
 def bounded(lines: list[str], line_chars: int = 2000) -> tuple[str, bool]:
-    """Return the lines that fit into one result, each shortened, and True if lines were left out."""
+    """Shorten the lines, and return those that fit into one result; and True if any were left out."""
     shown: list[str] = []
     size = 0
     for line in lines[:MOST_LINES]:
@@ -87,14 +90,14 @@ def bounded(lines: list[str], line_chars: int = 2000) -> tuple[str, bool]:
 
 
 class _InWorkspace(FileTool):
-    """Base class of the workspace tools: paths below /workspace, without links."""
+    """Base class of the workspace tools. It only accepts paths below /workspace."""
 
     concurrent = True
     roots = ("/workspace",)
     follows = False
 
     def path(self, value: object) -> str | ToolResult:
-        """Return the path inside the sandbox, or a refusal if `..` leads out of /workspace."""
+        """Convert a path to its path in the sandbox, or return an error if `..` leads out of /workspace."""
         path = super().path(value)
         if isinstance(path, ToolResult):
             return path
@@ -104,7 +107,7 @@ class _InWorkspace(FileTool):
         return path
 
     async def _lines(self, path: str, script: str, *words: str) -> list[str] | ToolResult:
-        """Return the lines that a script prints, or a result that describes its failure."""
+        """Return the lines that a script prints; if it fails, return an error result."""
         command = Command(("sh", "-c", script, "sh", path, *words), reads=True, output_limit=_OUTPUT_LIMIT)
         result = await self._shell.run(command)
         trace = CommandTrace((self.spec.name, path, *words), result.container_id) if result.ran else None
@@ -125,7 +128,7 @@ class _InWorkspace(FileTool):
         return printed.split("\n")[:-1] if printed.endswith("\n") else printed.split("\n") if printed else []
 
     def _shown(self, path: str, lines: list[str], none: str, more: str, line_chars: int = 2000) -> ToolResult:
-        """Return a result with the lines in an untrusted block."""
+        """Return a result that contains the lines in an untrusted block."""
         if not lines:
             return ToolResult(True, none, 1, tainted=True)
         text, cut = bounded(lines, line_chars)
@@ -134,7 +137,7 @@ class _InWorkspace(FileTool):
 
 
 class ReadSource(_InWorkspace, ReadFile):
-    """The tool `read`: reads files of the workspace, and registers them as sources."""
+    """The tool `read`: reads files in the workspace, and registers them as sources."""
 
     spec = replace(
         ReadFile.spec, name="read", description="Read a text file of the workspace as numbered lines."
@@ -145,7 +148,10 @@ class ReadSource(_InWorkspace, ReadFile):
         self._register_source = register_source
 
     async def source_note(self, path: str, file: TextFile) -> str:
-        """Register the file as a source, and return its number for the first line of the result."""
+        """Register the file as a source.
+
+        Return a note with the source's number, which the result begins with.
+        """
         source = await self._register_source(path.removeprefix("/workspace/"), file.plain)
         return f"source [{source.number}] · " if source is not None else ""
 
@@ -238,7 +244,10 @@ class Find(_InWorkspace):
     )
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Find entries. A pattern with a slash is matched with paths below the folder, others with names."""
+        """Find entries.
+
+        A pattern with a slash is matched against paths below the folder, others against names.
+        """
         path = self.path(arguments.get("path") or "/workspace")
         if isinstance(path, ToolResult):
             return path
@@ -275,5 +284,5 @@ def _entry(line: str) -> str:
 
 
 def _plain(path: str) -> str:
-    """Return a path as a glob that matches only itself."""
+    """Return a glob that matches only this path."""
     return "".join(f"\\{c}" if c in "\\*?[" else c for c in path)

@@ -1,4 +1,4 @@
-"""The actor that fires schedules: it sleeps until the next fire time, and detects jumps of the clock."""
+"""The actor that fires schedules. It sleeps until the next fire time, and detects jumps of the clock."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -35,24 +35,24 @@ logger = logging.getLogger(__name__)
 LOOK_S: Final = 30.0
 """Maximum time between two comparisons of the clock with the next fire time, in seconds.
 
-A jump of the clock or the end of a suspend is detected within this time.
+A jump of the clock, or the end of a suspend, is detected within this time.
 """
 
 BACK_S: Final = 60.0
-"""A clock that goes back by more than this, in seconds, has been set."""
+"""Minimum backward jump of the clock, in seconds, that counts as setting the clock back."""
 
 AT_ONCE: Final = 25
-"""Maximum number of fires in one transaction, so that other transactions do not wait long."""
+"""Maximum number of firings in one transaction, so that other transactions need not wait long."""
 
 WORK_S: Final = 7200.0
-"""Time after a fire during which its work may still fail, in seconds."""
+"""Time after a firing during which its turn or task may still fail, in seconds."""
 
 SHOWN: Final = 50
-"""Maximum number of schedules in the status."""
+"""Maximum number of schedules shown in the status."""
 
 
 class ScheduleClock(Actor[Never]):
-    """Fires due schedules, pauses failing ones, and reports missed fire times."""
+    """Fires due schedules, pauses schedules that fail, and reports missed fire times."""
 
     def __init__(self, schedules: Schedules) -> None:
         self._schedules = schedules
@@ -65,7 +65,7 @@ class ScheduleClock(Actor[Never]):
         self._latest = 0.0
 
     async def started(self) -> None:
-        """Start to fire schedules."""
+        """Start firing schedules."""
         self.start_soon(self._run)
 
     async def _run(self) -> None:
@@ -94,13 +94,13 @@ class ScheduleClock(Actor[Never]):
         return now
 
     def _went_back(self) -> bool:
-        """Return True if the clock was set back since its latest reading."""
+        """Return True if the clock was set back since its last reading."""
         return self._services.now() < self._latest - BACK_S
 
     async def _look(self) -> None:
-        """Read the next fire time and the schedules for the status.
+        """Read the next fire time, and the schedules shown in the status.
 
-        Both requests are sent at once, so that the journal answers them in one transaction.
+        Both requests are sent at once, so that the journal answers both in one transaction.
         """
 
         async def show() -> None:
@@ -152,7 +152,7 @@ class ScheduleClock(Actor[Never]):
         return any(schedule.cron and schedule.kind != "text" for schedule in due)
 
     async def _pause_failing(self) -> None:
-        """Pause schedules that failed too often, and notify their chats."""
+        """Pause schedules that failed too often, and notify the chats of these schedules."""
         if self._services.now() >= self._work_until:
             return
         for schedule in await self._ask(FailedSchedules()):
@@ -162,9 +162,9 @@ class ScheduleClock(Actor[Never]):
                 self._services.wake(stored)
 
     async def _set_back(self) -> None:
-        """Move recurring schedules back to their next fire time after the clock was set back.
+        """After the clock was set back, move recurring schedules to their next fire time by the new clock.
 
-        While the clock was ahead, their fire times were advanced into what is the future now.
+        While the clock was ahead, their fire times were advanced too far, into what is now the future.
         """
         self._latest = self._services.now()
         while ahead := await self._ask(AheadSchedules(self._services.now())):
@@ -177,13 +177,13 @@ class ScheduleClock(Actor[Never]):
     # Missed fire times
 
     async def _watch_missed(self) -> None:
-        """Start a listener for each chat with missed fire times that has none yet."""
+        """Start a listener for each chat that has missed fire times but no listener yet."""
         for chat in {schedule.chat for schedule in await self._ask(MissedSchedules())} - self._watched_chats:
             self._watched_chats.add(chat)
             self.start_soon(self._report_missed, chat)
 
     async def _report_missed(self, chat: str) -> None:
-        """Report missed fire times to a chat at the next reply or turn in the chat."""
+        """Wait for the next reply or turn in a chat, then report the missed fire times to the chat."""
         with self._services.hub.listening(chat) as events:
             while not isinstance((await events.receive()).what, Replied | TurnStarted):
                 pass
@@ -199,7 +199,7 @@ class ScheduleClock(Actor[Never]):
 
     @staticmethod
     def _missed(missed: Sequence[ScheduleRecord]) -> Incoming:
-        """Return the message that reports missed fire times to their chat."""
+        """Return the message that reports missed fire times to a chat."""
         language = missed[0].language
         rows = [
             (
@@ -228,7 +228,7 @@ class ScheduleClock(Actor[Never]):
         return f"{self._figures.active} active, next {utc(self._figures.next_at)}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the counts, the next fire time, and the schedules of the local owner."""
+        """Return the counts, the next fire time, and the local owner's schedules."""
         next_at = self._figures.next_at
         return {
             "active": self._figures.active,

@@ -1,4 +1,4 @@
-"""Planning of a due schedule: a fire, a late fire, a missed fire time, or a wait for quiet hours."""
+"""The decision about a due schedule: to fire, fire late, miss the time, or wait until quiet hours end."""
 
 import json
 from collections.abc import Callable
@@ -13,10 +13,13 @@ from rumi.store.journal.records import Firing, Incoming, ScheduleRecord, TaskRec
 from rumi.tasks.schedules.times import QuietHours, following, latest, local_time
 
 ON_TIME_S: Final = 60.0
-"""Maximum delay of a fire that is not reported as late, in seconds."""
+"""Maximum delay of a firing that is not reported as late, in seconds."""
 
 GRACE_S: Final = (120.0, 7200.0)
-"""Minimum and maximum of the allowed delay of a recurring fire, in seconds; between them, half its period."""
+"""Minimum and maximum of the delay that a recurring firing may have, in seconds.
+
+Between the two limits, the allowed delay is half the time to the next firing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +30,11 @@ class Later:
 
 
 MakeTask: TypeAlias = Callable[[ScheduleRecord], TaskRecord]
-"""Returns the task that a fire starts. Raises a `RumiError` if the task cannot be started now."""
+"""Returns the task that a firing starts. Raises a `RumiError` if the task cannot be started now."""
 
 
 def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of: MakeTask) -> Firing | Later:
-    """Decide what a due schedule does at `now`: fire, fire late, miss its time, or wait for quiet hours."""
+    """Decide what a due schedule does at `now`: fire, fire late, miss the time, or wait for quiet hours."""
     if quiet is not None and (until := quiet.until(now, schedule.zone)) > now:
         return Later(until)
     due = schedule.next_at
@@ -41,14 +44,14 @@ def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of
     zone, cron = schedule.zone, schedule.cron
     then = following(cron, zone, now)
     # `next_at` is later than the instant: quiet hours held the schedule back. All its instants in the quiet
-    # hours become one fire, which is not late.
+    # hours become one firing, which is not late.
     if due > schedule.instant and now - due <= ON_TIME_S:
         return work(schedule, Firing(schedule.id, schedule.instant, then=then), "", task_of)
     last, before = latest(cron, zone, schedule.instant, now)
     firing = Firing(schedule.id, schedule.instant, of=last, then=then)
     if before == 0 and now - due <= ON_TIME_S:
         return work(schedule, firing, "", task_of)
-    # The delay counts from the end of the quiet hours: an earlier fire was not allowed.
+    # The delay counts from the end of the quiet hours: an earlier firing was not allowed.
     held = last if quiet is None else quiet.until(last, zone)
     least, most = GRACE_S
     if now - held <= min(max((then - last) / 2, least), most):
@@ -57,7 +60,7 @@ def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of
 
 
 def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask) -> Firing:
-    """Return the firing with the message or the task that it stores."""
+    """Return the firing with the message or the task to store."""
     language = schedule.language
     match schedule.kind:
         case "text":
@@ -88,7 +91,7 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
 
 
 def notice(schedule: ScheduleRecord, text: str) -> Incoming:
-    """Return a message to the schedule's chat whose text is shown as a reply, without a turn."""
+    """Return a message to the schedule's chat. Its text is shown as a reply and starts no turn."""
     return Incoming(
         chat=schedule.chat,
         text=text,
@@ -100,7 +103,7 @@ def notice(schedule: ScheduleRecord, text: str) -> Incoming:
 
 
 def research_of(schedule: ScheduleRecord) -> TaskRecord:
-    """Return the research task that a fire starts."""
+    """Return the research task that a firing starts."""
     return TaskRecord(
         "web",
         schedule.owner,
@@ -114,7 +117,7 @@ def research_of(schedule: ScheduleRecord) -> TaskRecord:
 
 
 def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
-    """Describe the fire times of a schedule: its recurrence, if it has one, and its next instant.
+    """Describe when a schedule fires: its recurrence, if any, and its next fire time.
 
     For a schedule that is done, describe its last fire time.
     """
@@ -126,7 +129,7 @@ def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
 
 
 def in_words(instant: float, zone: str, language: Language) -> str:
-    """Return an instant as a local time in words."""
+    """Describe an instant as a local time in words."""
     return schedule_texts.moment(language, local_time(instant, zone), zone)
 
 

@@ -1,7 +1,7 @@
 """Control calls for schedules: requests and answers are JSON objects.
 
-`list` (the schedules of one `owner`, or all); `show`, `pause`, `resume`, `run`, `delete` (with an `id`);
-`add` (with a `when`, a `text`, a `kind`, its `options`, and a `chat`).
+`list` (returns the schedules of one `owner`, or all); `show`, `pause`, `resume`, `run`, `delete` (with an
+`id`); `add` (with a `when`, a `text`, a `kind`, its `options`, and a `chat`).
 """
 
 import json
@@ -25,7 +25,8 @@ from rumi.tasks.schedules.when import read_when
 def schedule_call(schedules: StoredSchedules, ids: ChatIds) -> ControlCall:
     """Return the function that answers control calls for schedules.
 
-    A caller sees and changes the schedules in its scope, and adds schedules for its owner.
+    A caller can see and change only the schedules in the caller's scope. New schedules belong to the caller's
+    owner.
     """
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:
@@ -96,7 +97,10 @@ async def _add(
 
 
 def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dict[str, object]:
-    """Return a schedule as JSON; times are in RFC 3339, None for events that have not happened."""
+    """Return a schedule as JSON.
+
+    Times are in RFC 3339; the time of an event that has not happened is None.
+    """
     active = schedule.state == "active"
     return {
         **asdict(schedule),

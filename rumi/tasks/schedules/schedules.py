@@ -1,4 +1,4 @@
-"""The interface to schedules for chats, tools and other processes, and the execution of fires."""
+"""The interface to schedules for chats, tools and other processes, and the execution of firings."""
 
 import logging
 import time
@@ -31,16 +31,16 @@ from rumi.tasks.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 SOON_S: Final = 300.0
-"""A daemon without a service of its own stays up for a fire within this time, in seconds."""
+"""A daemon that is not a service keeps running if a schedule fires within this time, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleServices:
     """The services that schedules use, wired by `rumi.app.tree`.
 
-    `wake` delivers a stored message to its chat. `bot` returns the task of a bot; None if there are no bots.
-    `has_bot` returns True for the name of a bot. `stays`: this process keeps running without attached
-    clients.
+    `wake` delivers a stored message to its chat. `bot` returns the task that a schedule of a bot starts; it
+    is None if there are no bots. `has_bot` returns True for the name of a bot. `stays` means that this
+    process keeps running without attached clients.
     """
 
     journal: ActorRef[JournalMessage]
@@ -58,7 +58,7 @@ class ScheduleServices:
 
 
 class Schedules(StoredSchedules):
-    """Adds schedules and fires them. `next_at` is the next known fire time, in seconds since 1970."""
+    """Adds and fires schedules. `next_at` is the next known fire time, in seconds since 1970."""
 
     def __init__(self, services: ScheduleServices) -> None:
         super().__init__(services.journal.ask, services.limits, services.now, services.has_bot)
@@ -141,7 +141,7 @@ class Schedules(StoredSchedules):
         )
 
     def understood(self, schedule: ScheduleRecord, language: Language) -> str:
-        """Return the confirmation of a new schedule, with the command that changes it."""
+        """Return the confirmation of a new schedule. It names the command that changes the schedule."""
         quiet = ""
         if schedule.next_at > schedule.instant:
             quiet = in_words(schedule.next_at, schedule.zone, language)
@@ -155,7 +155,9 @@ class Schedules(StoredSchedules):
 
     @override
     async def run(self, id: int, owner: str | None, number: int = 0) -> ScheduleRecord:
-        """Fire a schedule now; its next instant does not change. The same message `number` fires once.
+        """Fire a schedule now; its next fire time does not change.
+
+        If the message `number` is handled again, the schedule does not fire again.
 
         Raises:
             UsageError: The schedule is unknown.
@@ -168,7 +170,7 @@ class Schedules(StoredSchedules):
         return schedule
 
     def task_of(self, schedule: ScheduleRecord) -> TaskRecord:
-        """Return the task that a fire starts.
+        """Return the task that a firing of the schedule starts.
 
         Raises:
             RumiError: The task cannot be started now.
@@ -181,8 +183,8 @@ class Schedules(StoredSchedules):
         return self.services.tasks.checked(task)
 
     async def do(self, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
-        """Store fires in one transaction, and deliver their messages and tasks."""
-        # `pause_all` takes the same lock: when it returns, no stored fire waits for its delivery.
+        """Store firings in one transaction, and deliver their messages and tasks."""
+        # `pause_all` takes the same lock: when it returns, no stored firing waits for its delivery.
         async with self._firing:
             done = await self.services.journal.ask(Fire(firings))
             for firing, fired in zip(firings, done, strict=True):
@@ -197,7 +199,7 @@ class Schedules(StoredSchedules):
     async def pause_all(self) -> int:
         """Pause all active schedules of all owners; return the number of paused schedules.
 
-        When this returns, all fires stored before have been delivered to chats and tasks.
+        When this returns, the messages and tasks of all earlier firings have been delivered.
         """
         async with self._firing:
             return await super().pause_all()
@@ -211,7 +213,7 @@ class Schedules(StoredSchedules):
             )
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Start to fire the schedules of these partitions."""
+        """Start firing the schedules in these partitions."""
         self.taken_over = True
         self.to_look.set()
         self.to_look = trio.Event()
@@ -221,7 +223,7 @@ class Schedules(StoredSchedules):
 
     @override
     def changed(self) -> None:
-        """Wake the clock after a change or a firing of a schedule, to read the next fire time."""
+        """Wake the clock after a schedule was changed or fired, so that it reads the next fire time."""
         # Waiters hold the old event, so it is replaced after the set.
         self.to_look.set()
         self.to_look = trio.Event()
@@ -230,11 +232,11 @@ class Schedules(StoredSchedules):
 
     @property
     def soon(self) -> bool:
-        """Return True if a schedule fires within `SOON_S`."""
+        """Return True if a schedule fires within the next `SOON_S` seconds."""
         return self.next_at - self.services.now() <= SOON_S
 
     async def none_soon(self) -> None:
-        """Wait until no schedule fires within `SOON_S`."""
+        """Wait until no schedule fires within the next `SOON_S` seconds."""
         while self.soon:
             with trio.move_on_after(1 + max(0.0, self.next_at - self.services.now())):
                 await self.fired.wait()
@@ -246,5 +248,5 @@ def _number(text: str) -> int:
 
 
 def _no_message(now: float) -> int:
-    """Return a unique number for a manual fire that no message asked for: the time in microseconds."""
+    """Return a unique number for a manual firing that no message requested: the time in microseconds."""
     return int(now * 1e6)

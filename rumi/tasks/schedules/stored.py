@@ -1,4 +1,4 @@
-"""The stored schedules of a home, which can be changed even while no daemon fires them."""
+"""The stored schedules of a home. They can be changed even while no daemon runs to fire them."""
 
 import json
 import math
@@ -40,15 +40,15 @@ class ScheduleLimits:
 
 
 def bot_of(schedule: ScheduleRecord) -> str:
-    """Return the name of the bot that a schedule starts, or an empty string."""
+    """Return the name of the bot that a schedule starts; empty if it starts no bot."""
     return str(json.loads(schedule.options).get("bot", ""))
 
 
 class StoredSchedules:
     """Adds, lists, changes and deletes stored schedules.
 
-    Each method takes the owner that asks, or None for the owner of the home, who sees all schedules.
-    Schedules of other owners are reported as unknown.
+    Each method takes the owner that makes the request, or None for the owner of the home, who sees all
+    schedules. Another owner's schedules are reported as unknown.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class StoredSchedules:
         self._now = now
 
     def checked(self, new: ScheduleRecord) -> ScheduleRecord:
-        """Return the schedule unchanged if its work can be done.
+        """Return a schedule unchanged if it can start its work.
 
         Raises:
             UsageError: The schedule starts a bot that does not exist.
@@ -75,7 +75,7 @@ class StoredSchedules:
         return new
 
     async def add(self, new: ScheduleRecord, when: When, zone: str = "") -> ScheduleRecord:
-        """Store a schedule; return it with its number. A message adds one schedule, even if handled twice.
+        """Store a schedule; return it with its number. A message that is handled twice adds one schedule.
 
         Raises:
             UsageError: The time has passed or is too far ahead, the text is empty or too long, or the
@@ -116,14 +116,14 @@ class StoredSchedules:
         return stored
 
     def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
-        """Return the maximum number of schedules of this schedule's user, and the user's ids.
+        """Return the maximum number of schedules for a schedule's user, and the user's ids in their channel.
 
-        The maximum is None if there is no limit. The ids are those of the user in their channel.
+        The maximum is None if there is no limit.
         """
         return None, ()
 
     async def listed(self, owner: str | None, limit: int = 1000) -> tuple[ScheduleRecord, ...]:
-        """Return the schedules of an owner, or of all owners; done schedules come last."""
+        """Return the schedules of an owner, or of all owners, with done schedules last."""
         return await self._ask(ListSchedules(owner, limit))
 
     async def show(self, id: int, owner: str | None) -> ScheduleRecord:
@@ -146,7 +146,7 @@ class StoredSchedules:
         return await self._set(await self.show(id, owner), paused=True)
 
     async def resume(self, id: int, owner: str | None) -> ScheduleRecord:
-        """Resume a schedule at its next instant from now; a one-time schedule that is overdue fires at once.
+        """Resume a schedule at its next fire time; a one-time schedule that is overdue fires immediately.
 
         Raises:
             UsageError: The schedule is unknown or done.
@@ -180,7 +180,9 @@ class StoredSchedules:
         raise RumiError("No Rumi runs, so no schedule can run now.", "Start one: rumi serve")
 
     async def delete(self, id: int, owner: str | None, turn: str = "") -> None:
-        """Delete a schedule. Its running work continues. Undo of the `turn` restores the schedule.
+        """Delete a schedule. If it has started work, the work continues.
+
+        Undoing the `turn` restores the schedule.
 
         Raises:
             UsageError: The schedule is unknown.
@@ -190,11 +192,14 @@ class StoredSchedules:
         self.changed()
 
     async def zone_of(self, owner: str) -> str:
-        """Return the time zone of an owner; empty if unknown. The local owner defaults to the machine's."""
+        """Return an owner's time zone; empty if unknown.
+
+        The local owner's default is the machine's time zone.
+        """
         return await self._ask(ZoneOf(owner)) or (zone_of_machine() if owner == LOCAL else "")
 
     async def set_zone(self, owner: str, zone_name: str) -> str:
-        """Set the time zone of an owner; return its canonical name. Existing schedules keep their own zone.
+        """Set an owner's time zone; return its canonical name. Existing schedules keep their time zone.
 
         Raises:
             NotATime: The time zone does not exist.
@@ -204,4 +209,4 @@ class StoredSchedules:
         return zone
 
     def changed(self) -> None:
-        """Handle the change of a schedule; `Schedules` overrides this to wake its clock."""
+        """Do nothing. `Schedules` overrides this method to wake its clock when a schedule has changed."""

@@ -1,7 +1,7 @@
 """Conversion of local times to instants: time zones, recurrences, clock changes and quiet hours.
 
-A local time that a clock change skips means the end of the skipped interval; a repeated local time means the
-first of the two. An hourly recurrence continues through both.
+If a clock change skips a local time, the time means the end of the skipped interval. If a clock change
+repeats a local time, the time means the first of the two. An hourly recurrence continues through both.
 """
 
 import os
@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 MOST_COUNTED: Final = 1000
-"""Maximum count of missed instants."""
+"""Maximum number of missed fire times that are counted."""
 
 LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
 
@@ -36,14 +36,14 @@ class NotATime(ValueError):
 
 @cache
 def zone_names() -> Mapping[str, str]:
-    """Return the names of all time zones by their casefolded names."""
+    """Return a dict from the casefolded names of all time zones to their canonical names."""
     names = (files("tzdata") / "zones").read_text("utf-8").split()
     return {name.casefold(): name for name in names}
 
 
 @lru_cache(maxsize=256)
 def zone_of(name: str) -> ZoneInfo:
-    """Return a time zone; UTC for a name that does not exist any more."""
+    """Return the time zone with this name; UTC if the name no longer exists."""
     known = zone_names().get(name.casefold())
     return ZoneInfo(known or "UTC")
 
@@ -98,7 +98,7 @@ def instant_of(local: datetime, zone: str) -> float:
 
 
 def checked_cron(expression: str) -> str:
-    """Return a normalized cron expression: minute, hour, day of the month, month, day of the week.
+    """Check and normalize a cron expression: minute, hour, day of the month, month, day of the week.
 
     Raises:
         NotATime: The expression is invalid, or no day matches it. Six fields are refused: such a schedule
@@ -115,7 +115,7 @@ def checked_cron(expression: str) -> str:
 
 
 def following(cron: str, zone: str, after: float) -> float:
-    """Return the first instant of a recurrence later than `after`, in seconds since 1970.
+    """Return the first instant of a recurrence after `after`, in seconds since 1970.
 
     Raises:
         NotATime: The recurrence has no later instant.
@@ -134,9 +134,9 @@ def following(cron: str, zone: str, after: float) -> float:
 
 
 def latest(cron: str, zone: str, first: float, now: float) -> tuple[float, int]:
-    """Return the last instant of a recurrence up to `now`, and the number of earlier ones since `first`.
+    """Return a recurrence's last instant up to `now`, and the number of instants before it since `first`.
 
-    The number is at most `MOST_COUNTED`.
+    The number includes `first`, and is at most `MOST_COUNTED`.
     """
     before = 0
     while before < MOST_COUNTED and (then := following(cron, zone, first)) <= now:
@@ -157,13 +157,13 @@ def latest(cron: str, zone: str, first: float, now: float) -> tuple[float, int]:
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """The daily interval without fires, in local time: from `begins` up to, not including, `ends`."""
+    """The daily interval in local time without firings: from `begins` (inclusive) to `ends` (exclusive)."""
 
     begins: time
     ends: time
 
     def until(self, instant: float, zone: str) -> float:
-        """Return the earliest allowed time for a fire: `instant` itself, or the end of the quiet hours."""
+        """Return the earliest time at which a schedule may fire: `instant`, or the end of the quiet hours."""
         local = local_time(instant, zone).replace(tzinfo=None, fold=0)
         at, day = local.time(), local.date()
         if self.begins <= self.ends:
@@ -180,7 +180,7 @@ def quiet_hours(text: str) -> QuietHours | None:
     """Parse quiet hours like `23:00-08:00`; return None for an empty text.
 
     Raises:
-        ValueError: The text has another form, or begin and end are equal.
+        ValueError: The text does not have this format, or begin and end are equal.
     """
     if not text.strip():
         return None

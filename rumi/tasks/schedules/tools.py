@@ -56,7 +56,7 @@ CANCEL: Final = ToolSpec(
 def schedule_tools(
     schedules: Callable[[], Schedules], present: Callable[[], ScheduleRecord]
 ) -> tuple[Tool, ...]:
-    """Return the schedule tools of one chat. `present` returns a new record without text and time."""
+    """Return a chat's schedule tools. `present` returns a new record for the chat, without text and time."""
     return (
         RemindTool(schedules, present),
         ScheduleTool(schedules, present),
@@ -66,7 +66,7 @@ def schedule_tools(
 
 
 class _ScheduleTool(Tool):
-    """Base class of the schedule tools; `present` returns the owner and the chat that the tools act for."""
+    """Base class of the schedule tools. `present` returns a record with the tools' owner and chat."""
 
     concurrent = False
 
@@ -75,12 +75,12 @@ class _ScheduleTool(Tool):
         self._present = present
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None by default: a call that changes nothing needs no approval."""
+        """Return None by default, because a call that changes nothing needs no approval."""
         return None
 
 
 class RemindTool(_ScheduleTool):
-    """Tool that sends the user a text later."""
+    """Tool that sends a text to the user at a later time."""
 
     spec = REMIND
     words = "text"
@@ -90,10 +90,10 @@ class RemindTool(_ScheduleTool):
         return "text"
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question with the text and the time of the new schedule.
+        """Return a question that shows the text and the time of the new schedule.
 
-        A text in the user's own words needs no approval if it fires once, at any time. A recurrence always
-        needs approval.
+        If the text is in the user's own words and the schedule fires only once, no approval is needed. A
+        recurrence always needs approval.
         """
         when = when_of(arguments)
         text = arguments.get(self.words)
@@ -118,7 +118,7 @@ class RemindTool(_ScheduleTool):
 
 
 class ScheduleTool(RemindTool):
-    """Tool that starts a turn or a research task later."""
+    """Tool that starts a turn or a research task at a later time."""
 
     spec = SCHEDULE
     words = "prompt"
@@ -134,7 +134,7 @@ class ListSchedulesTool(_ScheduleTool):
     spec = LIST
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the list. The result is tainted if one of the schedules is."""
+        """Return the list. If one of the schedules is tainted, the result is tainted."""
         present, schedules = self._present(), self._schedules()
         listed = await schedules.listed(present.owner)
         tainted = any(schedule.tainted for schedule in listed)
@@ -147,7 +147,7 @@ class CancelScheduleTool(_ScheduleTool):
     spec = CANCEL
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question with the number of the schedule."""
+        """Return a question that names the number of the schedule."""
         id = arguments.get("id")
         return Question("unschedule", {"id": str(id)}) if isinstance(id, int) else None
 

@@ -19,7 +19,10 @@ from rumi.tasks.schedules.times import NotATime, checked_cron, instant_of, local
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """A time from now: in exact minutes, regardless of clock changes, or in days at the same local time."""
+    """A time relative to now: in exact minutes, or in days at the same local time.
+
+    Minutes are exact even across a clock change.
+    """
 
     minutes: int = 0
     days: int = 0
@@ -29,7 +32,7 @@ class After:
 class On:
     """A local time on a date: on `day`, in `ahead` days, or on the next `weekday`.
 
-    With none of them, on the next day on which the time is still in the future.
+    If none of the three is set, the date is the next day on which this time is still in the future.
     """
 
     at: time
@@ -40,7 +43,7 @@ class On:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A recurrence in local time, in cron's five fields."""
+    """A recurrence in local time, as a cron expression with five fields."""
 
     cron: str
 
@@ -175,7 +178,7 @@ _READ: Final = [(re.compile(form), read) for form, read in _FORMS]
 _CRON: Final = re.compile(r"[0-9*][0-9a-z*/,#-]*(?: [0-9*a-z][0-9a-z*/,#-]*){4}")
 
 MOST_WORDS: Final = 14
-"""Number of words in the longest time."""
+"""Number of words in the longest possible time."""
 
 _GOES_ON: Final = frozenset(
     re.findall(
@@ -187,11 +190,11 @@ _GOES_ON: Final = frozenset(
         " todos u until utc weeks y",
     )
 )
-"""Words that may continue a time. If one follows a time, the text is not understood."""
+"""Words that may continue a time. If such a word follows a time, the text is not parsed."""
 
 
 def read_when(text: str) -> When | None:
-    """Parse a text that consists of a time only; return None for any other text."""
+    """Parse a text that consists only of a time; return None for any other text."""
     plain = _plain(text)
     if _CRON.fullmatch(plain):
         try:
@@ -206,10 +209,10 @@ def read_when(text: str) -> When | None:
 
 
 def read_when_and_text(said: str) -> tuple[When, str] | None:
-    """Return the time at the beginning of `said`, and the text after it; None if there is no clear split.
+    """Split `said` into the time at its beginning and the text after it; return None if the split is unclear.
 
-    A colon may separate them. Without a colon, the text may not begin with a word that could continue the
-    time.
+    The time and the text may be separated by a colon. Without a colon, the text must not begin with a word
+    that could continue the time.
     """
     words = said.split(maxsplit=MOST_WORDS)
     # The longest time first: "tomorrow 09:00" must not be read as a shorter time and the rest as text.
@@ -228,7 +231,7 @@ def read_when_and_text(said: str) -> tuple[When, str] | None:
 
 
 def instants(when: When, zone: str, now: float) -> float | None:
-    """Return the instant of a time that is not a recurrence, in seconds since 1970; None if it has passed."""
+    """Return the instant of a one-time time, in seconds since 1970; None if it has passed."""
     match when:
         case After(minutes, 0):
             return now + minutes * 60

@@ -1,1 +1,1 @@
-"""Fetching: the actor for pages and searches, and the HTTP client, with one connection per request."""
+"""Fetching: the actor for pages and searches, and the HTTP client, which opens one connection per request."""

@@ -1,4 +1,4 @@
-"""Reading of a response body as it arrives: decompressed, up to a maximum size and a deadline."""
+"""Reading and decompressing of a response body as it arrives, up to a maximum size and a deadline."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,14 +14,15 @@ from rumi.web.messages import FetchError
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, kind_of, readable
 
 STEP_BYTES: Final = 100_000
-"""Size of a body from which on its progress is shown, in bytes."""
+"""Minimum size of a body whose progress is shown, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialBody:
-    """The received part of a body. `text`: the body can become text; otherwise `data` is only its beginning.
+    """The received part of a body.
 
-    `cut` describes the missing part, and is empty if the body is complete. `broken_off`: another attempt may
+    `text` means that the body can become text; otherwise `data` contains only its beginning. `cut` describes
+    the missing part, and is empty if the body is complete. `broken_off` means that another attempt may
     receive more.
     """
 
@@ -40,8 +41,8 @@ async def read_body(
 ) -> PartialBody:
     """Read a body until its end, `max_bytes` decompressed bytes, or the deadline on trio's clock.
 
-    A body that cannot be text is not read. `progress` gets the received size of a large body. On
-    cancellation, ends at once.
+    If the media type shows that the body cannot be text, the body is not read. `progress` gets the received
+    size of a large body. On cancellation, ends immediately.
 
     Raises:
         FetchError: The compression was not requested, or is damaged.
@@ -85,7 +86,7 @@ class _Reading:
         return PartialBody(bytes(self._data), self._text, self._cut, broken_off)
 
     def _show(self) -> None:
-        """Report the received bytes, and the size of the body if the server has sent it."""
+        """Report the number of received bytes, and the size of the body if the server has sent this size."""
         progress, come = self._progress, short_size(self._packed_bytes)
         if self._size is None:
             progress(f"received {come}")
@@ -93,7 +94,7 @@ class _Reading:
             progress(f"received {come} of {short_size(self._size)}")
 
     def _done(self) -> bool:
-        """Return True if no more of the body has to be read."""
+        """Return True if no more of the body needs to be read."""
         if not self._text:
             return True
         if len(self._data) > self._max_bytes:
@@ -132,7 +133,7 @@ class _Reading:
             self._look()
 
     def _look(self) -> None:
-        """Decide by the beginning of the body whether it is text, because the server did not say."""
+        """Decide from the beginning of a body whether it is text: the server has not declared this."""
         self._known = True
         self._text = (
             not self._data or kind_of(self._media_type, bytes(self._data[:SNIFFED_BYTES])) != "binary"

@@ -1,4 +1,4 @@
-"""A cache of pages, shared by all chats: it only holds answers that every client would get."""
+"""A cache of pages, shared by all chats. It contains only answers that every client would get."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
@@ -44,7 +44,10 @@ class Cache:
         return replace(entry.page, cached=True)
 
     def put(self, url: str, page: Page, ttl_s: float) -> None:
-        """Store a page for `ttl_s` seconds, replacing the stored one; 0 only removes it."""
+        """Store a page for `ttl_s` seconds, replacing an older copy.
+
+        If `ttl_s` is 0, only remove the older copy.
+        """
         if url in self._entries:
             self._drop(url)
         entry = _Entry(page, trio.current_time() + ttl_s, _size_bytes(page))
@@ -60,5 +63,5 @@ class Cache:
 
 
 def _size_bytes(page: Page) -> int:
-    """Return the approximate memory of a page: at most 4 bytes per character, and some per object."""
+    """Return the approximate memory size of a page: up to 4 bytes per character, plus a fixed part."""
     return 4 * (len(page.text) + len(page.title)) + sum(len(link) + 100 for link in page.links) + 1000

@@ -1,4 +1,4 @@
-"""Decompression of response bodies, gzip and deflate, up to a maximum size."""
+"""Decompression of response bodies (gzip and deflate), up to a maximum size."""
 
 import re
 import zlib
@@ -15,27 +15,27 @@ _TOKEN: Final = re.compile(r"[a-z0-9._-]{1,20}")
 
 
 class Broken(Exception):
-    """The bytes are not compressed in the way the server claims."""
+    """The bytes are not compressed in the format that the server declared."""
 
 
 class Decoder(Protocol):
     """Decompresses the bytes of a body as they arrive."""
 
     def decode(self, data: bytes, max_bytes: int) -> bytes:
-        """Return the content of `data`, at most `max_bytes` (1 or more).
+        """Return the decompressed content of `data`, at most `max_bytes` (1 or more) bytes.
 
-        After a result of `max_bytes` bytes, the caller must not call this again.
+        If the result has `max_bytes` bytes, the caller must not call this method again.
 
         Raises:
             Broken: The bytes are damaged.
         """
 
     def whole(self) -> bool:
-        """Return True if the body may end here: no compressed part is incomplete."""
+        """Return True if the body may end here, which means that no compressed part is incomplete."""
 
 
 def decoder_for(codings: Sequence[str]) -> Decoder:
-    """Return the decoder for the values of `Content-Encoding`.
+    """Return the decoder for the values of the header `Content-Encoding`.
 
     Raises:
         FetchError: The compression was not requested.
@@ -65,7 +65,7 @@ class _Plain:
 
 
 class _Gzip:
-    """Decoder of gzip members in sequence. Like gzip, ignores other bytes after the last member."""
+    """Decoder for a sequence of gzip members. Like gzip, it ignores other bytes after the last member."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
@@ -87,9 +87,9 @@ class _Gzip:
         return not self._began or self._member.eof
 
     def _next_member(self, data: bytes) -> bytes:
-        """Return the bytes to decompress, and start a new decompressor if the last member has ended.
+        """Return the bytes to decompress next; start a new decompressor if the current member has ended.
 
-        Returns no bytes while the start of a new member is incomplete, and after the last member.
+        Returns no bytes while the header of a new member is incomplete, and after the last member.
         """
         if self._over or not self._member.eof:
             return b"" if self._over else data
@@ -105,9 +105,9 @@ class _Gzip:
 
 
 class _Deflate:
-    """Decoder of deflate with zlib's header, as the standard says, or without, as some servers send it.
+    """Decoder for deflate, with zlib's header (the standard) or without it (as some servers send it).
 
-    The first two bytes decide.
+    The first two bytes of the body show whether it has the header.
     """
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class _Deflate:
 
 
 def _inflate(inflater: "zlib._Decompress", data: bytes, max_bytes: int) -> bytes:
-    """Return at most `max_bytes` decompressed bytes; the rest stays compressed.
+    """Return at most `max_bytes` decompressed bytes; the rest of the data stays compressed.
 
     Raises:
         Broken: The bytes are damaged.

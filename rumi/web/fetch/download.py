@@ -1,4 +1,4 @@
-"""Downloads: a chain of requests, each through the guard, until an answer is not a redirect."""
+"""Downloads: a chain of requests, each checked by the guard, until an answer is not a redirect."""
 
 import ssl
 from collections.abc import Awaitable, Callable
@@ -29,13 +29,13 @@ _BESIDE_BYTES: Final = 512 * 1024  # for the heads, and other bytes outside of t
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """The limits of fetches in time, size and number. Times are in seconds.
+    """The limits of fetches: time, size and number. Times are in seconds.
 
-    `timeout_s` covers all network work, from the lookup of the name to the last byte, including redirects; it
-    starts when the fetch gets its slot. `wait_s` is the maximum wait for that slot. `reading_s` is the
-    maximum time to convert the bytes to text, including the wait for a process. `max_bytes` counts the
-    decompressed body. `text_chars` is the maximum length of a page's text, and `whole_chars` the one for
-    whole pages.
+    `timeout_s` covers all network work of a fetch, from the name lookup to the last byte, including
+    redirects; it starts when the fetch gets its slot. `wait_s` is the maximum wait for this slot. `reading_s`
+    is the maximum time to convert the bytes to text, including the wait for a process. `max_bytes` is the
+    maximum size of the decompressed body. `text_chars` is the maximum length of a page's text; `whole_chars`
+    is the maximum length if the whole page is requested.
 
     At most `at_once` fetches run, `per_host` of them from one host and `per_chat` for one chat. The limits
     `reading_…` and `searches_…` do the same for reading pages and for searches. At most `waiting_per_chat`
@@ -69,15 +69,15 @@ class Response:
 
     @property
     def location(self) -> str:
-        """The target of a redirect; empty if the answer is not a redirect."""
+        """The target of a redirect; an empty string if the answer is not a redirect."""
         return self.headers.first("location") if self.status in _REDIRECTS else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The last answer and its target.
+    """The last answer of a download, and the target that sent it.
 
-    `ttl_s` is the cache lifetime in seconds: the shortest one of all servers in the chain of redirects.
+    `ttl_s` is the cache lifetime in seconds, which is the shortest lifetime in the chain of redirects.
     """
 
     target: Target
@@ -88,7 +88,7 @@ class Download:
 
 @dataclass(slots=True)
 class Journey:
-    """The state of a download: current target, cache lifetime, and the targets visited so far."""
+    """The state of a download: its current target, its cache lifetime, and the targets visited so far."""
 
     target: Target
     ttl_s: float = 0
@@ -98,9 +98,9 @@ class Journey:
 
 
 class Downloader:
-    """Downloads each URL over a new connection, and closes it. Downloads share no cookie, cache or proxy.
+    """Downloads each URL over a new connection, and closes this connection.
 
-    `tls` returns the TLS context.
+    Downloads share no cookies, no cache and no proxy. `tls` returns the TLS context.
     """
 
     def __init__(
@@ -128,12 +128,12 @@ class Downloader:
     ) -> Download:
         """Download a target.
 
-        `to_host` is awaited at each redirect, while no connection is open. `progress` gets redirects, and the
-        received size of a large page. Takes at most `timeout_s`; a body that is incomplete by then is cut,
-        without an error. On cancellation, closes the connection.
+        `to_host` is awaited at each redirect, while no connection is open. `progress` gets the redirects, and
+        the received size of a large page. The download takes at most `timeout_s`. If the body is incomplete
+        by then, it is cut, without an error. On cancellation, closes the connection.
 
         Raises:
-            FetchRefused: The guard refuses the target, or one in a redirect.
+            FetchRefused: The guard refuses the target, or the target of a redirect.
             FetchError: No answer came, or there were too many redirects.
         """
         journey = Journey(target, LONGEST_S, progress)
@@ -169,7 +169,11 @@ class Downloader:
     async def _ask(
         self, target: Target, method: Method, scope: trio.CancelScope, progress: Callable[[str], None]
     ) -> Response:
-        """Return the answer to a request on a new connection. The deadline of `scope` moves to the body."""
+        """Return the answer to a request on a new connection.
+
+        When the headers have arrived, the deadline of `scope` no longer cancels the download, and only cuts
+        the body.
+        """
         most_bytes = _WRAPPING * self._limits.max_bytes + _BESIDE_BYTES
         async with connected(self._network, target, self._tls) as stream:
             exchange = HttpExchange(stream, target.host, most_bytes)
@@ -214,7 +218,7 @@ def redirect(journey: Journey, location: str, max_redirects: int) -> None:
 
 
 def _unicode(header: str) -> str:
-    """Return a header that was decoded as Latin-1, decoded as UTF-8 if that is possible."""
+    """Decode a header as UTF-8 if possible; `header` is the text that Latin-1 gave."""
     try:
         return header.encode("latin-1").decode()
     except UnicodeDecodeError:
@@ -222,6 +226,6 @@ def _unicode(header: str) -> str:
 
 
 def on_the_way(error: FetchError, where: str) -> FetchError:
-    """Return the error with the redirect at which it happened."""
+    """Return the error, extended by the redirect at which it happened."""
     kind = FetchRefused if isinstance(error, FetchRefused) else FetchError
     return kind(f"{where}: {error.message}", error.advice, answered=True)

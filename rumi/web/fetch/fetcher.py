@@ -1,4 +1,4 @@
-"""The `fetcher` actor, through which all pages are fetched and all searches are made, many at once."""
+"""The `fetcher` actor, which fetches all pages and makes all searches, many of them concurrently."""
 
 import logging
 import ssl
@@ -28,15 +28,15 @@ A = TypeVar("A")
 logger = logging.getLogger(__name__)
 
 ELSEWHERE_S: Final = 60.0
-"""Lifetime in the cache of a page read by Tabstack, in seconds."""
+"""Cache lifetime of a page that Tabstack has read, in seconds."""
 
 
 class Fetcher(Actor[WebMessage]):
     """Fetches pages and searches the web; see `Fetch` and `SearchWeb`.
 
-    `network` must be a `GuardedNetwork`: this actor does not check addresses again. `tls` has the trusted
-    certificates; the default are those of httpx. `tabstack`, if not None, reads pages instead of `readers`.
-    Every failure of a request is a refusal to its sender, and never a crash of the actor.
+    `network` must be a `GuardedNetwork`, because this actor does not check addresses again. `tls` has the
+    trusted certificates; by default, httpx's certificates are trusted. If `tabstack` is not None, it reads
+    pages instead of `readers`. If a request fails, its sender gets a refusal; the actor never crashes.
     """
 
     concurrency = 100_000  # the limiters of `FetchLimits` bound the requests that really run
@@ -69,7 +69,10 @@ class Fetcher(Actor[WebMessage]):
         )
 
     async def started(self) -> None:
-        """Start the task that owns the reading processes; they end with this incarnation."""
+        """Start the task that owns the reading processes.
+
+        The processes end with this incarnation of the actor.
+        """
         await self.start(self._readers.run)
 
     @answers(Fetch)
@@ -200,7 +203,7 @@ _MOST_CHARS = 60
 
 
 def describe_head(headers: Headers) -> str:
-    """Return the media type, size and date from the headers, as far as the server sends them."""
+    """Describe the media type, size and date in the headers; leave out those that the server did not send."""
     facts = [headers.media_type or "no type told", _size(headers)]
     if modified := _plain(headers.first("last-modified")):
         facts.append(f"last modified {modified}")
@@ -208,7 +211,7 @@ def describe_head(headers: Headers) -> str:
 
 
 def describe_body(headers: Headers, body: PartialBody) -> str:
-    """Return a description of a body that cannot be read as text."""
+    """Describe a body that cannot be read as text."""
     seems = looks_like(body.data[:SNIFFED_BYTES])
     facts = [headers.media_type or "no type told", _size(headers), f"looks like {seems}" if seems else ""]
     return f"Not a text: {', '.join(filter(None, facts))}. It was not downloaded."
@@ -221,5 +224,5 @@ def _size(headers: Headers) -> str:
 
 
 def _plain(words: str) -> str:
-    """Return a server's text if it is short printable ASCII, otherwise an empty string."""
+    """Return a text from a server if it is short printable ASCII; otherwise return an empty string."""
     return words if len(words) <= _MOST_CHARS and words.isascii() and words.isprintable() else ""

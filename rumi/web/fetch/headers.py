@@ -1,4 +1,4 @@
-"""The headers of a response, and their meaning: media type, charset, size, and cache lifetime."""
+"""The headers of a response, and their meaning: media type, charset, size and cache lifetime."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _CACHED_IF_EXPLICIT: Final = {302, 303, 307}  # temporary redirects: RFC 9110, 1
 
 
 class Headers:
-    """Headers by name, decoded as Latin-1, as in HTTP."""
+    """Headers by name. As in HTTP, their values are decoded as Latin-1."""
 
     def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         self._values: dict[str, list[str]] = {}
@@ -27,7 +27,7 @@ class Headers:
         return self._values.get(name, [])
 
     def first(self, name: str) -> str:
-        """Return the stripped first value of a header, or an empty string; `name` must be in lower case."""
+        """Return a header's first value, stripped, or an empty string; `name` must be in lower case."""
         return self._values.get(name, [""])[0].strip()
 
     @property
@@ -38,18 +38,21 @@ class Headers:
 
     @property
     def charset(self) -> str | None:
-        """The charset that the server names, or None."""
+        """The charset that the server declares, or None."""
         found = _CHARSET.search(self.first("content-type"))
         return found[1].lower() if found else None
 
     @property
     def size(self) -> int | None:
-        """The size of the body as sent, in bytes; None if the server does not send it."""
+        """The size of the body before decompression, in bytes; None if the server does not declare it."""
         length = self.first("content-length")
         return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None
 
     def ttl_s(self, status: int, longest_s: float) -> float:
-        """Return the answer's lifetime in a shared cache, in seconds, at most `longest_s`; 0 for none."""
+        """Return the time for which a shared cache may store the answer: up to `longest_s` seconds.
+
+        0 means that the answer may not be stored.
+        """
         cache_control = _DIRECTIVE.findall(", ".join(self.all("cache-control")).lower())
         said = dict(cache_control)
         vary = {name.strip().lower() for value in self.all("vary") for name in value.split(",")}
@@ -67,7 +70,7 @@ class Headers:
         return 0 if status in _CACHED_IF_EXPLICIT else longest_s
 
     def _expires_s(self) -> float:
-        """Return the seconds until `Expires`, by the server's clock; 0 if a date is invalid."""
+        """Return the seconds until the time in `Expires`, by the server's clock; 0 if a date is invalid."""
         try:
             expires, now = (parsedate_to_datetime(self.first(name)[:64]) for name in ("expires", "date"))
             return max(0.0, (expires - now).total_seconds())

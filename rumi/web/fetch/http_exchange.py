@@ -1,4 +1,4 @@
-"""An HTTP exchange: one request and one answer over one connection, which is then closed."""
+"""An HTTP exchange: one request and its answer over one connection, which is closed afterwards."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -22,11 +22,11 @@ _BYTES_AN_EVENT: Final = 1024  # average size of an event, for limits that allow
 
 
 class Interrupted(Exception):
-    """The server did not send the whole body; the text says why, in Rumi's own words."""
+    """The server did not send the whole body. The error text is Rumi's own and explains why."""
 
 
 class HttpExchange:
-    """A request, and its answer as it arrives, parsed by h11.
+    """A request and its answer. The answer is parsed by h11 as it arrives.
 
     Only one piece of the answer is in memory at a time. A checkpoint after every few events lets other tasks
     run, even if the server sends many tiny chunks. `most_bytes` limits the bytes read from the connection.
@@ -67,10 +67,10 @@ class HttpExchange:
             await self._stream.write(data)
 
     async def head(self) -> tuple[int, Headers]:
-        """Return the status and the headers of the answer.
+        """Read the status and the headers of the answer.
 
         Raises:
-            FetchError: There is no answer, or it is not HTTP. The error contains no text of the server.
+            FetchError: There is no answer, or it is not HTTP. The error contains no text from the server.
         """
         try:
             while True:
@@ -91,7 +91,7 @@ class HttpExchange:
             raise FetchError(f"The connection to {self._host} was cut.", "Try again later.") from error
 
     async def more(self) -> bytes:
-        """Return the next piece of the body, still compressed; empty at the end.
+        """Return the next piece of the body, still compressed; an empty piece means the end of the body.
 
         Raises:
             Interrupted: The body is incomplete.
@@ -128,10 +128,9 @@ class HttpExchange:
 async def connected(
     network: httpcore.AsyncNetworkBackend, target: Target, tls: Callable[[], Awaitable[ssl.SSLContext]]
 ) -> AsyncIterator[httpcore.AsyncNetworkStream]:
-    """Connect to a target for a block, and close the connection at its end, in any state.
+    """Connect to a target for a block; always close the connection when the block ends.
 
-    TLS uses the host name of the target for the server name and the check of the certificate, not the IP
-    address.
+    For TLS, the server name and the check of the certificate use the target's host name, not its IP address.
 
     Raises:
         FetchRefused: The guard refuses the target.

@@ -1,4 +1,4 @@
-"""Requests through the guard, with or without a body, whose answers are read piece by piece."""
+"""Requests through the guard whose answers are read piece by piece. The requests may have a body."""
 
 import ssl
 from collections.abc import AsyncIterator, Sequence
@@ -17,9 +17,9 @@ _OURS: Final = (("Accept-Encoding", "identity"), ("Connection", "close"))
 
 
 class GuardedStreams:
-    """Makes requests, each over a connection of its own. `network` is a `GuardedNetwork`.
+    """Makes requests, each over a new connection. `network` is a `GuardedNetwork`.
 
-    `tls` has the trusted certificates; the default are those of httpx.
+    `tls` has the trusted certificates; by default, httpx's certificates are trusted.
     """
 
     def __init__(

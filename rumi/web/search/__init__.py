@@ -1,1 +1,1 @@
-"""Web search with Tavily and Kagi, if there is a key, or with ddgs; all results have the same form."""
+"""Web search with Tavily or Kagi, if there is a key, or with ddgs. All results have the same format."""

@@ -1,4 +1,4 @@
-"""Search providers with a key, and their HTTP client, with limits of time and size."""
+"""Search providers that need a key, and their HTTP client, which limits time and size."""
 
 import json
 import socket
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 Json: TypeAlias = Mapping[str, object]
 
 _FORBIDDEN: Final = frozenset(" ;,")
-"""Characters that would end a key within a header."""
+"""Characters that would end a key too early in a header."""
 
 
 class Api:
-    """A client for a provider's endpoint. `key_name` is the environment variable of the key.
+    """A client for a provider's endpoint. `key_name` is the environment variable that contains the key.
 
-    `timeout_s` limits a whole request, in seconds. `ca_file` has the certificates to trust instead of the
-    default ones.
+    `timeout_s` limits a whole request, in seconds. `ca_file` contains the certificates to trust instead of
+    the default certificates.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Api:
         return f"<Api {self._provider}>"
 
     async def ask(self, body: Json) -> Json:
-        """Return the answer to a POST with a JSON body. On cancellation, closes the connection.
+        """Send a POST request with a JSON body; return the answer. On cancellation, closes the connection.
 
         Raises:
             FetchError: There is no usable answer within the time limit. The error contains neither the key
@@ -59,9 +59,9 @@ class Api:
         return answer
 
     async def page(self, cookie: str, query: Mapping[str, str]) -> str:
-        """Return the HTML page for a query; the key is sent as a cookie named `cookie`.
+        """Return the HTML page for a query. The key is sent as a cookie with the name `cookie`.
 
-        Errors and cancellation are those of the method `ask`.
+        Errors and cancellation are the same as in the method `ask`.
         """
         headers = {
             "Cookie": f"{cookie}={self._key}",
@@ -150,7 +150,7 @@ class Api:
 
 
 class _Keyed:
-    """Base class of the providers with a key; see `SearchProvider`."""
+    """Base class of the providers that need a key; see `SearchProvider`."""
 
     TITLE: ClassVar[str]
     URL: ClassVar[str]
@@ -171,7 +171,7 @@ class Tavily(_Keyed):
     _FIELDS: Final = Fields(url="url", snippet="content", date="published_date")
 
     async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
-        """Return Tavily's results; only those of the topic news have dates."""
+        """Return Tavily's results. Only results for the topic `news` have dates."""
         answer = await self._api.ask(
             {"query": query.text, "topic": query.topic, "max_results": query.max_results}
         )
@@ -188,7 +188,7 @@ class Kagi(_Keyed):
     _FIELDS: Final = Fields(url="url", snippet="snippet", date="time")
 
     async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
-        """Return Kagi's results, with the settings of the key's account."""
+        """Return Kagi's results, with the settings of the account that the key belongs to."""
         workflow = "news" if query.topic == "news" else "search"
         answer = await self._api.ask({"query": query.text, "workflow": workflow, "limit": query.max_results})
         data = answer.get("data")
@@ -199,7 +199,7 @@ class Kagi(_Keyed):
 
 
 def _reason(error: BaseException) -> str:
-    """Return the root cause of an error, because the client's own text omits an untrusted certificate."""
+    """Return the root cause of an error: the HTTP client's text does not mention an untrusted certificate."""
     words = ""
     cause: BaseException | None = error
     while cause is not None:

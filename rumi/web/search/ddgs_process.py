@@ -1,8 +1,8 @@
 """The process that makes one search with ddgs.
 
-It is started as a file and imports only `rumi.sandbox.confined.child` of Rumi, so that it starts quickly.
-`Duck` sends the request. The answer is `{"results": […]}` in the form of ddgs, or `{"failed": REASON}` with
-one of unreachable, timeout, refused, failed.
+The process is started as a file and imports only `rumi.sandbox.confined.child` of Rumi, so that it starts
+quickly. `Duck` sends the request. The answer is `{"results": […]}` in the format of ddgs, or `{"failed":
+REASON}` with one of unreachable, timeout, refused, failed.
 """
 
 import functools
@@ -18,7 +18,7 @@ _NO_ANSWER = ("ConnectError", "DNSError", "DNSTimeoutError", "RequestError")
 
 
 def main() -> None:
-    """Search once, send the results or the reason of the failure, and exit without waiting for threads."""
+    """Search once, send the results or the reason for the failure, and exit without waiting for threads."""
     parent = ParentProcess(_BOUNDS)
     parent.ready()
     parent.send(_search(parent.hear()))
@@ -64,9 +64,9 @@ def _search(request: dict[str, Any]) -> dict[str, object]:
 
 
 def _nothing(error: str, statuses: list[int]) -> dict[str, object]:
-    """Return the answer for a search without results, judged by the HTTP statuses of the engines.
+    """Return the answer for a search without results, based on the HTTP statuses of the search engines.
 
-    `error` is the last engine's only, and ddgs does not report that an engine refused.
+    `error` comes from the last engine only, and ddgs does not report that an engine refused the request.
     """
     if 200 in statuses:
         return {"results": []}

@@ -1,6 +1,7 @@
-"""Search without a key: the library ddgs, in a separate process.
+"""Search without a key, using the library ddgs in a separate process.
 
-ddgs is synchronous and opens its own sockets. A thread that runs it cannot be ended, but a process can.
+ddgs is synchronous and opens its own sockets. A thread that runs ddgs could not be stopped, but a process can
+be killed.
 """
 
 import os
@@ -15,7 +16,7 @@ from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, SearchQuery, foun
 
 _PROGRAM: Final = Path(__file__).with_name("ddgs_process.py")
 _AT_ONCE: Final = 4
-"""The maximum number of processes; each takes about 40 MB and a fifth of a second of processor time."""
+"""Maximum number of processes. Each takes about 40 MB and a fifth of a second of processor time."""
 
 _FIELDS: Final = {
     "general": Fields(url="href", snippet="body"),
@@ -32,9 +33,10 @@ _SENTENCES: Final = {
 
 
 class Duck:
-    """The provider ddgs; see `SearchProvider`. `timeout_s` includes the wait for one of the few processes.
+    """The provider ddgs; see `SearchProvider`. `timeout_s` includes the wait for a free process.
 
-    `proxy` and `ca_file` replace `HTTPS_PROXY` (or `ALL_PROXY`) and `SSL_CERT_FILE` of the environment.
+    `proxy` and `ca_file` replace the environment variables `HTTPS_PROXY` (or `ALL_PROXY`) and
+    `SSL_CERT_FILE`.
     """
 
     name = "ddgs"
@@ -46,9 +48,10 @@ class Duck:
         self._limiter = trio.CapacityLimiter(_AT_ONCE)
 
     async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
-        """Return the results of ddgs. Its process has ended when this leaves, even after a cancellation.
+        """Return the results of ddgs.
 
-        If an engine answers with a captcha, ddgs only reports that nothing was found.
+        Its process has ended when this method returns, even after a cancellation. If an engine answers with a
+        captcha, ddgs only reports that nothing was found.
         """
         answer = None
         with trio.move_on_after(self._timeout_s):
@@ -76,7 +79,7 @@ class Duck:
         }
 
     async def _run(self, request: dict[str, object]) -> dict[str, Any]:
-        """Run the process, and return its answer; the process has ended when this returns."""
+        """Run the process, and return the answer. The process has ended when this method returns."""
         passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         try:
             async with await Child.start(

@@ -1,4 +1,4 @@
-"""The provider Kagi without its API: the search page for browsers without scripts, with a session token."""
+"""The provider Kagi without its API: a session token, and the search page for browsers without scripts."""
 
 import html
 import re
@@ -17,7 +17,7 @@ _MOST_CHARS: Final = 3000
 
 
 class KagiSession:
-    """Searches with the plan of a person's Kagi account, without the API. It has no separate news search."""
+    """Searches with a person's Kagi account, without the API. It does not offer a separate news search."""
 
     name = "kagi"
     TITLE = "Kagi"
@@ -30,7 +30,7 @@ class KagiSession:
         self._api = Api(self.TITLE, where, token, self.KEY_NAME, timeout_s=timeout_s, ca_file=ca_file)
 
     async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
-        """Return the results on Kagi's page, with the settings of the token's account."""
+        """Return the results on Kagi's page, with the settings of the account that the token belongs to."""
         page = await self._api.page("kagi_session", {"q": query.text})
         items = results_in(page)
         if not items and _LOGIN.search(page):
@@ -41,9 +41,9 @@ class KagiSession:
 
 
 def results_in(page: str) -> list[dict[str, str]]:
-    """Return the results on a page: links with the description and the date after each.
+    """Return the results on a page. Each has a link, and the description and the date that follow it.
 
-    The time is proportional to the length of the page, which an HTML parser does not guarantee.
+    The running time is proportional to the length of the page; an HTML parser does not guarantee this.
     """
     items: list[dict[str, str]] = []
     grouped = False

@@ -1,4 +1,4 @@
-"""The interface of a search provider, and the conversion of its answers to results."""
+"""The interface of a search provider, and the conversion of a provider's answers to results."""
 
 import html
 import re
@@ -36,7 +36,7 @@ class SearchProvider(Protocol):
         ...
 
     async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
-        """Return the results, best first; an empty result is not a failure.
+        """Return the results, best first. An empty result is not a failure.
 
         On cancellation, no part of the search continues.
 
@@ -49,7 +49,10 @@ class SearchProvider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A provider's names for the fields of a result besides `title`. `date` is empty if it has no dates."""
+    """The names that a provider uses for the fields of a result. `date` is empty if it sends no dates.
+
+    All providers use the same name for `title`.
+    """
 
     url: str
     snippet: str
@@ -57,7 +60,7 @@ class Fields:
 
 
 def found(provider: str, items: object, fields: Fields, max_results: int) -> tuple[SearchResult, ...]:
-    """Convert a provider's items to at most `max_results` results with distinct URLs.
+    """Convert a provider's items to at most `max_results` results, each with a different URL.
 
     Items without a web URL are left out.
 
@@ -97,7 +100,7 @@ def _found(item: Mapping[str, object], fields: Fields) -> SearchResult | None:
 
 
 def _plain(words: object, max_chars: int) -> str:
-    """Return a text on one line without tags, entities and control characters, cut to `max_chars`."""
+    """Return a text on one line, without tags, entities and control characters, cut to `max_chars`."""
     if not isinstance(words, str):
         return ""
     text = html.unescape(_TAG.sub("", words[: 10 * max_chars]))

@@ -1,4 +1,4 @@
-"""Choice of the search provider, and fallback to the next one if a provider fails."""
+"""Choice of the search provider. If a provider fails, the next one is tried."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from rumi.web.search.kagi_session import KagiSession
 from rumi.web.search.provider import SearchProvider, SearchQuery
 
 MAX_RESULTS: Final = 20
-"""Maximum number of results: the smallest maximum of all providers."""
+"""Maximum number of results, which is the lowest maximum of all providers."""
 
 _NO_KEY_ADVICE: Final = "Put {key_name}=… into .env in the home, or set search.provider to auto."
 
@@ -19,13 +19,13 @@ _NO_KEY_ADVICE: Final = "Put {key_name}=… into .env in the home, or set search
 class Searching:
     """Searches with the configured provider.
 
-    `auto` tries Tavily and Kagi, if they have a key, and then ddgs, until one answers. A named provider is
-    tried first, and ddgs, which needs no key, if it fails; a named provider without its key is an error.
-    Kagi also works with a session token instead of a key. An empty result is an answer. Each provider has
-    `timeout_s` seconds.
+    `auto` tries Tavily and Kagi, if they have a key, and then ddgs, until one answers. If a provider is
+    named, it is tried first; if it fails, ddgs is tried, because ddgs needs no key. A named provider without
+    its key is an error. Kagi also works with a session token instead of a key. An empty result is an answer.
+    Each provider has `timeout_s` seconds.
 
-    `ca_file` has the certificates to trust instead of the default ones; `proxy` is for ddgs, instead of the
-    environment's proxy.
+    `ca_file` contains the certificates to trust instead of the default certificates. `proxy` is used for
+    ddgs, instead of the environment's proxy.
     """
 
     def __init__(

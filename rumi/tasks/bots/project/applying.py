@@ -1,9 +1,9 @@
-"""Application of a bot's changes, which a person has seen, to the user's folder.
+"""Application of a bot's changes to the user's folder, after a person has seen them.
 
-A path is changed only if it still has the content that the bot got; a path that has the new content already
-is skipped. So a run after a kill completes the work, and changes by people meanwhile are a conflict. All
-files are written to a staging folder before the first one is renamed. A failure undoes the changes made
-before it.
+A path is changed only if it still has the content that was copied for the bot. A path that already has the
+new content is skipped. So a second run after a kill completes the work, and changes that people made
+meanwhile are reported as a conflict. All files are written to a staging folder before the first file is
+renamed. If a change fails, the earlier changes are undone.
 """
 
 import errno
@@ -24,7 +24,7 @@ from rumi.tasks.bots.project.tree import DRAFT, ProjectEntry, entry_at
 
 _MOST_NAMED: Final = 10
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
-"""Error numbers of file systems that do not support hard links."""
+"""Error numbers from file systems that do not support hard links."""
 
 
 class _Changed(Exception):
@@ -32,10 +32,10 @@ class _Changed(Exception):
 
 
 def apply(project: Project, link: Link, changes: Changes) -> int:
-    """Apply changes to the folder of the link, and then to the base. Blocking.
+    """Apply changes to the user's folder, which the link names, and then to the base. Blocking.
 
-    Return the number of changed paths in the folder. After an interruption at any moment, the next call
-    completes the work.
+    Return the number of changed paths in the user's folder. After an interruption at any moment, the next
+    call completes the work.
 
     Raises:
         BotError: The folder has changed since the bot got it, or cannot be written. Nothing was changed, or
@@ -69,19 +69,19 @@ def apply(project: Project, link: Link, changes: Changes) -> int:
 
 
 def _note(link: Link, changes: Changes) -> None:
-    """Apply the changes to the base too, so that they no longer count as changes of the bot."""
+    """Apply the changes to the base too, so that they no longer count as the bot's changes."""
     with opened(os.open(changes.base, FOLDER)) as base:
         todo = _still_to_do(base, str(changes.base), changes, ours=True)
         _carry_out(base, f"{DRAFT}{link.token}", todo, changes, undo=False)
 
 
 def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False) -> list[FileChange]:
-    """Return the changes that are not yet in the folder.
+    """Return the changes that have not been applied to the folder yet.
 
-    In the base (`ours`), folders without files may be in the way of new files; they are replaced.
+    With `ours`, the folder is the base: folders without files that are in the way of new files are replaced.
 
     Raises:
-        BotError: Other changes were made in the folder, which these would undo.
+        BotError: The folder has other changes, which would be overwritten.
     """
     todo, wrong = list[FileChange](), list[str]()
     gone = {changed.path for changed in changes.all if changed.after is None}
@@ -107,7 +107,7 @@ def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False)
 
 
 def _carry_out(top: int, draft: str, todo: Sequence[FileChange], changes: Changes, *, undo: bool) -> None:
-    """Apply the changes below an open folder; with `undo`, all or none."""
+    """Apply the changes below an open folder. With `undo`, a failure undoes the changes made before it."""
     with suppress(FileNotFoundError):  # left by a run that was killed
         shutil.rmtree(draft, dir_fd=top)
     if not todo:
@@ -154,7 +154,7 @@ def _undo(top: int, drafts: int, done: Sequence[FileChange], changes: Changes) -
 
 
 def _order(change: FileChange) -> tuple[bool, int]:
-    """Return the sort key: deletions first, so that a file can become a folder and a folder a file."""
+    """Return the sort key: deletions come first, so that a file can become a folder and a folder a file."""
     depth = change.path.count("/")
     return (False, -depth) if change.after is None else (True, depth)
 
@@ -175,7 +175,7 @@ def _prepare(drafts: int, change: FileChange, content: Path) -> None:
 
 
 def _make(top: int, drafts: int, change: FileChange) -> None:
-    """Make one change, if its path still has the old entry.
+    """Make one change, if its path still has the old content.
 
     Raises:
         _Changed: The path has changed since it was checked.
@@ -204,7 +204,7 @@ def _make(top: int, drafts: int, change: FileChange) -> None:
 
 
 def _remove_folders(parent: int, name: str, path: str) -> None:
-    """Remove a folder that contains only folders, because its files were deleted before.
+    """Remove a folder whose files were deleted before, and the folders in it.
 
     Raises:
         _Changed: The folder contains something else.
@@ -218,7 +218,10 @@ def _remove_folders(parent: int, name: str, path: str) -> None:
 
 
 def _parent(top: int, path: str, *, make: bool) -> tuple[int, str]:
-    """Open the folder of a path step by step, and return it with the last name; `make` missing folders."""
+    """Open the parent folder of a path step by step; return it and the last name.
+
+    `make` creates missing folders.
+    """
     *folders, name = path.split("/")
     folder = os.dup(top)
     try:
@@ -240,7 +243,7 @@ def _parent(top: int, path: str, *, make: bool) -> tuple[int, str]:
 
 
 def _set_mode(drafts: int, draft: str, parent: int, name: str, change: FileChange) -> None:
-    """Set the mode of the replaced file, or the default mode; only the execute bits come from the bot."""
+    """Set a file's mode: the replaced file's or the default, with the execute bits of the bot's file."""
     assert change.after is not None
     with opened(os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=drafts)) as file:
         owner, mode = os.fstat(parent), 0o666 & ~_umask()
@@ -267,7 +270,7 @@ def _give_owner(file: int, owner: os.stat_result) -> None:
 
 
 def _give_name(drafts: int, draft: str, parent: int, name: str) -> None:
-    """Move a new file to its name.
+    """Rename a new file to its final name.
 
     Raises:
         _Changed: The name exists already.
@@ -285,7 +288,7 @@ def _give_name(drafts: int, draft: str, parent: int, name: str) -> None:
 
 
 def _remove_empty(top: int, path: str) -> None:
-    """Remove the folders above a path that are empty now."""
+    """Remove the folders above a path if they are now empty."""
     for folder in _above(path):
         with suppress(OSError):
             parent, name = _parent(top, folder, make=False)
@@ -296,7 +299,7 @@ def _remove_empty(top: int, path: str) -> None:
 
 
 def _above(path: str) -> Iterator[str]:
-    """Yield the folders above a path, the nearest first."""
+    """Yield the folders above a path, from the innermost to the outermost."""
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path

@@ -1,7 +1,8 @@
-"""The changes of a bot in its project: comparison, copies, and the diff shown to people.
+"""A bot's changes in its project: comparison, copies, and the diff shown to people.
 
-All content is untrusted: names and lines may contain control sequences of a terminal, and a text may be
-crafted so that a comparison takes forever. The copies are applied later, so a person sees what is applied.
+All content is untrusted: names and lines may contain terminal control sequences, and a text may be crafted so
+that a comparison takes forever. The changed files are copied, and these copies are applied later, so that
+exactly what a person has seen is applied.
 """
 
 import errno
@@ -18,14 +19,14 @@ from rumi.tasks.bots.project.tree import ProjectEntry, ProjectTree, Reason, file
 _CONTEXT: Final = 3
 _MOST_TEXT_BYTES: Final = 4_000_000
 _MOST_COMPARED: Final = 4_000_000
-"""Maximum number of line pairs to compare; larger changes are shown as removed lines, then added lines."""
+"""Maximum number of line pairs to compare. Larger changes are shown as all old lines, then all new lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
     """A changed path: its entry `before` in the base, and `after` in the bot's project; None means no entry.
 
-    `number` is the name of the copy.
+    `number` is the file name of the copy.
     """
 
     path: str
@@ -36,7 +37,10 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All changes by path, and the entries left out. `base` has the old files, `copies` the new ones."""
+    """All changes by path, and the entries left out.
+
+    `base` contains the old files, `copies` the new files.
+    """
 
     all: tuple[FileChange, ...]
     left_out: tuple[tuple[str, Reason], ...]
@@ -44,11 +48,11 @@ class Changes:
     copies: Path
 
     def content(self, change: FileChange, *, after: bool) -> Path:
-        """Return the path of the file with the content before or after a change."""
+        """Return the path of the file that has the content before or after a change."""
         return self.copies / str(change.number) if after else self.base / change.path
 
     def moved(self) -> dict[str, str]:
-        """Return the old path of each moved file by its new path.
+        """Return a dict from the new path of each moved file to its old path.
 
         A new file with the content of a deleted file counts as moved.
         """
@@ -66,7 +70,7 @@ class Changes:
 def changes_between(
     before: ProjectTree, after: ProjectTree, base: Path, theirs: int, copies: Path
 ) -> Changes:
-    """Compare two trees, and copy the new files of the second one from its open folder `theirs`.
+    """Compare two trees, and copy the new files of the second tree from its open folder `theirs`.
 
     Raises:
         OSError: A file cannot be read or copied.
@@ -103,7 +107,7 @@ def _upwards(path: str) -> Iterator[str]:
 
 
 def _copied(top: int, path: str, target: Path) -> ProjectEntry | None:
-    """Copy a file that may have changed since the scan; return None if it is no longer an ordinary file."""
+    """Copy a file that may have changed since the scan; return None if it is no longer a regular file."""
     try:
         file = openat2(top, os.fsencode(path))
     except OSError as error:
@@ -128,7 +132,7 @@ def unified(changes: Changes) -> Iterator[str]:
 
 
 def stat_lines(changes: Changes) -> list[tuple[str, str]]:
-    """Return a letter and a text per change: `A` added, `D` deleted, `m` mode, `R` moved, `M` modified."""
+    """Return a letter and a path per change: `A` added, `D` deleted, `m` mode, `R` moved, `M` modified."""
     moved, lines = changes.moved(), list[tuple[str, str]]()
     for change in changes.all:
         if change.path in moved.values():
@@ -179,7 +183,7 @@ def _content(changes: Changes, change: FileChange) -> Iterator[str]:
 
 
 def _text(changes: Changes, change: FileChange, *, after: bool) -> str | None:
-    """Return one side of a change as text; None if it is binary or too long to compare."""
+    """Return the text before or after a change; None if it is binary or too long to compare."""
     entry = change.after if after else change.before
     if entry is None:
         return ""
@@ -221,9 +225,9 @@ def _hunks(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
 
 
 def _opcodes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the edit operations between two texts, as `difflib` does.
+    """Yield the edit operations that turn one text into another, in the format of `difflib`.
 
-    Common lines at the beginning and the end are not compared, to save time.
+    To save time, common lines at the beginning and at the end are not compared.
     """
     start, most = 0, min(len(before), len(after))
     while start < most and before[start] == after[start]:

@@ -1,6 +1,6 @@
-"""Cloning of a project into a bot's workspace: the files of the base, and git's history if there is one.
+"""Cloning of a project into a bot's workspace: the files of the base, and the git history if there is one.
 
-Git runs only in the sandbox, on a copy of the objects. An interrupted clone is started again from the
+Git runs only in the sandbox, on a copy of the objects. After an interruption, the clone starts again from the
 beginning.
 """
 
@@ -62,9 +62,9 @@ async def clone(
     offload: Offload,
     report: Callable[[RumiError], None],
 ) -> None:
-    """Put the project into the bot's workspace, replacing an older one.
+    """Put the project into the bot's workspace, replacing an older project.
 
-    `report` gets the reason if git's history cannot be cloned; the project then has no history.
+    If git's history cannot be cloned, `report` gets the reason, and the project has no history.
 
     Raises:
         BotError: The project does not fit, or a command in the sandbox failed.
@@ -144,7 +144,7 @@ async def _put(
 
 
 def _batches(base: Path) -> Iterator[bytes | str]:
-    """Yield the base in tar files of some megabytes, and the path of each large file. Blocking."""
+    """Yield the base as tar files of a few megabytes each, and the path of each large file. Blocking."""
     with opened(os.open(base, FOLDER)) as top:
         entries = scan(top, ProjectLimits(1 << 62, 1 << 62)).entries
         data, size = io.BytesIO(), 0

@@ -1,4 +1,4 @@
-"""Git's ignore rules, evaluated from `.gitignore` files and the index without running git."""
+"""Git's ignore rules, evaluated from `.gitignore` files and git's index, without running git."""
 
 import hashlib
 import os
@@ -20,14 +20,14 @@ _EXTENDED: Final = 0x4000
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """Ignore rules from outside of the folder; `at` is the folder's path below the root of the rules."""
+    """Ignore rules from outside the folder; `at` is the folder's path relative to the root of the rules."""
 
     at: str
     text: str
 
 
 class Ignored:
-    """A matcher for ignored paths: it applies the rules of the nearest folder first, the outer rules last.
+    """A matcher for ignored paths. It applies the rules of the innermost folder first, the outer rules last.
 
     `read` returns the rules of a folder. Paths in `tracked` are never ignored.
     """
@@ -42,7 +42,7 @@ class Ignored:
         self._specs: dict[str, GitIgnoreSpec] = {}
 
     def ignores(self, path: str, *, folder: bool, inside: bool) -> bool:
-        """Return True for an ignored path. `inside`: one of the folders above the path is ignored."""
+        """Return True for an ignored path. `inside` means that a folder above the path is ignored."""
         if not folder and path in self._tracked:
             return False
         if inside:
@@ -59,7 +59,7 @@ class Ignored:
         return False
 
     def descends(self, path: str) -> bool:
-        """Return True for an ignored folder with a tracked file in it."""
+        """Return True for an ignored folder that contains a tracked file."""
         return path in self._above
 
     def _spec(self, folder: str) -> "GitIgnoreSpec":
@@ -69,7 +69,7 @@ class Ignored:
 
 
 def rules_below(top: int) -> Callable[[str], str]:
-    """Return a function that reads the rules of a folder below an open folder without following links."""
+    """Return a function that reads the rules of folders below an open folder, without following links."""
 
     def read(folder: str) -> str:
         try:
@@ -84,7 +84,7 @@ def rules_below(top: int) -> Callable[[str], str]:
 
 
 def outer_rules(work_tree: Path, git: Path, at: str) -> list[Outer]:
-    """Return the rules from outside of the folder `at` in a work tree: its parents' and git's own."""
+    """Return the rules from outside the folder `at` of a work tree: those of its parents, and git's own."""
     parents = [at[:end] for end in reversed([0, *_slashes(at)])] if at else []
     found = [Outer(at[len(parent) :].strip("/"), _text(work_tree / parent / NAME)) for parent in parents]
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
@@ -93,7 +93,7 @@ def outer_rules(work_tree: Path, git: Path, at: str) -> list[Outer]:
 
 
 def tracked_in(index: Path) -> set[str]:
-    """Return the paths in git's index; an empty set if the index is missing or damaged. Blocking."""
+    """Return the paths in git's index; an empty set if the index file is missing or damaged. Blocking."""
     try:
         data = read_foreign(index, _MOST_INDEX_BYTES)
         return set(_paths(data)) if data[:4] == b"DIRC" else set()
@@ -144,7 +144,7 @@ def _spec(text: str) -> "GitIgnoreSpec":
 
 
 def _text(path: Path) -> str:
-    """Return the first `_MOST_CHARS` bytes of a rules file; like git, follow no link inside of a project."""
+    """Return the first `_MOST_CHARS` bytes of a rules file. Like git, follow no link inside a project."""
     own = path.name == "ignore"  # the user's file for all projects, which may be a link
     try:
         with opened(os.open(path, READ & ~os.O_NOFOLLOW if own else READ)) as file:

@@ -1,7 +1,7 @@
-"""The link of a bot's project to the user's folder, and the base: a copy of the files that the bot got.
+"""The link from a bot's project to the user's folder, and the base: a copy of the files that the bot got.
 
-Both are in the folder `project` of the bot, where only the program writes: `link.json` names the user's
-folder, and `base-TOKEN` holds the files. `link.json` is replaced only after a new base is complete.
+Both are in the bot's folder `project`, which only the program writes to: `link.json` names the user's folder,
+and `base-TOKEN` contains the files. `link.json` is replaced only after a new base is complete.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from rumi.tasks.bots.project.ignoring import Ignored, Outer, outer_rules, rules_
 from rumi.tasks.bots.project.tree import CopyEntry, ProjectEntry, ProjectLimits, Reason, file_entry, scan
 
 PROJECT_FOLDER: Final = "project"
-"""The project's folder in the bot's workspace."""
+"""Name of the project's folder in the bot's workspace."""
 
 _LINK: Final = "link.json"
 _MOST_NAMED: Final = 20
@@ -34,10 +34,10 @@ _MOST_NAMED: Final = 20
 class Link:
     """The origin of a project.
 
-    `folder` is the user's folder; `token` names the base; `taken` is the time of the copy, in seconds since
-    1970. `git` is the root of the git work tree, empty for plain files. `ready`: the project is in the bot's
-    workspace. `left_out` lists some of the entries that were not copied. `outer` are the ignore rules from
-    outside of the folder.
+    `folder` is the user's folder; `token` identifies the base; `taken` is the time of the copy, in seconds
+    since 1970. `git` is the root of the git work tree, or empty for plain files. `ready` means that the
+    project is in the bot's workspace. `left_out` lists some of the entries that were not copied. `outer`
+    contains the ignore rules from outside the folder.
     """
 
     folder: str
@@ -51,7 +51,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The project of one bot. `state` has the link and the base, `workspace` the bot's files. Blocking."""
+    """The project of one bot. `state` contains the link and the base, `workspace` the bot's files.
+
+    Blocking.
+    """
 
     name: str
     state: Path
@@ -81,14 +84,14 @@ class Project:
         return found
 
     def base(self, link: Link) -> Path:
-        """Return the folder with the files that the bot got."""
+        """Return the folder that contains the files as the bot got them."""
         return self.state / f"base-{link.token}"
 
     def take(self, folder: Path, bounds: ProjectLimits, *, plain: bool, discard: bool) -> Link:
-        """Copy a folder as the base of a new project, and store the link. `clone` puts it into the workspace.
+        """Copy a folder as the base of a new project, and store the link. `clone` later fills the workspace.
 
-        `plain`: the folder may lie outside of a git work tree. `discard`: changes of the previous project may
-        be lost.
+        With `plain`, the folder may lie outside a git work tree. With `discard`, changes in the previous
+        project may be lost.
 
         Raises:
             BotError: The folder cannot be used or is too large, or changes would be lost.
@@ -141,14 +144,14 @@ class Project:
         return link
 
     def _remove_old(self) -> None:
-        """Remove all bases except the link's, and temporary folders left by killed processes."""
+        """Remove all bases except the current one, and temporary folders left by killed processes."""
         link = self.link()
         for old in self.state.glob("*-*"):
             if link is None or old != self.base(link):
                 shutil.rmtree(old, ignore_errors=True)
 
     def made(self, link: Link) -> None:
-        """Mark the project as ready: it is in the bot's workspace."""
+        """Mark the project as ready, which means that it is in the bot's workspace."""
         with folder_lock(self.state):
             # Another process may have taken a new project while this one was cloned.
             now = self.link()
@@ -180,7 +183,7 @@ class Project:
     def changed(self, bounds: ProjectLimits) -> Iterator[Changes]:
         """Yield the changes between the base and the bot's project.
 
-        Copies of the changed files exist until the end of the block.
+        Copies of the changed files exist until the block ends.
 
         Raises:
             BotError: The bot has no project, or the project is not ready, unreadable or too large.
@@ -232,7 +235,7 @@ def work_tree_of(folder: Path) -> Path | None:
 
 
 def git_folder(root: Path) -> Path:
-    """Return the folder of git's own files for a work tree, including linked work trees."""
+    """Return the folder with git's own files for a work tree, including linked work trees."""
     git = root / ".git"
     with contextlib.suppress(OSError, UnicodeError):
         if git.is_file():

@@ -1,7 +1,7 @@
 """Scan and copy of the files below a folder that other processes may change meanwhile.
 
-The scan follows no link: every step goes from an open folder to a name in it. It leaves out `.git` at any
-depth, because files in `.git` can make git run commands.
+The scan follows no link: it opens each folder, and then each name relative to the open folder. It leaves out
+`.git` at any depth, because files in `.git` can make git run commands.
 """
 
 import errno
@@ -19,7 +19,7 @@ from rumi.tasks.bots.config import BotError
 MOST_DEPTH: Final = 100
 MOST_LINK: Final = 4095
 DRAFT: Final = ".rumi-apply-"
-"""Prefix of the staging folder's name in which changes are prepared."""
+"""Prefix of the name of the staging folder, in which changes are prepared."""
 
 _CHUNK: Final = 1024 * 1024
 _INVISIBLE: Final = frozenset("\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\ufeff") | {
@@ -27,14 +27,14 @@ _INVISIBLE: Final = frozenset("\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\
 }
 
 Reason: TypeAlias = Literal["special", "git", "deep", "unreadable", "link"]
-"""Reason to leave an entry out: special file, git's own, too deep, unreadable, or a link that leads out."""
+"""Reason to leave an entry out: special file, git's own, too deep, unreadable, or link out of the project."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectEntry:
     """A file or a link. `digest` is the hash of a file's content, or the target of a link.
 
-    `runs`: the owner may execute the file.
+    `runs` means that the owner may execute the file.
     """
 
     kind: Literal["file", "link"]
@@ -45,7 +45,7 @@ class ProjectEntry:
 
 @dataclass(frozen=True, slots=True)
 class ProjectLimits:
-    """Maximum size of a project: bytes, and the number of files and folders."""
+    """Maximum size of a project, in bytes, and maximum number of its files and folders."""
 
     bytes: int
     files: int
@@ -53,7 +53,7 @@ class ProjectLimits:
 
 @dataclass(slots=True)
 class ProjectTree:
-    """The files and links below a folder by path, the entries left out, and the number of ignored ones."""
+    """The files and links below a folder by path, the entries left out, and the number of ignored entries."""
 
     entries: dict[str, ProjectEntry] = field(default_factory=dict)
     left_out: list[tuple[str, Reason]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Ignores(Protocol):
     """A matcher for ignored paths."""
 
     def ignores(self, path: str, *, folder: bool, inside: bool) -> bool:
-        """Return True for an ignored path. `inside`: one of the folders above the path is ignored."""
+        """Return True for an ignored path. `inside` means that a folder above the path is ignored."""
         ...
 
     def descends(self, path: str) -> bool:
@@ -73,13 +73,13 @@ class Ignores(Protocol):
 
 
 CopyEntry: TypeAlias = Callable[[str, ProjectEntry, int], ProjectEntry]
-"""Copies an entry from an open file (-1 for a link); returns the entry with the copied content."""
+"""Copies an entry from an open file (-1 for a link); returns an entry that describes the copied content."""
 
 
 def scan(
     top: int, bounds: ProjectLimits, ignores: "Ignores | None" = None, copy_entry: CopyEntry | None = None
 ) -> ProjectTree:
-    """Return the tree below an open folder; copy each entry with `copy_entry`. Blocking.
+    """Scan the tree below an open folder; copy each entry with `copy_entry`, if given. Blocking.
 
     Raises:
         BotError: The tree exceeds the limits.
@@ -180,9 +180,9 @@ class _Scan:
 
 
 def file_entry(file: int, copy: int | None = None) -> ProjectEntry:
-    """Return the entry of an open file, and write its content to `copy`. Blocking.
+    """Return the entry of an open file, and write the file's content to `copy`. Blocking.
 
-    Reads at most the current size: a file that grows meanwhile must not be read forever.
+    Reads at most the file's current size, because a file that grows meanwhile must not be read forever.
     """
     status, at = os.fstat(file), 0
     digest = hashlib.sha256()
@@ -224,10 +224,10 @@ def is_gits(name: str) -> bool:
 
 
 def stays_inside(path: str, target: str) -> bool:
-    """Return True if a link cannot lead out of the project, whatever other links are in the project.
+    """Return True if a link cannot lead out of the project, regardless of the project's other links.
 
-    The target must be relative, may go up only at its beginning and not above the top, and must not contain a
-    name of git.
+    The target must be relative. It may go up only at its beginning and not above the project's root, and must
+    not contain a name reserved for git.
     """
     parts = [part for part in target.split("/") if part not in ("", ".")]
     ups = 0

@@ -1,4 +1,4 @@
-"""Parsing of repository addresses: https URLs, and local folders if they are allowed."""
+"""Parsing of repository addresses: https URLs and, if allowed, local folders."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class RepositoryAddress:
 
 
 def parse_address(uri: str, *, local_allowed: bool) -> RepositoryAddress:
-    """Parse the address of a repository, written by a person or a model.
+    """Parse a repository's address, which a person or a model wrote.
 
     Raises:
         CloneError: The scheme is refused, the URL is invalid, or a local folder is not allowed.

@@ -1,7 +1,8 @@
-"""A cache of fetched repositories: packs with their indexes, and the state of their references.
+"""A cache of fetched repositories: pack files with their indexes, and the state of the references.
 
-An entry is a folder. Its `state.json` names its files, and is replaced in one step after they are complete.
-So files left by a killed process are not named in it, and are removed later. Tasks get copies.
+Each entry is a folder. Its `state.json` lists the entry's files. It is replaced in one step, after the files
+are complete. So it does not list the files that a killed process left behind, and these files are removed
+later. Tasks get copies of the files.
 """
 
 import contextlib
@@ -32,8 +33,8 @@ _CHUNK: Final = 1024 * 1024
 class CloneState:
     """The state of a clone: object format, references by name, and boundary commits.
 
-    `depth` is the number of commits below each reference; None means the whole history. `filtered`: large
-    files were left out.
+    `depth` is the number of commits below each reference; None means the whole history. `filtered` means that
+    large files were left out.
     """
 
     format: str
@@ -52,7 +53,7 @@ class CacheEntry:
 
 
 class RepositoryCache:
-    """The cached repositories of an installation, in `folder`; the least recently used entries are evicted.
+    """A cache of repositories in `folder`, shared by all tasks. It evicts the least recently used entries.
 
     Every method blocks, and may be called from any thread and any process.
     """
@@ -63,7 +64,7 @@ class RepositoryCache:
 
     @contextmanager
     def stored(self, key: str) -> Iterator[CacheEntry | None]:
-        """Open an entry for a block, and mark it as used now; yield None if there is no complete entry."""
+        """Open an entry for a block, and mark it as used now. Yield None if there is no complete entry."""
         entry = self._entry(key)
         with contextlib.ExitStack() as stack:
             try:
@@ -82,9 +83,9 @@ class RepositoryCache:
             yield found
 
     def store(self, key: str, known: CloneState, files: Mapping[str, int]) -> None:
-        """Replace the content of an entry by `files`, which are open for reading; then evict old entries.
+        """Replace an entry's content with `files`, which are open for reading; then evict old entries.
 
-        Files that the entry has already are not copied again. A failure leaves the entry unchanged.
+        Files that the entry already has are not copied again. A failure leaves the entry unchanged.
 
         Raises:
             OSError: The disk cannot be written.

@@ -1,4 +1,4 @@
-"""Checkout of a commit's files into the workspace, without attributes, filters, links and submodules."""
+"""Checkout of a commit's files into the workspace, without attributes, filters, links or submodules."""
 
 from typing import Final
 
@@ -34,9 +34,9 @@ _MOST_NAMED: Final = 10
 
 
 async def written(git: Git, commit: str, most_files: int) -> str:
-    """Write the files of a commit below /workspace/tree; return a sentence about the written files.
+    """Write a commit's files below /workspace/tree; return a sentence about the written files.
 
-    If git or a limit refuses, no file of the commit is left, and the sentence gives the reason.
+    If git fails or a limit is exceeded, no file of the commit is left, and the sentence gives the reason.
     """
     short = commit[:12]
     try:

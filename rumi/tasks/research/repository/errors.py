@@ -1,4 +1,4 @@
-"""The error of repositories that cannot be cloned."""
+"""The error that is raised if a repository cannot be cloned."""
 
 from rumi.errors import RumiError
 

@@ -1,7 +1,7 @@
-"""Git in a sandbox, on a bare repository in the task's workspace; it runs no program named in the repository.
+"""Git in a sandbox, on a bare repository in the task's workspace.
 
-The sandbox has no network. The flags keep git from running programs named in a configuration or in
-attributes, and the repository's configuration was written by git itself.
+Git runs no program that the repository names, and the sandbox has no network. The flags keep git from running
+programs named in a configuration or in attributes. Git itself wrote the repository's configuration.
 """
 
 import re
@@ -13,11 +13,11 @@ from rumi.sandbox.engine import Command, CommandResult
 from rumi.tasks.research.repository.errors import CloneError
 
 ROOT: Final = "/workspace"
-"""The folder that contains the repository, `repo.git`, and its files, `tree`."""
+"""The folder that contains the repository as `repo.git`, and its checked-out files as `tree`."""
 
 MOST_LINES: Final = 2000
 MOST_BYTES: Final = 50_000
-"""Limits of one result: lines and bytes of an output."""
+"""Maximum number of lines, and maximum size in bytes, of one result."""
 
 WORK_S: Final = 600.0
 """Maximum time for git to index a pack or to write a tree, in seconds."""
@@ -63,7 +63,10 @@ _PRELUDE: Final = (
     f"{_ENVIRONMENT}command -v git >/dev/null || {{ echo no-git >&2; exit 127; }}\n"
     f'git() {{ command git {_FLAGS} --git-dir="$root/repo.git" "$@"; }}\n'
 )
-"""The beginning of each script: `git` runs git with the safe environment and flags; `$root` is its folder."""
+"""The beginning of each script. It defines `git`, which runs git with the safe environment and flags.
+
+The repository that `git` uses is `repo.git` in the folder `$root`.
+"""
 
 # The exit code of a pipeline is that of its last command, so git's own is written to stderr.
 _READ: Final = (
@@ -72,12 +75,12 @@ _READ: Final = (
 )
 _ENDED: Final = re.compile(r"ended (\d{1,3})\n\Z")
 _CUT_OFF: Final = 141
-"""The exit code of git after SIGPIPE: `head` has read enough lines and closed the pipe."""
+"""The exit code of git after SIGPIPE: `head` has read enough lines and has closed the pipe."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitOutput:
-    """The output of git from the requested first line on. `cut`: the output has more lines."""
+    """The output of git from the requested first line on. `cut` means that the output has more lines."""
 
     text: str
     error: str
@@ -88,7 +91,7 @@ class GitOutput:
 
     @property
     def ok(self) -> bool:
-        """Return True if git succeeded, or was ended because enough was read."""
+        """Return True if git succeeded, or was ended because enough output was read."""
         return self.code in (0, _CUT_OFF)
 
     @property
@@ -111,7 +114,9 @@ class Git:
     async def read(
         self, *words: str, first: int = 1, lines: int = MOST_LINES, most: int = MOST_BYTES
     ) -> GitOutput:
-        """Run a git command that changes nothing; return at most `lines` lines of its output from `first` on.
+        """Run a git command that changes nothing; return at most `lines` lines of its output.
+
+        The output starts at line `first`.
 
         Raises:
             CloneError: The sandbox has no git, or the command did not end in time.
@@ -134,7 +139,7 @@ class Git:
     async def script(
         self, script: str, *words: str, stdin: bytes = b"", reads: bool = False, timeout_s: float = WORK_S
     ) -> CommandResult:
-        """Run a shell script, in which `git` has the safe flags and `$root` is the folder.
+        """Run a shell script. In the script, `git` has the safe flags and `$root` is the folder `root`.
 
         Raises:
             CloneError: The sandbox has no git, or the script did not end by itself.
@@ -144,7 +149,7 @@ class Git:
         return await self._run(Command(argv, stdin, reads=reads, timeout_s=timeout_s))
 
     async def remove(self, *names: str) -> None:
-        """Remove files and folders in the root folder. This also works if the workspace is full."""
+        """Remove files and folders in the folder `root`. This works even if the workspace is full."""
         await self._shell.run(Command(("rm", "-rf", *(f"{self._root}/{name}" for name in names))))
 
     def _script(self, script: str) -> str:

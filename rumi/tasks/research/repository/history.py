@@ -9,9 +9,10 @@ from rumi.tasks.research.repository.repository import FULL, Repository
 
 
 async def copy_history(folder: Path, git: Git, workspace: Path, limits: SandboxLimits) -> str:
-    """Copy a repository to `repo.git` in the root folder of `git`, whose path on the host is `workspace`.
+    """Copy a repository to `repo.git` in the folder `root` of `git`; return the checked-out branch.
 
-    Return the full name of the checked-out branch; empty if there is none.
+    `workspace` is the path of this folder on the host. The branch is returned with its full name; it is empty
+    if no branch is checked out.
 
     Raises:
         CloneError: The repository cannot be read, or does not fit.

@@ -1,6 +1,6 @@
-"""A reader for local repositories, for the command line.
+"""A reader for local repositories, used by the command line.
 
-It reads objects and references only, follows no link, and never runs git in that folder.
+The reader only reads objects and references, follows no link, and never runs git in the repository's folder.
 """
 
 import io
@@ -64,7 +64,7 @@ class LocalRepository:
             raise _unreadable(self.folder, error) from error
 
     def loose(self, most_bytes: int) -> Iterator[bytes]:
-        """Yield the loose objects in tar files of some megabytes.
+        """Yield the loose objects as tar files of a few megabytes each.
 
         Raises:
             CloneError: There are too many objects, they have more than `most_bytes` in total, or they cannot
@@ -93,7 +93,7 @@ class LocalRepository:
             raise _unreadable(self.folder, error) from error
 
     def _open(self) -> int:
-        """Open the folder that contains the objects: `.git` of a working copy, or the bare repository."""
+        """Open the folder with the objects: `.git` of a working copy, or the bare repository itself."""
         folder = os.open(self.folder, FOLDER & ~os.O_NOFOLLOW)
         try:
             inner = openat2(folder, b".git", FOLDER)
@@ -184,7 +184,7 @@ def _names(top: int, folder: str) -> list[str]:
 
 
 def _file(top: int, name: str) -> int | None:
-    """Open an ordinary file; return None for anything else."""
+    """Open a regular file; return None for anything else."""
     try:
         file = openat2(top, os.fsencode(name))
     except FileNotFoundError:

@@ -1,4 +1,7 @@
-"""Git's pkt-line format: four hexadecimal digits with the length, then the line, which is not interpreted."""
+"""Git's pkt-line format: each line begins with its length in four hexadecimal digits.
+
+This module does not interpret the content of the lines.
+"""
 
 from collections.abc import Awaitable, Callable
 from enum import Enum
@@ -10,7 +13,7 @@ MAX_LINE_BYTES: Final = 65_520
 
 
 class Mark(Enum):
-    """A line without data; `END` is the end of the answer."""
+    """A special line without data; `END` is the end of the answer."""
 
     FLUSH = 0
     DELIMITER = 1
@@ -19,7 +22,7 @@ class Mark(Enum):
 
 
 class PktLines:
-    """Reads the lines of an answer one at a time; at most one line and one piece are in memory."""
+    """Reads a server's answer line by line. At most one line and one received piece are in memory."""
 
     def __init__(self, more: Callable[[], Awaitable[bytes]]) -> None:
         self._more = more
@@ -53,7 +56,7 @@ class PktLines:
         return line
 
     async def _fill(self, size: int) -> bool:
-        """Read until `size` bytes are buffered; return False if the answer ends before."""
+        """Read until `size` bytes are buffered; return False if the answer ends earlier."""
         while len(self._waiting) < size:
             piece = await self._more()
             if not piece:
@@ -63,13 +66,13 @@ class PktLines:
 
 
 def line_bytes(text: str) -> bytes:
-    """Return a text as a pkt-line."""
+    """Encode a text as a pkt-line."""
     data = text.encode()
     return b"%04x%s" % (len(data) + 4, data)
 
 
 def not_git() -> CloneError:
-    """Return the error for an answer that is not from a git server."""
+    """Return the error for an answer that does not come from a git server."""
     return CloneError(
         "The server does not answer as a git server.",
         "Check the address: it is the one that git would clone.",

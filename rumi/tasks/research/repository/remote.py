@@ -1,6 +1,6 @@
-"""A client for remote repositories: git's protocol version 2 over https, without running git.
+"""A client for remote repositories, which uses git's protocol version 2 over https without running git.
 
-Rumi splits the server's answers into lines and writes the pack to a file. Rumi never reads an object: git
+Rumi splits the server's answers into lines and writes the pack to a file. Rumi never parses an object: git
 does this in a sandbox without a network.
 """
 
@@ -43,7 +43,10 @@ _ASKED_FOR: Final = ("refs/heads/", "refs/tags/")
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A branch or a tag of a remote. `commit` is the target of an annotated tag, otherwise equal to `oid`."""
+    """A branch or a tag in a remote repository.
+
+    For an annotated tag, `commit` is the tag's target; otherwise it equals `oid`.
+    """
 
     name: str
     oid: str
@@ -52,14 +55,14 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Refs:
-    """The references of a remote. `head` is the name of its default branch, or an empty string."""
+    """The references of a remote repository. `head` is the name of its default branch, or an empty string."""
 
     head: str
     head_oid: str
     by_name: dict[str, Ref]
 
     def find(self, text: str) -> Ref | None:
-        """Return the reference with this full name, tag name or branch name, in this order, or None."""
+        """Find a reference by its full name, else by tag name, else by branch name; None if there is none."""
         if text in ("", "HEAD"):
             if self.head:
                 return self.by_name[self.head]
@@ -72,9 +75,9 @@ class Refs:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """A fetch: `want` are the wanted ids, `have` the tips in the clone, `shallow` its boundary commits.
+    """A fetch request: `want` lists the wanted ids, `have` the clone's tips, `shallow` its boundary commits.
 
-    `depth` None fetches the history down to the tips in the clone.
+    If `depth` is None, the fetch gets the history down to the clone's tips.
     """
 
     want: Sequence[str]
@@ -86,9 +89,9 @@ class FetchRequest:
 
 @dataclass(slots=True)
 class Fetched:
-    """The answer to a fetch besides the pack: new and former boundary commits.
+    """The answer to a fetch, without the pack: the new boundary commits and the former ones.
 
-    `filtered`: large files were left out.
+    `filtered` means that large files were left out.
     """
 
     shallow: set[str] = field(default_factory=set)
@@ -97,12 +100,12 @@ class Fetched:
 
 
 def is_oid(text: str) -> bool:
-    """Return True for a full object id."""
+    """Return True if the text is a full object id."""
     return _OID.fullmatch(text) is not None
 
 
 class Remote:
-    """A repository on a server, for one task. On cancellation at any moment, leaves no connection."""
+    """A repository on a server, used by one task. On cancellation at any moment, leaves no connection."""
 
     def __init__(self, streams: StreamFetcher, url: str) -> None:
         self._streams = streams
@@ -111,7 +114,9 @@ class Remote:
         self.format: ObjectFormat = "sha1"
 
     async def connect(self) -> None:
-        """Request the capabilities of the server. A redirect here applies to all later requests.
+        """Request the server's capabilities.
+
+        If the server redirects here, all later requests use the new address.
 
         Raises:
             CloneError: The server is not a git server, or does not support version 2 of the protocol.
@@ -246,7 +251,7 @@ class Remote:
         return oid, name, more
 
     async def _read_sections(self, lines: PktLines, fetched: Fetched) -> None:
-        """Read the sections of the answer before the pack."""
+        """Read the sections that precede the pack in the answer."""
         while True:
             line = await lines.next()
             if isinstance(line, Mark):
@@ -270,7 +275,10 @@ class Remote:
 async def _read_pack(
     lines: PktLines, spooled: SpooledFile, most_bytes: int, progress: Callable[[str], None]
 ) -> None:
-    """Write the pack, which is on channel 1 of the side band; channel 2 has progress texts, 3 an error."""
+    """Write the pack from channel 1 of the side band to a file.
+
+    Channel 2 contains progress messages, channel 3 an error message.
+    """
     reported_at = trio.current_time()
     await spooled.reset()
     try:
@@ -295,7 +303,7 @@ async def _read_pack(
 
 
 def _impatient(answer: Streamed) -> Callable[[], Awaitable[bytes]]:
-    """Return a function that reads the answer; it raises `CloneError` after `_SILENCE_S` without data."""
+    """Return a function that reads the answer and raises `CloneError` after `_SILENCE_S` without data."""
 
     async def more() -> bytes:
         with trio.move_on_after(_SILENCE_S):

@@ -1,4 +1,7 @@
-"""The repository of a research task: cloned into its workspace, and deepened when a tool needs history."""
+"""The repository of a research task.
+
+It is cloned into the workspace, and deepened if a tool needs history.
+"""
 
 import logging
 import os
@@ -34,7 +37,7 @@ log = logging.getLogger("rumi.tasks.research")
 
 @dataclass(frozen=True, slots=True)
 class CloneLimits:
-    """The limits of a clone: bytes of all packs, files of a tree, and seconds of a fetch."""
+    """The limits of a clone: total bytes of all packs, files in a tree, and seconds per fetch."""
 
     most_bytes: int = 500_000_000
     most_files: int = 100_000
@@ -45,12 +48,12 @@ FULL: Final = CloneLimits(most_bytes=2_000_000_000, time_s=1800.0)
 """The limits of a clone with the whole history."""
 
 DEPTHS: Final = (300, 5_000, EVERYTHING)
-"""Depths of a shallow clone, which is deepened step by step when a tool needs history."""
+"""Depths of a shallow clone. When a tool needs more history, the clone is deepened to the next depth."""
 
 _TAGS: Final = 30
 _REVISION: Final = re.compile(r"[^\s\x00-\x20\x7f:?*\[\]\\{}^~-][^\s\x00-\x20\x7f:?*\[\]\\{}]{0,200}")
 _IN_HISTORY: Final = re.compile(r"[0-9a-f]{4,64}|.*[~^].*")
-"""Revisions that a deeper history may contain: an abbreviated commit id, or an ancestor of a commit."""
+"""Pattern of revisions that a deeper history may contain: abbreviated commit ids and ancestors of commits."""
 
 _EMPTY_PACK_BYTES: Final = 44
 
@@ -84,7 +87,7 @@ _RESOLVE: Final = 'git rev-parse --quiet --verify --end-of-options "$1"\n'
 class Repository:
     """A bare repository in a task's workspace, created by `open_repository`.
 
-    `HEAD` is the commit that the task asks about.
+    Its `HEAD` is the commit that the task asks about.
     """
 
     def __init__(
@@ -129,7 +132,7 @@ class Repository:
 
     @property
     def boundary(self) -> frozenset[str]:
-        """The boundary commits of the shallow clone: their parents are not in the clone."""
+        """The boundary commits of the shallow clone: the commits whose parents are not in the clone."""
         return frozenset(self._shallow)
 
     @property
@@ -138,9 +141,9 @@ class Repository:
         return self._filtered
 
     async def check_out(self, revision: str) -> str:
-        """Write the files of a revision below /workspace/tree; return a sentence about them.
+        """Write a revision's files below /workspace/tree; return a sentence about the written files.
 
-        If git or a limit refuses, the earlier files stay, and the sentence gives the reason.
+        If git fails or a limit is exceeded, the earlier files stay, and the sentence gives the reason.
         """
         commit = await self.resolve(revision)
         async with self._changing:
@@ -150,7 +153,7 @@ class Repository:
         return self.tree
 
     def facts(self) -> str:
-        """Return the description of the repository for the prompt."""
+        """Return a description of the repository for the prompt."""
         tags = [
             name.removeprefix("refs/tags/") for name in self.refs.by_name if name.startswith("refs/tags/")
         ]
@@ -173,13 +176,14 @@ class Repository:
         return "\n".join((*ours, untrusted_block(self.address.text, "\n".join(theirs))))
 
     async def commit(self, text: str) -> str | None:
-        """Return the full id of a revision's commit; None if the clone does not have it."""
+        """Return the full id of the commit that a revision names; None if the clone does not have it."""
         return await self._resolved(f"{text}^{{commit}}") if _REVISION.fullmatch(text) else None
 
     async def exists(self, path: str, line: int = 1, rev: str = "") -> bool:
-        """Return True if a file has a line at `rev`; by default at HEAD or in the written files.
+        """Return True if a file has a line at the revision `rev`.
 
-        Fetches nothing from the remote.
+        Without `rev`, checks HEAD and the commit whose files were written to the workspace. Fetches nothing
+        from the remote.
         """
         path = self.inside(path).strip("/")
         commits = {await self.commit(name) for name in ((rev,) if rev else ("HEAD", self._written))}
@@ -192,13 +196,13 @@ class Repository:
         return False
 
     def inside(self, path: str) -> str:
-        """Return the repository path for a path below `tree/` in the workspace, and other paths unchanged."""
+        """Convert a workspace path below `tree/` to a repository path; return other paths unchanged."""
         if path.startswith("/workspace/tree/"):
             return path.removeprefix("/workspace/tree/")
         return path if self._has_tree else path.removeprefix("tree/")
 
     async def resolve(self, text: str) -> str:
-        """Return the full id of a revision's commit; fetch the commit if only the remote has it.
+        """Return the full id of the commit that a revision names; fetch the commit if only the remote has it.
 
         Raises:
             CloneError: The commit does not exist, or cannot be fetched.
@@ -216,7 +220,7 @@ class Repository:
         return commit
 
     async def deepen(self) -> bool:
-        """Fetch more of the history; return False if the history is complete or cannot be fetched further."""
+        """Fetch more of the history; return False if the history is complete or no more can be fetched."""
         # Calls of several tools may wait for the lock. `_fetch` replaces the set, so a call that got the lock
         # second sees that the clone is deeper now, and does not fetch again.
         before = self._shallow
@@ -241,7 +245,7 @@ class Repository:
     # Cloning and fetching
 
     async def clone(self, streams: StreamFetcher, ref: str) -> None:
-        """Fill the repository from the cache, and fetch from the remote the objects that the cache lacks."""
+        """Fill the repository from the cache, then fetch the missing objects from the remote."""
         self._progress(f"asking the server for {self.address.text}")
         self._remote = remote = Remote(streams, self.address.text)
         await remote.connect()
@@ -299,7 +303,7 @@ class Repository:
         )
 
     async def _fetch_named(self, name: str) -> bool:
-        """Fetch a branch, a tag or a full commit id; return False if there is nothing to fetch."""
+        """Fetch a branch, a tag or a full commit id. Return False if there is nothing to fetch."""
         if self._remote is None or name == "HEAD":
             return False
         ref = self.refs.find(name)
@@ -320,7 +324,7 @@ class Repository:
             return True
 
     async def _fetch(self, tips: dict[str, str], depth: int | None) -> None:
-        """Fetch tips, and make them the references of the repository.
+        """Fetch the commits `tips`, and update the references of the repository to these tips.
 
         Raises:
             CloneError: See `Remote.fetch`; or git refuses the pack, or the workspace is full.
@@ -442,7 +446,10 @@ class Repository:
         self._shallow = shallow
 
     async def _update(self, tips: dict[str, str]) -> None:
-        """Make the tips the references of the repository; a tip that is a plain commit id gets none."""
+        """Update the repository's references to the tips.
+
+        A tip that is a plain commit id gets no reference.
+        """
         lines = [f"delete {name}\n" for name in self._tips.keys() - tips.keys() if name.startswith("refs/")]
         lines += [f"update {name} {oid}\n" for name, oid in tips.items() if name.startswith("refs/")]
         if lines:
@@ -474,7 +481,7 @@ class Repository:
 
 
 def by_number(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts `v1.10` after `v1.9`."""
+    """Return a sort key that compares numbers by value, so that `v1.10` comes after `v1.9`."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
@@ -495,8 +502,9 @@ async def open_repository(
 ) -> AsyncIterator[Repository]:
     """Clone a repository into a task's workspace for a block, and write its files below /workspace/tree.
 
-    The workspace belongs to the task, which removes it. An unfinished clone in the workspace is started
-    again from the beginning. On cancellation at any moment, leaves no connection and no process.
+    The workspace belongs to the task, and the task removes it. If the workspace contains an unfinished clone,
+    cloning starts again from the beginning. On cancellation at any moment, leaves no connection and no
+    process.
 
     Raises:
         CloneError: The repository cannot be cloned. The error says why.

@@ -1,4 +1,4 @@
-"""The git tools of a research: they read history, commits, and files at any revision."""
+"""The git tools of a research. They read history, commits, and files at any revision."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -31,16 +31,16 @@ _NUMBER: Final = {"type": "integer"}
 
 
 class BadInput(Exception):
-    """The arguments of a call are invalid; the text says why."""
+    """The arguments of a call are invalid; the text of the error explains why."""
 
 
 class NothingToShow(Exception):
-    """The requested object is not in the clone; the text says why."""
+    """The requested object is not in the clone; the text of the error explains why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """The arguments of a call; each method checks and returns one of them."""
+    """The arguments of a tool call. Each method checks one argument and returns its value."""
 
     tool: str
     arguments: Mapping[str, object]
@@ -81,7 +81,7 @@ class _Arguments:
 
 
 class GitTool(Tool):
-    """Base class of the git tools: the repository, and the form of the results."""
+    """Base class of the git tools. It holds the repository and formats the results."""
 
     concurrent = True
     spec: ToolSpec
@@ -91,11 +91,11 @@ class GitTool(Tool):
         self._git = repository.git
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: the tools only read, and only the cloned repository."""
+        """Return None: no approval is needed, because the tools only read the cloned repository."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Read the repository. Its content is untrusted, so the result is tainted."""
+        """Read the repository. The result is tainted, because the repository's content is untrusted."""
         checked = _Arguments(self.spec.name, arguments, self._repository.inside)
         try:
             return await self.answer(checked)
@@ -115,7 +115,7 @@ class GitTool(Tool):
         raise NotImplementedError
 
     def result(self, about: str, text: str, output: GitOutput, *notes: str, cut: bool = False) -> ToolResult:
-        """Return git's output in an untrusted block, after the program's own notes."""
+        """Return git's output in an untrusted block, preceded by the program's notes."""
         lines = text.split("\n")
         text, shortened = "\n".join(lines[:MOST_LINES]), len(lines) > MOST_LINES
         if len(data := text.encode()) > MOST_BYTES:
@@ -139,7 +139,7 @@ class GitTool(Tool):
         return NothingToShow(f"git says: {one_line(first, 300)}")
 
     def history_is_cut(self) -> str:
-        """Return the note for a result that ends at the boundary of the clone."""
+        """Return the note for a result that ends at a boundary commit of the shallow clone."""
         why = self._repository.cut_because
         return f"The history is cut here: older commits are not in the clone. {why}".strip()
 
@@ -167,7 +167,7 @@ class GitLog(GitTool):
     )
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
-        """List the commits, deepening the clone if the list reaches its boundary."""
+        """List the commits; deepen the clone if the list reaches a boundary commit."""
         count = arguments.number("count", _LOG_COUNT, _MOST_LOG)
         ref, path = arguments.text("ref", "HEAD"), arguments.path()
         words = list[str]()
@@ -206,7 +206,7 @@ class GitLog(GitTool):
         return self.result(about, text or "(no commit)", output, note, more, cut=output.cut)
 
     async def _start(self, ref: str) -> tuple[list[str], str]:
-        """Return the start commits, and the commits on which the list depends, as arguments for git."""
+        """Return git's arguments for the start commits, and for the commits that the list depends on."""
         before, dots, after = ref.partition("..")
         if not dots:
             start = await self._repository.resolve(ref)
@@ -217,7 +217,7 @@ class GitLog(GitTool):
         return ([both] if after.startswith(".") else [f"^{first}", last]), both
 
     async def _reaches_boundary(self, around: str, since: str) -> bool:
-        """Return True if the history of these commits reaches the boundary of the clone."""
+        """Return True if the history of these commits reaches a boundary commit of the clone."""
         boundary = self._repository.boundary
         if not boundary:
             return False
@@ -246,7 +246,7 @@ class GitShow(GitTool):
     )
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
-        """Show the commit or the path. The changes of a boundary commit are unknown and not shown."""
+        """Show the commit or the path. A boundary commit's changes are unknown, so they are not shown."""
         ref, path = arguments.text("ref", "HEAD"), arguments.path()
         offset = arguments.number("offset", 1, 10**9)
         commit = await self._repository.resolve(ref)
@@ -298,7 +298,7 @@ class GitShow(GitTool):
         return self.result(about, "\n".join(lines) or "(no lines)", output, link, more)
 
     async def _mode(self, commit: str, path: str) -> str:
-        """Return the mode of a path at a commit, or an empty string if it does not exist."""
+        """Return the file mode of a path at a commit; empty if the path does not exist."""
         if not path:
             return _FOLDER
         entry = await self._git.read("ls-tree", "--format=%(objectmode)", commit, "--", path, lines=1)
@@ -319,7 +319,10 @@ class GitBlame(GitTool):
     )
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
-        """Blame the lines, deepening the clone if needed. A line older than the clone has no author."""
+        """Blame the lines, deepening the clone if needed.
+
+        No author is shown for a line that is older than the clone's history.
+        """
         path = arguments.path(needed=True)
         start = arguments.number("start", 1, 10**9)
         end = max(start, arguments.number("end", start + _SHOWN_LINES - 1, 10**9))
@@ -351,7 +354,7 @@ _OLDER: Final = "older than the clone"
 
 
 def _blamed(text: str, boundary: Collection[str]) -> list[str]:
-    """Return a text per blamed line: number, commit, date, author, and the line itself."""
+    """Return a text for each blamed line, with its number, commit, date, author and content."""
     about = dict[str, dict[str, str]]()
     lines = list[str]()
     commit, number = "", ""
@@ -400,7 +403,7 @@ class GitDiff(GitTool):
     )
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
-        """Compare two trees; the history between them is not needed."""
+        """Compare the files of two commits. The history between the commits is not needed."""
         if not (first := arguments.text("from")):
             raise BadInput("git_diff needs `from`, a string")
         second, path = arguments.text("to", "HEAD"), arguments.path()

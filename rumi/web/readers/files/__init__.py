@@ -1,1 +1,1 @@
-"""Conversion of files for models, in a confined process: scaled pictures, and the text of documents."""
+"""Conversion of files for models in a confined process: pictures are scaled, documents become text."""

@@ -1,4 +1,4 @@
-"""Conversion of office files to text, in a confined process, with limits of characters and time."""
+"""Conversion of office files to text in a confined process, with limits on characters and time."""
 
 import re
 import time
@@ -11,14 +11,14 @@ from typing import Any, Final
 MOST_ENTRIES: Final = 10_000
 MOST_BYTES: Final = 256_000_000
 MOST_XML_BYTES: Final = 64_000_000
-"""Maximum unpacked size of a file's parts, in bytes: of all parts, and of the XML parts, which are parsed."""
+"""Maximum number of parts in a file, and maximum unpacked sizes of all parts and of XML parts, in bytes."""
 
 MOST_COLUMNS: Final = 200
 MOST_ROWS: Final = 1_100_000
-"""Maximum number of rows to read in all sheets; Excel's own limit for one sheet is a little lower."""
+"""Maximum number of rows to read from all sheets; Excel's limit for one sheet is slightly lower."""
 
 PATIENCE_S: Final = 6.0
-"""Maximum time to read a document, in seconds; then the text read so far is the result."""
+"""Maximum time to read a document, in seconds. After this time, the text read so far is the result."""
 
 _DECLARES: Final = re.compile(rb"<\0?!\0?(?:D\0?O\0?C\0?T\0?Y\0?P\0?E|E\0?N\0?T\0?I\0?T\0?Y)", re.IGNORECASE)
 
@@ -28,7 +28,7 @@ class NoDocumentError(Exception):
 
 
 def check_parts(body: bytes) -> None:
-    """Refuse an archive that unpacks to too much data, is encrypted, or whose XML declares entities.
+    """Refuse an archive that is encrypted, unpacks to too much data, or has XML that declares entities.
 
     Raises:
         NoDocumentError: The archive is refused, or the file is not a valid archive.
@@ -52,7 +52,7 @@ def check_parts(body: bytes) -> None:
 
 
 def _is_xml(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
-    """Return True if a part begins like XML, regardless of its name."""
+    """Return True if the content of a part begins like XML, regardless of the part's name."""
     with archive.open(part) as file:
         return file.read(64).lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<")
 
@@ -60,7 +60,7 @@ def _is_xml(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
 def text_of(lines: Iterable[str | None], max_chars: int) -> tuple[str, str]:
     """Join lines to one text; return the text, and a description of the omitted part, empty if complete.
 
-    A None among the lines is not a line; it only gives a chance to check the time limit.
+    `lines` may contain None, which is not a line but only a chance to check the time limit.
     """
     until, size = time.monotonic() + PATIENCE_S, 0
     kept: list[str] = []
@@ -76,7 +76,7 @@ def text_of(lines: Iterable[str | None], max_chars: int) -> tuple[str, str]:
 
 
 def docx_lines(body: bytes) -> Iterator[str]:
-    """Yield the paragraphs and the tables of a Word document in order."""
+    """Yield the paragraphs and tables of a Word document in order."""
     import docx
     from docx.table import Table
 
@@ -92,7 +92,7 @@ def docx_lines(body: bytes) -> Iterator[str]:
 
 
 def xlsx_lines(body: bytes) -> Iterator[str | None]:
-    """Yield the rows of each sheet that are not empty; formulas give their stored values."""
+    """Yield the rows of each sheet that are not empty. Instead of a formula, a cell has the stored result."""
     import openpyxl
 
     book = openpyxl.load_workbook(BytesIO(body), read_only=True, data_only=True)
@@ -110,7 +110,7 @@ def xlsx_lines(body: bytes) -> Iterator[str | None]:
 
 
 def pptx_lines(body: bytes) -> Iterator[str]:
-    """Yield the texts and the notes of each slide."""
+    """Yield the texts and notes of each slide."""
     import pptx
 
     for number, slide in enumerate(pptx.Presentation(BytesIO(body)).slides, 1):
@@ -147,7 +147,7 @@ LINES: Final[dict[str, Callable[[bytes], Iterator[str | None]]]] = {
     "pptx": pptx_lines,
     "odt": odt_lines,
 }
-"""The reader of each kind of document."""
+"""Maps each kind of document to the function that reads it."""
 
 
 def _shape(shape: Any, depth: int) -> Iterator[str]:
@@ -231,4 +231,4 @@ SAMPLES: Final[dict[str, Callable[[], bytes]]] = {
     "pptx": _pptx_sample,
     "odt": _odt_sample,
 }
-"""A small file of each kind; reading it imports all modules that a reader imports at first use."""
+"""A small file of each kind. Reading it imports all modules that the kind's reader imports at first use."""

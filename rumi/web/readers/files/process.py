@@ -1,8 +1,8 @@
-"""The process that converts one file and ends. A request is two frames: JSON, and the file's bytes.
+"""The process that converts one file and then ends.
 
-Files are untrusted. The process imports the modules for the kind of the file, and then gives up all rights,
-like the readers of pages: it cannot open files or sockets, or start programs. See
-`rumi.sandbox.confined.child`.
+A request consists of two frames: JSON, and the bytes of the file. Files are untrusted. So the process imports
+the modules for the kind of the file and then gives up all rights, like the process that reads pages: it can
+no longer open files or sockets, or start programs. See `rumi.sandbox.confined.child`.
 """
 
 import resource
@@ -26,7 +26,7 @@ NICE: Final = 10
 
 
 def load(kind: str) -> None:
-    """Import all modules for a kind of file, by reading a small sample."""
+    """Import all modules that a kind of file needs, by reading a small sample."""
     load_codecs()
     match kind:
         case "picture":
@@ -40,7 +40,7 @@ def load(kind: str) -> None:
 
 
 def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
-    """Convert a file; return the picture or the text, or the reason of the failure."""
+    """Convert a file; return the picture or the text, or the reason why the conversion failed."""
     try:
         if request["kind"] == "picture":
             seen = scaling.scaled(body, int(request["most_px"]), int(request["most_bytes"]))
@@ -64,7 +64,7 @@ def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
 
 
 def main() -> None:
-    """Convert one file."""
+    """Read one request, convert its file, and send the answer."""
     parent = ParentProcess(_BOUNDS, nice=NICE)
     parent.ready()
     request = parent.hear()

@@ -1,4 +1,4 @@
-"""Conversion of a file in a confined process; each file has its own process."""
+"""Conversion of files in confined processes: each file gets a new process."""
 
 import signal
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from rumi.platform.file_kinds import Kind
 from rumi.sandbox.confined.parent import NONSENSE, Child, ChildFailed, signal_name
 
 AT_ONCE: Final = 2
-"""Maximum number of files of all chats that are converted, and in memory, at the same time; others wait."""
+"""Maximum number of files, from all chats together, that are in memory at once; other files wait."""
 
 READ_S: Final = 20.0
 """Maximum time to convert a file, in seconds."""
@@ -20,7 +20,7 @@ MOST_BYTES: Final = 50 * 1024 * 1024
 """Maximum size of a file to convert, in bytes."""
 
 MOST_CHARS: Final = 2_000_000
-"""Maximum length of a document's text, in characters; `read_file` shows the text in parts."""
+"""Maximum length of a document's text, in characters; `read_file` shows this text in parts."""
 
 _MOST_ANSWER_BYTES: Final = 32_000_000
 _PROGRAM: Final = ("-m", "rumi.web.readers.files.process")
@@ -36,11 +36,11 @@ class ViewLimits:
 
 
 class ViewRefused(RumiError):
-    """The file cannot be converted; the message is a sentence without its subject."""
+    """The file cannot be converted. The message is a sentence without its subject."""
 
 
 class Looks:
-    """Converts files for all chats, in confined processes."""
+    """Converts files for all chats, each file in a confined process."""
 
     def __init__(self, limits: ViewLimits, *, read_s: float = READ_S) -> None:
         self._limits = limits
@@ -49,13 +49,13 @@ class Looks:
 
     @property
     def slots(self) -> trio.CapacityLimiter:
-        """The limiter of files in memory: hold one of its slots while reading and converting a file."""
+        """The limiter of files in memory. Callers hold one slot while they read and convert a file."""
         return self._slots
 
     async def look(self, kind: Kind, body: bytes) -> dict[str, Any]:
-        """Convert a file; return the answer of the process, which is untrusted.
+        """Convert a file; return the answer of the confined process, which is untrusted.
 
-        On cancellation, the process is killed before this leaves.
+        On cancellation, kills the process before this method returns.
 
         Raises:
             ViewRefused: The file cannot be read within the limits of time and memory.

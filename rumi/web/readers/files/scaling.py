@@ -1,4 +1,4 @@
-"""Scaling of pictures, in a confined process; the result is encoded again, without metadata."""
+"""Scaling of pictures in a confined process. The scaled picture is encoded again, without metadata."""
 
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
@@ -7,10 +7,13 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP", "BMP")
-"""The supported formats. Each has one decoder, which uses no threads and no files."""
+"""The supported formats. Each format has one decoder, which uses no threads and opens no files."""
 
 MOST_PIXELS: Final = 64_000_000
-"""Maximum number of pixels; the header is checked before any memory is allocated for a larger picture."""
+"""Maximum number of pixels.
+
+The header is checked first, so that no memory is allocated for a larger picture.
+"""
 
 SCALED_PIXELS: Final = 1_200_000
 """Maximum number of pixels of a scaled picture; see `PER_PICTURE` in `rumi.models.model`."""
@@ -47,10 +50,10 @@ def scaled(body: bytes, most_px: int, most_bytes: int, *, lossless: bool | None 
     """Scale the first frame of a picture, turned upright; return it with facts about the original.
 
     The longer side has at most `most_px` pixels, and the data at most `most_bytes` bytes. The result is a PNG
-    if the original was lossless and the PNG fits, otherwise a JPEG.
+    if the original was lossless and the PNG fits these limits; otherwise it is a JPEG.
 
     Raises:
-        NoPictureError: The picture is too large, broken, or of another format.
+        NoPictureError: The picture is too large, broken, or not in one of the supported `FORMATS`.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -90,7 +93,7 @@ def scaled(body: bytes, most_px: int, most_bytes: int, *, lossless: bool | None 
 
 
 def _plain(image: "Image") -> "Image":
-    """Return the picture as RGB, on a white background."""
+    """Return the picture in RGB, on a white background."""
     from PIL import Image
 
     if image.mode.startswith("I;16") or image.mode == "I":  # 16 bits: PIL would clip instead of scale

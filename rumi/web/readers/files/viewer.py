@@ -1,7 +1,7 @@
-"""Viewing of workspace files by models: scaled pictures, which are stored in the workspace, and texts.
+"""Viewing of workspace files by models: documents as text, and pictures scaled and stored in the workspace.
 
-The name of a scaled picture is a hash of its content, so that a reference in the history cannot mean another
-picture.
+A scaled picture is named after the hash of its content, so that a reference in the history cannot refer to a
+different picture.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ _LEAST_CHARS: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A file, converted for models: `about` describes it; its content is in `pictures` or `text`.
+    """A file, converted for models. `about` describes the file; `pictures` or `text` has its content.
 
     `cut` describes the omitted part of the text.
     """
@@ -49,14 +49,14 @@ class Seen:
 
 
 View: TypeAlias = Callable[[str], Awaitable[Seen | None]]
-"""Views a file in one chat's workspace, by its path there; returns None for a file of another kind.
+"""Views a file at a path in one chat's workspace; returns None if this kind of file cannot be viewed.
 
-Raises a `RumiError` if the file cannot be viewed.
+Raises a `RumiError` if viewing the file fails.
 """
 
 
 class Viewer:
-    """Views files of all workspaces. Scaled pictures are owned by the sandbox's `user`, a uid and a gid."""
+    """Views files in all workspaces. Scaled pictures belong to the sandbox's `user`, a uid and a gid."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class Viewer:
         self._looks = Looks(limits)
 
     async def sent(self, chat: str, about: str, max_chars: int) -> Seen:
-        """View a file that the user sent, named in the text `about` it; failures become a note in the text.
+        """View a file that the user sent, and that the text `about` names.
 
-        A document's text is cut to `max_chars` at the end of a line, with a note on how to read the rest. On
-        cancellation, leaves no process.
+        A failure becomes a note in the text. A document's text is cut to `max_chars` at the end of a line,
+        with a note on how to read the rest. On cancellation, leaves no process.
         """
         if (file := file_in(about)) is None:
             return Seen(about)
@@ -91,7 +91,7 @@ class Viewer:
         return Seen("\n".join(filter(None, (described, _beginning(seen, file[0], max_chars)))), seen.pictures)
 
     async def file(self, chat: str, path: str) -> Seen | None:
-        """View a file in the chat's workspace; return None for a file of another kind.
+        """View a file in the chat's workspace; return None if this kind of file cannot be viewed.
 
         Raises:
             ViewRefused: The file cannot be read, or is too large.
@@ -110,7 +110,7 @@ class Viewer:
         return Seen(about, text=text, cut=str(heard.get("cut", "")))
 
     async def picture(self, chat: str, body: bytes) -> Seen:
-        """Scale a picture from a tool, and store it in the chat's workspace.
+        """Scale a picture that a tool returned, and store it in the chat's workspace.
 
         Raises:
             ViewRefused: The data is not a picture, or cannot be read.
@@ -123,7 +123,7 @@ class Viewer:
         return await self._save_picture(chat, heard)
 
     async def save_file(self, chat: str, body: bytes, name: str) -> str:
-        """Store a file from a tool in the chat's workspace; return its path there.
+        """Store a file that a tool returned in the chat's workspace; return the file's path there.
 
         Raises:
             WorkspaceError: The workspace has no space for the file.
@@ -131,10 +131,10 @@ class Viewer:
         return await self._offload(partial(self._put_file, chat, name, body))
 
     async def load(self, chat: str, messages: Sequence[Message], takes: bool) -> Sequence[Message]:
-        """Return a prompt's messages with the bytes of their pictures, or with a note instead of a picture.
+        """Return a prompt's messages, in which each picture has its bytes, or a note replaces it.
 
-        `takes`: the model accepts pictures; otherwise the messages are returned unchanged. A prompt has at
-        most the number of pictures in `ViewLimits`; the oldest ones are left out.
+        `takes` means that the model accepts pictures; otherwise the messages are returned unchanged. A prompt
+        has at most the number of pictures in `ViewLimits`; the oldest pictures are left out.
         """
         count = sum([len(message.pictures) for message in messages])
         if not count or not takes:
@@ -183,9 +183,9 @@ class Viewer:
         return None
 
     async def _save_picture(self, chat: str, heard: dict[str, Any]) -> Seen:
-        """Store a scaled picture from the answer of the process.
+        """Store a scaled picture from the answer of the confined process.
 
-        The answer is untrusted, because a picture may have taken over the process: check every field.
+        The answer is untrusted, because a picture may have taken over the process. So every field is checked.
         """
         try:
             data, media_type = b64decode(heard["data"], validate=True), str(heard["media_type"])
@@ -209,7 +209,7 @@ class Viewer:
         return f"{PICTURES_FOLDER}/{self._put_file(chat, name, data, PICTURES_FOLDER)}"
 
     def _put_file(self, chat: str, name: str, data: bytes, below: str = "") -> str:
-        """Put a file into a chat's workspace, which is created if no sandbox has used it yet."""
+        """Put a file into a chat's workspace; create the workspace if no sandbox has used it yet."""
         uid, gid = self._user
         workspace = prepare_workspace(self._workspaces, chat, uid, gid, workspaces=self._workspaces)
         return put_file(
@@ -230,7 +230,7 @@ def _digest(data: bytes) -> str:
 
 
 def _beginning(seen: Seen, name: str, max_chars: int) -> str:
-    """Return the beginning of a document's text, up to a line's end, and a note on how to read the rest."""
+    """Return the beginning of a document's text, cut at a line's end, and a note on how to read the rest."""
     text, most = seen.text, max(max_chars, _LEAST_CHARS)
     if len(text) <= most:
         return f"{text}\n[{seen.cut}]" if seen.cut else text

@@ -1,1 +1,1 @@
-"""Conversion of pages to text for models, in processes that can be ended."""
+"""Conversion of pages to text for models, in processes that can be killed."""

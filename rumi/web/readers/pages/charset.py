@@ -1,4 +1,4 @@
-"""Decoding of bytes: by byte order mark, by label, or by a guess if both are missing or wrong."""
+"""Decoding of bytes by their byte order mark or label, or by a guess if both are missing or wrong."""
 
 import codecs
 import re
@@ -56,7 +56,7 @@ _MARKUP: Final = re.compile(rb"<[^<>]*>")
 
 
 def codec_of(label: str) -> str | None:
-    """Return Python's codec for the encoding label of a server or a page; None for an unknown label."""
+    """Return Python's codec for an encoding label from a server or a page; None for an unknown label."""
     return _CODECS.get(label.strip().strip("\"'").lower())
 
 
@@ -67,10 +67,10 @@ def load_codecs() -> None:
 
 
 def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
-    """Decode a body. `label` is the encoding in the header; `markup`: the body may name an encoding too.
+    """Decode a body. `label` is the encoding in the header. With `markup`, the body may also declare one.
 
-    A byte order mark decides, then valid UTF-8, then the labels. If the label is missing or plainly wrong, a
-    guess decides. Bytes without a character become U+FFFD.
+    A byte order mark decides first, then valid UTF-8, then the labels. If the label is missing or plainly
+    wrong, the encoding is guessed. Bytes that stand for no character become U+FFFD.
     """
     for mark, encoding in _MARKS:
         if body.startswith(mark):
@@ -82,7 +82,7 @@ def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
         codec = _wide(body)
         if codec is not None:
             return body.decode(codec, "replace")
-    # Text in another encoding is not valid UTF-8 by chance, so valid UTF-8 is UTF-8, whatever the label says.
+    # Text in another encoding is not valid UTF-8 by chance, so valid UTF-8 is UTF-8 despite its label.
     # Bytes up to 127 mean the same in all encodings except ISO-2022-JP.
     if codec != "iso2022_jp" and _is(body, "utf-8"):
         return body.decode("utf-8", "replace")
@@ -92,7 +92,7 @@ def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
 
 
 def _own_words(body: bytes) -> str | None:
-    """Return the encoding that a page itself names."""
+    """Return the codec of the encoding that a page declares in its own text."""
     beginning = body[:_LOOKED_THROUGH_BYTES]
     for says in (_XML_SAYS.match(beginning), _META_SAYS.search(beginning)):
         if says:
@@ -103,9 +103,9 @@ def _own_words(body: bytes) -> str | None:
 
 
 def _wide(body: bytes) -> str | None:
-    """Return the codec of UTF-16 without a byte order mark, or None.
+    """Return the codec of a UTF-16 body without a byte order mark; None if it does not look like UTF-16.
 
-    In most UTF-16 texts half of the bytes are NUL, all of them at even or all at odd positions.
+    In most UTF-16 texts, about half of the bytes are NUL, either at even or at odd positions only.
     """
     beginning = body[:_LOOKED_THROUGH_BYTES]
     even, odd = beginning[::2].count(0), beginning[1::2].count(0)
@@ -116,7 +116,7 @@ def _wide(body: bytes) -> str | None:
 
 
 def _is(body: bytes, codec: str | None) -> bool:
-    """Return True if the codec can decode the whole body, which may end in the middle of a character."""
+    """Return True if the codec can decode the whole body. The body may end in the middle of a character."""
     if codec is None:
         return False
     if codec.startswith(("cp125", "iso8859", "koi8", "mac", "cp874", "cp866")):

@@ -1,4 +1,4 @@
-"""Removal of invisible characters from text, and cutting of text at the end of a paragraph."""
+"""Removal of invisible characters from text, and shortening of text at the end of a paragraph."""
 
 import re
 import sys
@@ -17,12 +17,12 @@ _FENCE: Final = re.compile(r"^ *(`{3,})", re.MULTILINE)
 
 
 def clean(text: str) -> str:
-    """Return the text without control and other invisible characters, and with newlines as line ends."""
+    """Return the text without control characters and other invisible characters; lines end with newlines."""
     return _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
 
 
 def clean_references(markup: str) -> str:
-    """Return the markup without character references that are invalid or lead to invisible characters."""
+    """Remove character references from markup that are invalid or stand for invisible characters."""
     return _REFERENCE.sub(lambda found: found[0] if _is_seen(found) else "", markup)
 
 
@@ -35,15 +35,16 @@ def _is_seen(reference: re.Match[str]) -> bool:
 
 
 def one_line(text: str, most: int = 300) -> str:
-    """Return a text cleaned and on one line, cut to `most` characters, for titles and labels."""
+    """Clean a text for titles and labels: put it on one line, and cut it to `most` characters."""
     line = " ".join(clean(text).split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
 def cut_to(text: str, max_chars: int) -> tuple[str, str]:
-    """Return at most `max_chars` characters, up to a paragraph's end if possible, and a note on the rest.
+    """Cut a text to `max_chars` characters, if possible at a paragraph's end; also return a note on the rest.
 
-    A cut code block is closed. A URL is never cut in the middle, because the rest would be another URL.
+    A code block that was cut is closed. A URL is never cut in the middle, because its beginning would be a
+    different URL.
     """
     if len(text) <= max_chars:
         return text, ""

@@ -16,7 +16,10 @@ _MOST_SUMMARY_CHARS: Final = 3000
 
 
 def read_feed(source: str, url: str) -> tuple[str, str] | None:
-    """Return a feed's title and its entries as Markdown; None for other XML. Expands no entities."""
+    """Return a feed's title, and its entries as Markdown; None for other XML.
+
+    XML entities are not expanded.
+    """
     parser = etree.XMLParser(
         encoding="utf-8",
         resolve_entities=False,

@@ -1,4 +1,4 @@
-"""Resolution of a page's links to URLs that can be written in Markdown and extracted from it again."""
+"""Resolution of a page's links to URLs that can be written in Markdown and later extracted from it."""
 
 import re
 from typing import Final
@@ -22,10 +22,10 @@ class Hrefs:
             self._base = _joined(self._base, base) or self._base
 
     def absolute(self, href: str | None) -> str | None:
-        """Return the absolute URL of a link, in the WHATWG parser's form and safe for Markdown.
+        """Return the absolute URL of a link, normalized by the WHATWG parser and safe in Markdown.
 
-        Returns None for links that do not lead to the web, for too long ones, and for anchors in the page
-        itself.
+        Returns None for links that do not lead to the web, for links that are too long, and for links to
+        anchors in the same page.
         """
         if not href or self._base is None or href.lstrip().startswith("#"):
             return None
@@ -38,9 +38,9 @@ class Hrefs:
 
 
 def unambiguous(href: str) -> str:
-    """Encode the characters in a URL that could be taken for Markdown or for the text around the URL.
+    """Encode the characters in a URL that could be mistaken for Markdown or for the surrounding text.
 
-    These are, for example, brackets, bars and a final full stop.
+    Examples of such characters are brackets, bars and a final full stop.
     """
     begins = _AUTHORITY.match(href)
     end = begins.end() if begins else 0

@@ -1,4 +1,4 @@
-"""Conversion of HTML to Markdown with the text that a person would read on the page."""
+"""Conversion of HTML to Markdown. The Markdown contains the text that a person would read on the page."""
 
 from typing import Final
 
@@ -17,9 +17,9 @@ _LOST_SHARE: Final = 0.1
 
 
 def to_markdown(source: str, url: str) -> tuple[str, str, bool]:
-    """Return the title and the Markdown of a page, and True if the page is nested too deeply.
+    """Return a page's title and Markdown; and True if the page is nested too deeply to be parsed completely.
 
-    Links are relative to `url`, or to the page's <base>.
+    Links are relative to `url`, or to the URL in the page's <base>.
     """
     root, deeper = _parse(source)
     if root is None:
@@ -44,7 +44,7 @@ def to_markdown(source: str, url: str) -> tuple[str, str, bool]:
 
 
 def _parse(source: str) -> tuple[Element | None, bool]:
-    """Parse a page; also return True if libxml2 stopped in the middle, after 2,048 levels of nesting."""
+    """Parse a page. Also return True if libxml2 stopped in the middle, after 2,048 levels of nesting."""
     source = clean_references(source)
     # `huge_tree` removes libxml2's own limits: the process limits time and memory.
     parser = etree.HTMLParser(
@@ -77,7 +77,7 @@ def _title(root: Element) -> str:
 
 
 def _main(body: Element, shown: dict[Element, int]) -> Element:
-    """Return the element to render: the page's main element, or the smallest one with all of the prose."""
+    """Return the element to convert: the page's main element, or the smallest one with all of the prose."""
     named = [
         found for found in body.iter(etree.Element) if found.tag == "main" or found.get("role") == "main"
     ]

@@ -1,4 +1,4 @@
-"""Detection of a body's kind: by its media type, or by its first bytes if the type is missing or wrong."""
+"""Detection of a body's kind by its media type, or by its first bytes if the type is missing or wrong."""
 
 import re
 from typing import Literal, TypeAlias
@@ -51,14 +51,14 @@ SNIFFED_BYTES = 2048
 
 
 def readable(media_type: str) -> bool | None:
-    """Return True if a body of this media type can become text; None if only its bytes can decide."""
+    """Return True if a body of this media type can become text; None if this depends on the body's bytes."""
     if media_type in _VAGUE:
         return None
     return _declared(media_type) is not None
 
 
 def kind_of(media_type: str, beginning: bytes) -> Kind:
-    """Return the kind of a body, by its `media_type` (lower case, no parameters) and its first bytes."""
+    """Return the kind of a body from its `media_type` (lower case, no parameters) and its first bytes."""
     head = beginning[:SNIFFED_BYTES]
     if b"%PDF-" in head[:1024] and (media_type in _VAGUE | _PDF or head.startswith(b"%PDF-")):
         return "pdf"
@@ -146,7 +146,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 
 def looks_like(head: bytes) -> str:
-    """Describe a format by its first bytes, for people; return an empty string if it is unknown."""
+    """Name the format of a body for people, from the body's first bytes; empty if the format is unknown."""
     if head[4:8] == b"ftyp":
         return "an AVIF or HEIC image" if head[8:12] in (b"avif", b"heic", b"mif1") else "MP4 video or audio"
     if head[:4] == b"RIFF":

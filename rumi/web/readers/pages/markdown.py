@@ -1,4 +1,4 @@
-"""Conversion of elements to Markdown: this module simplifies them, html-to-markdown writes the text."""
+"""Conversion of elements to Markdown. This module simplifies the elements; html-to-markdown converts them."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _OPTIONS: Final = html_to_markdown.ConversionOptions(
 
 
 def render(element: Element, hrefs: Hrefs) -> str:
-    """Return the Markdown of an element and its content. Modifies the element."""
+    """Convert an element and its content to Markdown. Modifies the element."""
     _flatten(element)
     # From the innermost elements outwards, so that each function sees its children in their final form.
     for part in reversed(list(element.iter(etree.Element))):
@@ -42,7 +42,7 @@ def render(element: Element, hrefs: Hrefs) -> str:
 
 
 def _flatten(element: Element) -> None:
-    """Replace elements that are nested too deeply by their text."""
+    """Replace each element that is nested too deeply with its text."""
     level = [element]
     for _ in range(_DEEPEST):
         level = [child for parent in level for child in parent.iterchildren(etree.Element)]
@@ -51,7 +51,10 @@ def _flatten(element: Element) -> None:
 
 
 def _become(element: Element, text: str) -> None:
-    """Replace an element by a span with the text: joining texts one by one would take quadratic time."""
+    """Replace an element with a span that contains the text.
+
+    The span avoids joining many texts one by one, which would take quadratic time.
+    """
     element.clear(keep_tail=True)
     element.tag, element.text = "span", text
 
@@ -87,7 +90,7 @@ def _settle_picture(element: Element) -> None:
 
 
 def _settle_formula(element: Element) -> None:
-    """Replace a formula by its TeX source, if the page has it, or by its text."""
+    """Replace a formula with its TeX source if the page contains it, otherwise with its text."""
     notes = (note for note in element.iter("annotation") if "tex" in note.get("encoding", ""))
     written = element.get("alttext") or next((note.text for note in notes), None)
     _become(element, written or "".join(element.itertext()))
@@ -158,7 +161,7 @@ def _settle_block(element: Element) -> None:
 
 
 def _settle_table(element: Element) -> None:
-    """Replace a layout table by its content; simplify a data table for Markdown."""
+    """Replace a layout table with its content; simplify a data table for Markdown."""
     rows = [row for row in element.iter("tr") if next(row.iterancestors("table"), None) is element]
     if not _is_data(element, rows):
         parts = list(element.iter("thead", "tbody", "tfoot", "tr", "td", "th", "caption"))

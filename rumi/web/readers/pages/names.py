@@ -1,4 +1,4 @@
-"""Names of elements, classes and ids that tell the content of a page from its frame and noise."""
+"""Names of elements, classes and ids that distinguish a page's content from its frame and from noise."""
 
 import re
 from typing import Final

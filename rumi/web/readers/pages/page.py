@@ -14,7 +14,7 @@ _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
 def read_page(body: bytes, *, media_type: str, charset: str, url: str, max_chars: int) -> PageText:
-    """Convert a page to text. `Readers` limits time and memory, not this function."""
+    """Convert a page to text. This function does not limit time and memory; `Readers` does."""
     match kind_of(media_type, body[:SNIFFED_BYTES]):
         case "binary":
             return PageText(described=describe(body, media_type))
@@ -31,7 +31,7 @@ def read_page(body: bytes, *, media_type: str, charset: str, url: str, max_chars
 
 
 def describe(body: bytes, media_type: str) -> str:
-    """Return a line that describes an unreadable body."""
+    """Return one line that describes an unreadable body."""
     seems = looks_like(body[:SNIFFED_BYTES])
     named = one_line(media_type, 100) or "no type"
     return f"Not a text: {named}, {len(body):,} bytes{f', looks like {seems}' if seems else ''}."
@@ -57,7 +57,7 @@ def _read_xml(source: str, url: str, max_chars: int) -> PageText:
 
 
 def _shown(title: str, text: str, max_chars: int, *, lost: str = "") -> PageText:
-    """Return the text cleaned and cut. `lost` describes parts that were left out before."""
+    """Return the text cleaned and cut. `lost` describes parts that were left out before this call."""
     whole = _BLANK_LINES.sub("\n\n\n", clean(text)).strip("\n")
     kept, cut = cut_to(whole, max_chars)
     return PageText(one_line(title), kept, links_in(kept), "; ".join(filter(None, (lost, cut))))

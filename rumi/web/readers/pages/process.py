@@ -1,7 +1,7 @@
-"""The process that converts pages, one after the other. A request is two frames: JSON, and the body.
+"""The process that converts pages, one after the other.
 
-Pages are untrusted, so the process first gives up all rights that it does not need. See
-`rumi.sandbox.confined.child`.
+A request consists of two frames: JSON, and the body of the page. Pages are untrusted, so the process first
+gives up all rights that it does not need. See `rumi.sandbox.confined.child`.
 """
 
 import resource
@@ -43,7 +43,10 @@ def prepare() -> None:
 
 
 def bound_cpu() -> None:
-    """Limit the next page to `CPU_S` seconds of processor time. The parent's time limit is shorter."""
+    """Limit the conversion of the next page to `CPU_S` seconds of processor time.
+
+    The parent process has a shorter time limit.
+    """
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     soft = int(time.process_time()) + CPU_S
     resource.setrlimit(
@@ -52,7 +55,7 @@ def bound_cpu() -> None:
 
 
 def answer(request: dict[str, object], body: bytes) -> dict[str, object]:
-    """Convert a page; return its text, or the reason of the failure."""
+    """Convert a page; return the page's text, or the reason why the conversion failed."""
     try:
         text = read_page(
             body,

@@ -1,4 +1,4 @@
-"""Removal of page parts that are not content: hidden elements, and the frame of the site."""
+"""Removal of the parts of a page that are not content: hidden elements, and the frame of the site."""
 
 import re
 from collections.abc import Iterator
@@ -37,10 +37,10 @@ _MOST_RULES: Final = 20_000
 
 
 def remove_unshown(root: Element) -> None:
-    """Remove elements that a browser would not show as text: scripts, hidden elements, controls.
+    """Remove elements that a browser would not show as text: scripts, hidden elements, form controls.
 
-    Rules in the page's style elements count if their selector is one class or id. External style sheets are
-    not fetched.
+    Rules in the page's style elements are applied only if their selector is one class or one id. External
+    style sheets are not fetched.
     """
     classes, ids = _hidden_by_style_sheets(root)
     for element in list(root.iter(etree.Element)):
@@ -51,9 +51,9 @@ def remove_unshown(root: Element) -> None:
 def remove_frame(root: Element) -> None:
     """Remove navigation, banners, forms for cookies and newsletters, and similar elements.
 
-    A removed text is lost, but a reader can skip noise. So an element stays if it has more than half of the
-    page's text, or contains the main element or the heading. An element that only has the name of a frame
-    also stays if it is in the main part, or is not mostly links.
+    A text removed by mistake is lost, but a reader can skip noise. So an element stays if it has more than
+    half of the page's text, or contains the main element or the heading. An element that is only named like a
+    part of the frame also stays if it is in the main part, or does not consist mostly of links.
     """
     chars = count_chars(root)
     prose = count_chars(root, without_links=True)
@@ -87,7 +87,8 @@ def count_chars(root: Element, *, without_links: bool = False) -> dict[Element, 
 def take_away(element: Element) -> None:
     """Remove an element's content; the text after the element stays.
 
-    An empty span remains: joining thousands of texts one by one would take quadratic time.
+    An empty span replaces the element, because joining thousands of texts one by one would take quadratic
+    time.
     """
     element.clear(keep_tail=True)
     element.tag = "span"
@@ -151,7 +152,7 @@ def _named(element: Element, names: re.Pattern[str], inside: bool) -> bool:
 
 
 def _in_main(root: Element) -> set[Element]:
-    """Return all elements below those that a page marks as its main part."""
+    """Return all elements inside the element that the page marks as its main part."""
     found: set[Element] = set()
     for element in root.iter(etree.Element):
         named = element.tag in ("main", "article") or element.get("role") == "main"

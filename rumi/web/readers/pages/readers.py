@@ -1,4 +1,4 @@
-"""The pool of processes that convert pages to text, each one page at a time."""
+"""The pool of processes that convert pages to text. Each process converts one page at a time."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ READ_S = 10.0
 MOST_ANSWER_BYTES = 32_000_000
 
 WORN_KB = 120_000
-"""Peak memory of a process, in KB, above which it is not used again, because it does not return memory."""
+"""Peak memory, in KB, above which a process is not used again, because it does not return memory."""
 
 _PROGRAM = ("-m", "rumi.web.readers.pages.process")
 
 AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
-"""Maximum number of processes: half of the processors, so that the others are free for other work."""
+"""Maximum number of processes: half of the processors, so that the other half is free for other work."""
 
 
 class Readers:
     """A pool of at most `at_once` processes, started when needed and ended after `idle_s` idle seconds.
 
-    Parsers are large, are written for harmless input, and hold Python's lock while they work: in a thread
-    they could not be ended, and would delay all other work. `read_s` limits the time for one page, in
-    seconds.
+    Page parsers are large, are written for harmless input, and hold Python's lock while they work. In a
+    thread, they could not be stopped and would delay all other work. `read_s` limits the time for one page,
+    in seconds.
     """
 
     def __init__(self, at_once: int = AT_ONCE, *, idle_s: float = 60.0, read_s: float = READ_S) -> None:
@@ -45,14 +45,14 @@ class Readers:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Readers]:
-        """Run the pool for a block; at its end no process is left."""
+        """Run the pool for a block. When the block has ended, no process is left."""
         async with trio.open_nursery() as nursery:
             await nursery.start(self.run)
             yield self
             nursery.cancel_scope.cancel()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the pool until cancelled, and then end the idle processes."""
+        """Run the pool until cancelled; then end the idle processes."""
         self._running = True
         try:
             task_status.started()
@@ -73,9 +73,10 @@ class Readers:
     ) -> PageText:
         """Return the text of a page.
 
-        `media_type` is the server's, without parameters; `charset` is the one that the server names, or None.
-        `url` is the URL of the page, which its links are relative to. The text has at most `max_chars`
-        characters. On cancellation, the process of this page is killed and reaped before this leaves.
+        `media_type` comes from the server, without parameters; `charset` is the one that the server declares,
+        or None. `url` is the page's URL, to which its links are relative. The text has at most `max_chars`
+        characters. On cancellation, the process that converts this page is killed and reaped before this
+        method returns.
 
         Raises:
             FetchError: The page cannot be read within the limits of time and memory.
@@ -151,7 +152,7 @@ class Readers:
         return str(error)
 
     async def _end_idle(self) -> None:
-        """Wait until an idle time is over, or a process becomes idle; end the processes past their time."""
+        """Wait until a process has been idle too long or becomes idle; end those idle for too long."""
         due = self._idle[0][0] if self._idle else math.inf
         with trio.move_on_at(due):
             self._parked = trio.Event()
@@ -165,9 +166,10 @@ def _too_much(why: str) -> FetchError:
 
 
 def _peak_kb(pid: int) -> int:
-    """Return the peak memory of a process since its program started, in KB, as counted by the kernel.
+    """Return a process's peak memory since its program started, in KB, as counted by the kernel.
 
-    `getrusage` in the process would include the peak of its parent before the start of the program.
+    If the process called `getrusage`, the result would include its parent's peak from before the program
+    started.
     """
     try:
         status = Path(f"/proc/{pid}/status").read_text()
