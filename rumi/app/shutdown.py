@@ -11,8 +11,8 @@ import trio
 
 from actors import ActorError
 from rumi.channels.channel import Channel
+from rumi.chats.chats import Chats
 from rumi.chats.fact_extraction import FactExtraction
-from rumi.chats.inbox import Inbox
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.language import Language
 
@@ -67,7 +67,7 @@ async def stop_signals() -> AsyncIterator[StopSignals]:
 
 async def serve_channels(
     channels: Sequence[Channel],
-    inbox: Inbox,
+    chats: Chats,
     fact_extraction: FactExtraction,
     language: Language,
     say: Callable[[str], None],
@@ -91,7 +91,7 @@ async def serve_channels(
     ending()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cancel_when_hurried, stop, nursery.cancel_scope)
-        await wind_down(channels, inbox, fact_extraction, drain, drain_s)
+        await wind_down(channels, chats, fact_extraction, drain, drain_s)
         nursery.cancel_scope.cancel()
 
 
@@ -102,7 +102,7 @@ async def _cancel_when_hurried(stop: StopSignals, scope: trio.CancelScope) -> No
 
 async def wind_down(
     channels: Sequence[Channel],
-    inbox: Inbox,
+    chats: Chats,
     fact_extraction: FactExtraction,
     drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     drain_s: float = 0.0,
@@ -119,7 +119,7 @@ async def wind_down(
         with _bounded_step("partitions", drain_s + REPORT_S):
             await drain()
     with _bounded_step("turns", PATIENCE_S + REPORT_S):
-        await inbox.chats.wind_down(PATIENCE_S, REPORT_S)
+        await chats.wind_down(PATIENCE_S, REPORT_S)
     for channel in channels:
         with _bounded_step(channel.name, FLUSH_S):
             await channel.flush()

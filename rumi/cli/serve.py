@@ -156,7 +156,7 @@ async def _serve(
             drain_s = loaded.settings.store.drain_s if loaded.settings.store.url else 0.0
             ending = app.attach_server.wind_down
             await serve_channels(
-                channels, app.inbox, fact_extraction, language, _say, stop, ending, app.drain, drain_s
+                channels, app.inbox.chats, fact_extraction, language, _say, stop, ending, app.drain, drain_s
             )
             with trio.move_on_after(1):
                 await app.attach_server.wait_until_idle()

@@ -202,7 +202,7 @@ async def test_a_process_that_winds_down_stores_no_more_lines(tmp_path: Path) ->
     async with running(tmp_path) as process, process.client("ana") as ana:
         await ana.send("1 /help")
         await ana.acknowledged()
-        await wind_down((process.channel,), process.app.inbox, process.app.services.fact_extraction)
+        await wind_down((process.channel,), process.app.inbox.chats, process.app.services.fact_extraction)
         await ana.send("2 /help", "nonsense")
         assert (await ana.next())[0] == "error", "the line before it got no answer"
     async with running(tmp_path) as process, process.client("ana") as ana:

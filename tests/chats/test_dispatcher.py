@@ -94,10 +94,10 @@ async def test_a_message_whose_wake_up_comes_behind_a_later_one_is_judged_before
     async with house(tmp_path, slow) as home:
         await home.inbox.chats.open("cli")
         first, second, third = await store(home, "first", "second", "third")
-        home.inbox._dispatcher.wake(third)
-        home.inbox._dispatcher.wake(first)
+        home.inbox.chats.wake(third)
+        home.inbox.chats.wake(first)
         await trio.sleep(1)
-        home.inbox._dispatcher.wake(second)
+        home.inbox.chats.wake(second)
         await settled(home)
         assert await replies(home, "cli") == [
             ((second.id,), busy("en")),

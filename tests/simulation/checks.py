@@ -60,7 +60,7 @@ class Checks:
         kept = {
             "messages without a reply": pending.unreplied,
             "cursors": pending.cursors,
-            "chats": list(inbox._chats.keys()),
+            "chats": list(inbox.chats._chats.keys()),
             "lanes": sender._outboxes,
             "ends": sender._ending,
             "commands": process.sandboxes._running,

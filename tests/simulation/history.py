@@ -327,7 +327,7 @@ class History:
         self._replied_at = trio.current_time()
         hurry_s = random.choice((math.inf, math.inf, 0.1, 5)) if not last else math.inf
         with trio.move_on_after(hurry_s):  # a second signal
-            await wind_down((process.telegram,), process.inbox, process.services.fact_extraction)
+            await wind_down((process.telegram,), process.inbox.chats, process.services.fact_extraction)
 
     async def _press_what_stands(self) -> Sequence[Query]:
         """Press the buttons that are left though nothing is asked any more; a live process leaves none."""

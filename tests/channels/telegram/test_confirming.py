@@ -358,7 +358,7 @@ async def test_at_the_programs_end_a_question_is_a_no_and_loses_its_buttons(
     async with telegram_house(tmp_path, api) as house:
         api.say(api.people[ANA], "send a.txt")
         question = await house.asked(ANA)
-        await wind_down((house.telegram,), house.inbox, house.fact_extraction)
+        await wind_down((house.telegram,), house.inbox.chats, house.fact_extraction)
         assert not question.buttons
         assert question.text.endswith("\n\n❌ No.")
         assert api.chats[ANA].texts[1].startswith("⚠️ I was restarted while working on")

@@ -302,7 +302,11 @@ class ClusterHistory:
         process = worker.process
         with trio.move_on_after(self.world.random.choice((math.inf, math.inf, 3))):
             await wind_down(
-                (), process.inbox, process.services.fact_extraction, worker.drain, worker.settings.drain_s
+                (),
+                process.inbox.chats,
+                process.services.fact_extraction,
+                worker.drain,
+                worker.settings.drain_s,
             )
             with trio.move_on_after(20):
                 await process.telegram.flush()
@@ -360,7 +364,7 @@ class ClusterHistory:
             "sender": process.telegram._sender,
             "extractor": process.services.fact_extraction.extractor,
             "partitions": worker.partitions,
-            "recovery": process.inbox._dispatcher._recovery,
+            "recovery": process.inbox.chats._dispatcher._recovery,
             "schedules": process.clock,
         }[name]
         if process.started and ref is not None:
@@ -574,7 +578,7 @@ class ClusterHistory:
                 "messages without a reply": pending.unreplied,
                 "cursors": pending.cursors,
                 "closing": pending.closing,
-                "chats": list(process.inbox._chats.keys()),
+                "chats": list(process.inbox.chats._chats.keys()),
                 "lanes": process.sender._outboxes,
                 "turns": process.services.hub.turns,
                 "model calls": +process.calls,

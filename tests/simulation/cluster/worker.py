@@ -235,9 +235,13 @@ class Worker:
         )
 
     def add_partitions(self, process: Process) -> None:
-        parts: tuple[Partitioned, ...] = (process.telegram, process.services.fact_extraction, process.inbox)
+        parts: tuple[Partitioned, ...] = (
+            process.telegram,
+            process.services.fact_extraction,
+            process.inbox.chats,
+        )
         if process.tasks is not None:
-            parts = (process.telegram, process.services.fact_extraction, process.tasks, process.inbox)
+            parts = (process.telegram, process.services.fact_extraction, process.tasks, process.inbox.chats)
 
         if process.usage is not None:
             parts = (SharedLedger(process.usage), *parts)
