@@ -1,16 +1,16 @@
-"""Whether a tool call may run: the modules that decide it, and the order in which they are asked.
+"""Permission checks for tool calls: the checks, in the order in which they are made, and their modules.
 
 Before a turn (`rumi.chats.people.people.People`, with the roles in `rights`):
 
 1. `People.refusal`: the sender's role must allow the message or the chat command (`rights.may_do`).
 2. `People.tools`: the turn gets the tools that the role allows (`Rights.may_use`). The others are withheld: a
-   call of one returns the refusal. Tasks use `People.tools_of_task`.
+   call to a withheld tool returns the refusal. Tasks use `People.tools_of_task`.
 
 For each call, in `rumi.agent.acting.Acting`:
 
 3. The arguments must be complete JSON without a secret of this installation, and the turn must have the tool.
 
-For each call, in `gate.Gate.refusal`; the first step that decides ends the list:
+For each call, in `gate.Gate.refusal`; the first step that decides ends the check:
 
 4. An untainted turn runs the call. A turn is tainted if its history or its prompt shows content from outside,
    or once a result does (`ToolResult.tainted`). Tools with `AlwaysAsks` skip this step: `start_bot`, the

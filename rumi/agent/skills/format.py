@@ -1,7 +1,7 @@
-"""The parser of `SKILL.md`: the keys of its front matter, and their allowed values.
+"""The parser of `SKILL.md` files: the keys of the front matter, and the allowed values of the keys.
 
-The format is the public Agent Skills format with a few additional keys. Unknown keys are not errors, and
-every understandable value is accepted, so that skills for other assistants need no change.
+The format is the public Agent Skills format with a few additional keys. The parser ignores unknown keys and
+accepts every value that it can interpret, so that skills for other assistants need no change.
 """
 
 import re
@@ -37,7 +37,10 @@ def same(name: str) -> str:
 
 
 def class_name(name: str) -> str:
-    """Return the class name in a `skill.py`: TidyFolderSkill for tidy-folder, _2DaysSkill for 2-days."""
+    """Return the name of the class in a skill's `skill.py`: `TidyFolderSkill` for the skill tidy-folder.
+
+    A name that starts with a digit gets an underscore: `_2DaysSkill` for 2-days.
+    """
     camel = "".join(part[:1].upper() + part[1:] for part in re.split(r"[-_. ]+", name)) + "Skill"
     return camel if camel.isidentifier() else f"_{camel}"
 
@@ -141,6 +144,6 @@ def _metadata(keys: Mapping[str, Value]) -> Mapping[str, str]:
 
 
 def quoted(name: str) -> str:
-    """Return a name from a model or a person in quotes, on one line."""
+    """Return a name in quotes, on one line; a model or a person wrote the name."""
     short = name[:80]
     return f"“{short}”" if short.isprintable() else ascii(short)

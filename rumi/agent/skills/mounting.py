@@ -1,7 +1,7 @@
 """The folder that sandboxes see as /skills: a copy of each enabled and trusted skill.
 
-A copy stays unchanged until its skill changes, so commands never see a chat's modifications or half-written
-files. All calls block briefly, and must come from one thread at a time.
+A copy stays the same until its skill changes, so commands never see half-written files or changes made by a
+chat. All calls block briefly, and must come from one thread at a time.
 """
 
 import contextlib
@@ -24,9 +24,11 @@ logger = logging.getLogger(__name__)
 
 INSIDE = "/skills"
 PROJECTS = ".projects"
-"""The folder for skills of projects (the folders of attached clients).
+"""The name of the folder that contains the copies of projects' skills.
 
-It cannot be listed: a command must know the name of a folder in it.
+Projects are the folders of attached clients.
+
+The folder cannot be listed, so a command must know the name of a subfolder to open it.
 """
 
 MOST_PROJECTS = 1_000
@@ -34,7 +36,7 @@ MOST_RECORD_BYTES = 10_000_000
 
 
 class Mounts:
-    """The folder with the copies of skills. A file next to it records the source state of each copy.
+    """The folder with copies of skills. A file next to the folder records each copy's source state.
 
     `inside` is the folder's path in a sandbox.
     """
@@ -48,9 +50,9 @@ class Mounts:
         self._stored = dict(self._mounted)
 
     def of_project(self, project: str) -> "Mounts":
-        """Return the folder for the skills of one project, below this one, which cannot be found by listing.
+        """Return the folder for one project's skills, inside this folder; listing does not reveal its name.
 
-        Its random name stays the same across restarts, because conversations mention it.
+        The random name of the folder stays the same across restarts, because conversations mention it.
         """
         names = self._folder.with_name(f"{self._folder.name}-projects.json")
         known = _read_names(names)
@@ -66,7 +68,7 @@ class Mounts:
         return Mounts(projects / known[project], self._trusted, f"{self.inside}/{PROJECTS}/{known[project]}")
 
     def sync(self, skills: Iterable[Skill]) -> None:
-        """Make the folder contain exactly these skills: remove disabled, untrusted and deleted ones."""
+        """Make the folder contain exactly these skills; remove disabled, untrusted and deleted skills."""
         wanted = {skill.name: skill for skill in skills}
         try:
             for name in {entry.name for entry in self._folder.iterdir()} - {*wanted, PROJECTS}:
@@ -81,7 +83,7 @@ class Mounts:
         self._write_record()
 
     def mount(self, skill: Skill) -> str:
-        """Update the copy of a skill. Return the reason of a failure; empty on success."""
+        """Update the copy of a skill. On failure, return the reason; on success, return ""."""
         why = self._mount(skill)
         self._write_record()
         return why
@@ -150,7 +152,7 @@ class Mounts:
 
 
 def _read_names(file: Path) -> dict[str, str]:
-    """Return the texts by name in a JSON file; empty if the file cannot be read."""
+    """Return the names and texts in a JSON file; empty if the file cannot be read."""
     try:
         with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
             found = json.loads(opened.read(MOST_RECORD_BYTES))
