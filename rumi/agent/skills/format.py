@@ -32,7 +32,7 @@ def is_name(name: str) -> bool:
 
 
 def same(name: str) -> str:
-    """Return the normalized form of a name, equal for all spellings: `Tidy_Folder` becomes `tidy-folder`."""
+    """Return a name in a form that is the same for all spellings: `Tidy_Folder` becomes `tidy-folder`."""
     return unicodedata.normalize("NFKC", name.strip()).casefold().replace("_", "-").replace(" ", "-")
 
 
@@ -128,7 +128,7 @@ def _flag(keys: Mapping[str, Value], key: str, *, default: bool) -> bool:
 
 
 def _allowed_tools(keys: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return the `allowed-tools` for other assistants. Rumi only shows them: skills grant no rights here."""
+    """Return the `allowed-tools`. Rumi only shows these tools: a skill grants no rights here."""
     value = keys.get("allowed-tools", keys.get("allowed_tools", ""))
     said = " ".join(item for item in value if isinstance(item, str)) if isinstance(value, list) else value
     found = _ALLOWED_TOOL.findall(said) if isinstance(said, str) else []

@@ -9,7 +9,7 @@ from actors import Request
 from rumi.errors import RumiError, UsageError
 
 SourceKind: TypeAlias = Literal["bundled", "home", "dirs", "project"]
-"""The origin of a skill. The owner of the installation chose the first three; a project is untrusted."""
+"""The origin of a skill. The installation's owner chose the first three; a project is untrusted."""
 
 WhyOff: TypeAlias = Literal["config", "environment", "itself"]
 """The setting that disables a skill: `[skills] disabled`, its environment variable, or the skill itself."""
@@ -125,7 +125,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class SkillFile:
-    """The text of an additional file of a skill. `cut_bytes` is the number of bytes left out at its end."""
+    """The text of an additional file of a skill. `cut_bytes` is the number of bytes cut off at the end."""
 
     skill: Skill
     path: str

@@ -24,9 +24,7 @@ logger = logging.getLogger(__name__)
 
 INSIDE = "/skills"
 PROJECTS = ".projects"
-"""The name of the folder that contains the copies of projects' skills.
-
-Projects are the folders of attached clients.
+"""The name of the folder with the copies of projects' skills. A project is an attached client's folder.
 
 The folder cannot be listed, so a command must know the name of a subfolder to open it.
 """
@@ -107,7 +105,7 @@ class Mounts:
         return why
 
     def _made_from(self, skill: Skill) -> str:
-        """Return a value that changes whenever a file of the skill changes, or the user's trust in it."""
+        """Return a value that changes whenever the skill's files or the user's trust in the skill change."""
         pin = self._trusted.pins().get(str(skill.folder)) if skill.source.kind == "project" else None
         seen = signature_of_files(skill.folder, own_link=skill.source.kind != "project")
         words = f"{skill.folder}\0{seen}\0{pin and pin.digest}\0{skill.vouched}"
@@ -122,7 +120,7 @@ class Mounts:
         return content
 
     def _swap(self, name: str, content: Snapshot) -> None:
-        """Replace a skill's folder by a new copy. Commands see the old copy, the new one, or briefly none."""
+        """Replace a skill's folder with a new copy. Commands see the old or the new copy, or briefly none."""
         self._folder.mkdir(parents=True, exist_ok=True)
         # Built in the parent folder: on the same file system, for the renames, but invisible in sandboxes.
         with tempfile.TemporaryDirectory(prefix=".skills-", dir=self._folder.parent) as building:

@@ -125,7 +125,7 @@ class CodeRunner:
 
 
 async def _drain(name: str, process: Child) -> None:
-    """Read everything that a skill prints, so that it never blocks on a full pipe; log the beginning."""
+    """Read and discard a skill's output, so that the skill never blocks on a full pipe; log the beginning."""
     assert process.printed is not None
     left = MOST_LOGGED * MOST_LOG_CHARS
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
