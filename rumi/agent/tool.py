@@ -81,7 +81,7 @@ class Question:
 
 
 class Tool(Protocol):
-    """A tool, already bound to its chat and its resources: the chat is not an argument of a call."""
+    """A tool that is bound to its chat and its resources, so the chat is not an argument of a call."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -143,7 +143,7 @@ class RunsCommands(Protocol):
 
     @property
     def ran(self) -> CommandTrace | None:
-        """The command of the latest call, also of an interrupted one; None if the command has not started."""
+        """The command of the latest call, even if it was interrupted; None if no command has started."""
         ...
 
 

@@ -50,7 +50,7 @@ CLOSING_S = 30.0
 """Maximum time for the closing answer after a breaker has tripped, in seconds."""
 
 CLOSINGS = 2
-"""Maximum number of requests for a closing answer, if the model calls a tool instead."""
+"""Maximum number of requests for a closing answer. If the model calls a tool instead, Rumi asks again."""
 
 CONTINUATIONS = 3
 """Maximum number of model calls that continue an answer cut off at the model's maximum length."""
@@ -100,7 +100,10 @@ class TurnInput:
     known_urls: Collection[str] = ()
     words: str = ""
     declare_for: DeclareFor | None = None
-    """Asks a model which changes `words` request; not part of recordings and of the turn's usage."""
+    """Asks a model which changes `words` request.
+
+    Recordings and the turn's usage do not include this model call.
+    """
     confirm: Confirm | None = None
     parking: Parking | None = None
     withheld: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The `edit_file` tool: replaces one or all occurrences of a text in a file, and no other bytes."""
+"""The `edit_file` tool: replaces one or all occurrences of a text in a file; other bytes are kept."""
 
 import re
 from collections.abc import Mapping

@@ -44,7 +44,7 @@ class ForgetTool(Tool):
         return Question("forget", {"key": written(key)}, (written(key),), asks_to_forget)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Delete the facts under the key. On cancellation, either all of them are deleted or none."""
+        """Delete the facts stored under the key. On cancellation, either all or none of them are deleted."""
         key = arguments.get("key")
         if not isinstance(key, str) or not written(key):
             return ToolResult(False, "forget needs `key`, a string")

@@ -134,7 +134,7 @@ class ReadFile(FileTool):
 def _number(value: object, default: int) -> int | None:
     """Return the positive number in a model's argument; None if it is invalid.
 
-    Models also write the number as text, or write 0 or null.
+    A number in text form is accepted. For null or an empty text, return `default`; for 0, return 1.
     """
     if value is None or value == "":
         return default

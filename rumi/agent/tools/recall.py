@@ -60,7 +60,7 @@ class RecallTool(Tool):
         self._now = now
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: the results stay in the conversation, and keep their taint."""
+        """Return None: no approval is needed. Results stay in the conversation and keep their taint."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -99,7 +99,7 @@ LEAST: Final = 0.3
 
 
 def facts_for(text: str, facts: Sequence[Fact], now: float) -> list[Fact]:
-    """Return the facts that share words with a text, the most relevant fact first."""
+    """Return the facts relevant to a text, the best first; empty if no fact shares a word with the text."""
     query = read_query(text, datetime.fromtimestamp(now).astimezone().date())
     if not query.words or not facts:
         return []

@@ -87,7 +87,7 @@ class UseSkill(Tool):
         self._project = project
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: each tool call of a skill's code is checked separately."""
+        """Return None: no approval is needed, as each tool call of a skill's code is checked separately."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:

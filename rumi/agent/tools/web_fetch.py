@@ -134,7 +134,7 @@ def page_inside(page: Page, method: Method = "GET") -> str:
 
 
 def _type(media_type: str) -> str:
-    """Return the media type if it is well-formed; otherwise, a safe text.
+    """Return the media type if it is well-formed, otherwise `unknown type`.
 
     The check is needed because the server chooses the media type, and the result shows it outside of the
     untrusted block.
