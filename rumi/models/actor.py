@@ -93,7 +93,7 @@ class Models(Actor[ModelsMessage]):
         return self._limits.wait(message.server, message.model, message.tokens, trio.current_time())
 
     async def stopped(self, reason: StopReason) -> None:
-        """Close the servers' connections, except after a crash: then the running calls still use them."""
+        """Close the servers' connections, except after a crash, when running calls still use them."""
         if reason != "crashed":
             for server in tuple(self._servers):
                 await server.aclose()

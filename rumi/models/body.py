@@ -84,7 +84,7 @@ def body_of(
 
 
 def most_tokens(request: ModelRequest, sampling: Sampling) -> int | None:
-    """Return the maximum reply size: the smaller of the request's and the configured limit, if any."""
+    """Return the maximum reply size: the smaller of the request's limit and the configured limit, if any."""
     return min(
         (n for n in (sampling.max_output_tokens, request.max_output_tokens) if n is not None), default=None
     )

@@ -75,7 +75,7 @@ class ModelSet:
         )
 
     async def aclose(self) -> None:
-        """Close all servers' idle connections. A running `models` actor closes them itself."""
+        """Close all servers' idle connections. A running `models` actor does this when it stops."""
         for server in tuple(self.servers):
             await server.aclose()
 

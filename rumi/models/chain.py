@@ -177,7 +177,10 @@ class Chain:
 
     @property
     def takes_pictures(self) -> bool:
-        """True if the first model accepts pictures. Other models get a note in place of each picture."""
+        """True if the first model accepts pictures.
+
+        A model that accepts none gets a note in place of each picture.
+        """
         return self._steps[0].pictures
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:

@@ -14,7 +14,7 @@ AT_FIRST: Final = 100
 AT_MOST: Final = 2000
 DOWN_TO: Final = 0.75
 LEAST_SHARE: Final = 0.25
-"""The first round of refusals reduces the limit to this share at most, because some refusals arrive late."""
+"""The first round of refusals cannot lower the limit below this share of it, as some refusals arrive late."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Concurrency:
         return int(self.limit)
 
     def went_well(self, running: int) -> None:
-        """Record an answered call while `running` calls ran; raise the limit if it was reached."""
+        """Record that a call was answered while `running` calls ran. Raise the limit if it was reached."""
         if running >= self.now:
             more = 1.0 if self.first is None else 1 / max(1.0, self.limit)
             self.limit = max(self.limit, min(self.limit + more, self.most))

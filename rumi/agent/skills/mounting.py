@@ -142,7 +142,7 @@ class Mounts:
         return _read_names(self._record)
 
     def _write_record(self) -> None:
-        """Store the changed source states of the copies. If this fails, the next start copies again."""
+        """Store the source states of copies that have changed. If this fails, the next start copies again."""
         if self._mounted != self._stored:
             with contextlib.suppress(OSError):
                 atomic_write(self._record, json.dumps(self._mounted).encode())
