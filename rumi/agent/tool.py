@@ -149,7 +149,7 @@ class RunsCommands(Protocol):
 
 @runtime_checkable
 class AlwaysAsks(Protocol):
-    """A tool whose calls need approval in every turn, not only in a tainted one."""
+    """A tool whose calls need approval in every turn, not only in tainted turns."""
 
     always_asks: bool
 

@@ -100,7 +100,7 @@ class AnthropicProtocol:
         return AnthropicReply(emit, name)
 
     def cutter(self) -> EventReader:
-        """Return the splitter of the stream into events."""
+        """Return an object that splits the stream into events."""
         return EventReader()
 
 

@@ -111,7 +111,7 @@ class _EventForwarder:
         self._emit(event)
 
     def discard(self) -> None:
-        """Emit `Discarded` if text was emitted since the last one."""
+        """Emit `Discarded` if text was emitted since the last `Discarded` event."""
         if self._has_text:
             self._has_text = False
             self._emit(Discarded())
@@ -189,7 +189,7 @@ class Chain:
         On cancellation, releases the permit and closes the connection.
 
         Raises:
-            ModelError: No model answered. The error lists the failures and has the kind of the last one.
+            ModelError: No model answered. The error lists all failures and has the kind of the last failure.
         """
         events = _EventForwarder(emit)
         failures: list[ModelError] = []

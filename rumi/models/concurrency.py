@@ -1,4 +1,4 @@
-"""The adaptive limit of simultaneous calls at one server. Servers do not report their capacity.
+"""The adaptive limit of simultaneous calls to one server, needed as servers do not report their capacity.
 
 The limit adapts like TCP's congestion window. Each successful call raises the limit by one, so it doubles
 each round, until the server refuses a call because there are too many. From then on, the limit rises by one

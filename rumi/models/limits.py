@@ -151,7 +151,7 @@ class CallLimits:
     """
 
     def __init__(self, max_concurrent: int | None = None, part: Callable[[], float] = lambda: 1.0) -> None:
-        """Start without calls. `part` returns this process's share of all limits, with several workers."""
+        """Start without calls. `part` returns the share of all limits that this process may use."""
         self._part = part
         self._at_first = AT_FIRST if max_concurrent is None else max_concurrent
         self._at_most = AT_MOST if max_concurrent is None else max_concurrent
@@ -259,7 +259,7 @@ class CallLimits:
         return again
 
     def metrics(self, now: float) -> dict[str, object]:
-        """Return the figures for the status: calls, and each model's cool-down and last reported budgets."""
+        """Return the status figures: numbers of calls, and each model's cool-down and reported budgets."""
         return {
             "running": self.running,
             "waiting": self.waiting,

@@ -20,7 +20,7 @@ PER_TOOL = 16
 PER_MESSAGE = 4
 PER_CALL = 8
 PER_PICTURE = 1600
-"""Estimated tokens of the largest picture that Rumi sends; servers count one token per 750 pixels."""
+"""Estimated tokens of the largest picture that Rumi sends, at about one token per 750 pixels."""
 
 
 def text_tokens(text: str) -> int:

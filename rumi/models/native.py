@@ -37,7 +37,7 @@ class Native(Protocol):
         ...
 
     def cutter(self) -> Cutter:
-        """Return the splitter of the stream into events."""
+        """Return an object that splits the stream into events."""
         ...
 
 

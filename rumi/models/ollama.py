@@ -70,7 +70,7 @@ class OllamaProtocol:
         return OllamaReply(emit, name)
 
     def cutter(self) -> LineReader:
-        """Return the splitter of the stream into lines."""
+        """Return an object that splits the stream into lines."""
         return LineReader()
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST_TOKEN_S: Final = 300.0
 MOST_CHOSEN: Final = 32
-"""Maximum number of cached chains besides the first one: clients may choose any model by name."""
+"""Maximum number of cached chains in addition to the default chain; clients may choose any model."""
 
 _HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
 
@@ -56,7 +56,7 @@ _ENDINGS: Final[Mapping[Dialect, str]] = {"groq": "/openai/v1", "anthropic": "/v
 
 
 class Registry:
-    """Factory of models, and owner of their servers. Models at one server share client, permits and key."""
+    """Factory of models, and owner of the servers. Models at one server share a client, permits and a key."""
 
     def __init__(self, settings: ModelSettings) -> None:
         self.settings = settings

@@ -22,7 +22,7 @@ from rumi.agent.tool import Claims
 
 CALL_BITS: Final = 64
 TURN_BITS: Final = 128
-"""Maximum bits that one call, and all calls of a turn between two questions, may send out."""
+"""Maximum bits that a turn's calls may send to servers between two questions; `CALL_BITS` is for one call."""
 
 SMALL: Final = 1000
 SMALL_BITS: Final = 11

@@ -61,7 +61,7 @@ class Words:
     def consent_to_all(
         self, arguments: Mapping[str, object], schema: Mapping[str, object], action_word: str = ""
     ) -> bool:
-        """Return True if every value of a call is the user's choice, and there is at least one.
+        """Return True if the user chose every value of a call, and the call has at least one value.
 
         Empty values and the schema's own defaults are ignored; an enum value must be in the message.
         `action_word` is the word that names the call: a value equal to it is not a choice.

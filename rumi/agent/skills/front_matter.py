@@ -39,7 +39,7 @@ def read(text: str) -> dict[str, Value]:
     """Return the front matter's keys and values.
 
     Many skills have a colon in an unquoted value. This is invalid YAML, but unambiguous: if the text cannot
-    be parsed otherwise, such a value ends at the end of its line.
+    be parsed otherwise, such a value extends to the end of its line.
 
     Raises:
         SkillError: The front matter cannot be parsed.
