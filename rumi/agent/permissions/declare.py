@@ -53,7 +53,8 @@ DECLARE: Final = ToolSpec(
 class Declaration:
     """A declared call, which may run `times` times.
 
-    `fixed` arguments must be exactly as declared; `free` arguments may contain any content.
+    `fixed` arguments must have the declared values. `free` arguments may have other values, but these must
+    not contain an address that is missing in the user's message.
     """
 
     tool: str
