@@ -45,13 +45,16 @@ SECRET = ToolResult(
 )
 
 STEP_S: Final = 0.25
-"""Minimum time between two published steps of a call, in seconds."""
+"""Minimum time between two published steps of a tool call, in seconds."""
 
 MAX_STEP_CHARS: Final = 200
 
 
 class Acting:
-    """The tools of one turn, behind its permission gate. `watch` gets each call's start, steps and end."""
+    """Runner of one turn's tool calls, behind the turn's permission gate.
+
+    `watch` receives the start, the steps and the end of each call.
+    """
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class Acting:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that can be called now: the tools of the turn, and the tools that these have added."""
+        """The tools that the model can call now: the turn's tools, and the tools that these have added."""
         return (*self._tools.values(), *(more for tool in self._bringing for more in tool.brought))
 
     def tool(self, name: str) -> Tool | None:
@@ -81,7 +84,7 @@ class Acting:
         return self._tools.get(name) or next((t for t in self.tools if t.spec.name == name), None)
 
     def batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-        """Return the calls in order, in batches; neighbours that may run concurrently share a batch."""
+        """Group the calls into batches, in order. Consecutive concurrent calls share a batch."""
         batches: list[list[ToolCall]] = []
         for call in calls:
             if batches and self._concurrent(call) and self._concurrent(batches[-1][-1]):
@@ -99,8 +102,9 @@ class Acting:
     ) -> list[tuple[ToolCall, Mapping[str, object], ToolResult]]:
         """Run a batch of calls concurrently; return each call with its arguments and its result, in order.
 
-        The calls start in order, each up to its first checkpoint, so that events and questions are in order
-        too. `cut_off`: the reply was cut off, so its last call may be incomplete.
+        The calls start in order: each runs up to its first checkpoint before the next one starts. So their
+        events and questions are in order too. `cut_off` means that the reply was cut off, so that its last
+        call may be incomplete.
         """
         done: dict[int, tuple[ToolCall, Mapping[str, object], ToolResult]] = {}
 
@@ -117,7 +121,7 @@ class Acting:
     async def _run_reported(
         self, call: ToolCall, arguments: Mapping[str, object], problem: ToolResult | None = None
     ) -> ToolResult:
-        """Run one call and report its events. With a `problem`, return that result instead of running."""
+        """Run one call and report its events. If there is a `problem`, return it and run nothing."""
         self._watch(ToolStarted(call, arguments))
         steps = _Steps(call.id, self._language, self._watch)
         try:
@@ -152,14 +156,14 @@ class Acting:
             return ToolResult(False, f"{call.name} failed: {type(error).__name__}")
 
     def _ran(self, call: ToolCall) -> CommandTrace | None:
-        """Return the command that an interrupted call had started."""
+        """Return the command that an interrupted call had started; None if it had started none."""
         tool = self.tool(call.name)
         return tool.ran if isinstance(tool, RunsCommands) else None
 
     async def _inner(
         self, outer: ToolCall, numbers: "count[int]", name: str, arguments: Mapping[str, object]
     ) -> ToolResult:
-        """Run a call made by a tool, with the same gate and the same events as the model's calls."""
+        """Run a call that a tool makes, with the same gate and the same events as for the model's calls."""
         call = ToolCall(f"{outer.id}.{next(numbers)}", name, json.dumps(arguments, default=str))
         if name == outer.name:
             return ToolResult(False, f"{name} cannot call itself", refused=True)
@@ -169,7 +173,7 @@ class Acting:
 
 
 class _Steps:
-    """Publisher of the steps of one call: the latest step every `STEP_S`, and always the last one.
+    """Publisher of one call's steps: the latest step every `STEP_S` seconds, and always the last step.
 
     A step that is not published costs almost nothing. `shown` counts the published steps.
     """

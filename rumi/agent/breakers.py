@@ -9,7 +9,7 @@ from rumi.models.model import ToolCall, Usage
 from rumi.platform.texts.replies import Breaker
 
 ENDS_SOON = 2
-"""Number of remaining model calls from which the model is warned."""
+"""The model is warned when at most this many model calls remain in the turn."""
 
 NOTHING = Usage()
 
@@ -20,10 +20,10 @@ REPEATED = "\n[Note from the program: the same call gave the same result. Callin
 class TurnLimits:
     """The limits of a turn.
 
-    `max_turns` is the number of model calls; `repeated_call` the number of repetitions of a call with the
-    same result; `consecutive_errors` the number of consecutive replies whose calls all failed; `timeout_s`
-    the duration of the whole turn in seconds; `max_tokens` the total of all prompts and replies, None without
-    a limit; `max_nano_usd` their known cost in billionths of a USD.
+    `max_turns` limits the number of model calls. `repeated_call` limits the repetitions of a call with the
+    same result, and `consecutive_errors` the consecutive replies whose calls all failed. `timeout_s` limits
+    the duration of the whole turn, in seconds. `max_tokens` limits the tokens of all prompts and replies
+    together; None means no limit. `max_nano_usd` limits their known cost, in billionths of a USD.
     """
 
     max_turns: int = 10
@@ -35,11 +35,11 @@ class TurnLimits:
 
 
 class Breakers:
-    """The breakers of one turn, which count repetitions, errors and usage.
+    """The circuit breakers of one turn, which count repetitions, errors and usage.
 
     A call is a repetition if the call directly before it, in the same or the previous reply, had the same
-    name, arguments and result. Any other call in between, and so any change that such a call made, resets the
-    count: running the tests again after each edit is work, not a loop.
+    name, arguments and result. Any other call in between resets the count, because it may have changed
+    something: running the tests again after each edit is work, not a loop.
     """
 
     def __init__(self, limits: TurnLimits) -> None:
@@ -50,7 +50,7 @@ class Breakers:
         self._warned = False
 
     def repeats(self, call: ToolCall, arguments: Mapping[str, object], result: ToolResult) -> int:
-        """Count a result; return the number of its repetitions so far.
+        """Count a call's result; return how many times the call has been repeated so far.
 
         Arguments that are not a JSON object are compared as text.
         """
@@ -69,14 +69,20 @@ class Breakers:
         return "repeated_call" if self._repeats >= self._limits.repeated_call else None
 
     def after_reply(self, results: Sequence[ToolResult], calls: int, used: Usage = NOTHING) -> Breaker | None:
-        """Return the breaker that a reply with these results trips, if any; it was model call `calls`."""
+        """Return the breaker that a reply with these results trips, if any.
+
+        `calls` is the number of model calls so far, including the one for this reply.
+        """
         self._errors = 0 if any(result.ok for result in results) else self._errors + 1
         if self._errors >= self._limits.consecutive_errors:
             return "consecutive_errors"
         return self.after_model_call(calls, used)
 
     def after_model_call(self, calls: int, used: Usage = NOTHING) -> Breaker | None:
-        """Return the breaker that forbids another model call after `calls` calls and this usage, if any."""
+        """Return the breaker that forbids another model call, if any.
+
+        `calls` is the number of model calls so far.
+        """
         limits, tokens = self._limits, used.prompt_tokens + used.completion_tokens
         if limits.max_tokens is not None and tokens >= limits.max_tokens:
             return "budget"
@@ -85,7 +91,10 @@ class Breakers:
         return "max_turns" if calls >= self._limits.max_turns else None
 
     def warning(self, calls: int) -> str:
-        """Return the warning to append to a result: once, when few model calls are left; else empty."""
+        """Return a warning that few model calls are left, to append to a tool result. Otherwise return "".
+
+        The turn is warned only once.
+        """
         left = self._limits.max_turns - calls
         if self._warned or not 0 < left <= ENDS_SOON:
             return ""

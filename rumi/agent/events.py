@@ -12,7 +12,10 @@ from rumi.store.journal.records import Reason
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A model call starts; text before it is a separate message. `call` is 0 for a breaker's closing call."""
+    """A model call starts. Text emitted before this event belongs to a separate message.
+
+    `call` is the number of the call, or 0 for the call for a closing answer after a breaker.
+    """
 
     call: int
 
@@ -27,7 +30,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress:
-    """A step of a running tool call, described for users by `text` in one short line.
+    """A step of a running tool call. `text` describes the step for users in one short line.
 
     `call` is the id of the call. `step` counts the steps of the call from 1.
     """
@@ -61,7 +64,7 @@ class ConfirmationAsked:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationEnded:
-    """The question `id` was answered, or is void because the turn was stopped; later answers are ignored."""
+    """The question `id` was answered, or the turn was stopped. Later answers are ignored."""
 
     id: str
     verdict: Verdict
@@ -69,7 +72,7 @@ class ConfirmationEnded:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The turn has ended. `answer` is the text that the user reads, including a breaker's warning."""
+    """The turn has ended. `answer` is the text for the user, including the warning of a tripped breaker."""
 
     reason: Reason
     answer: str
@@ -92,7 +95,7 @@ TurnEvent: TypeAlias = (
 
 
 def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
-    """Return a call as a person would write it: `$ ls -la`, `web_fetch https://…`.
+    """Return a short title for a tool call, such as `$ ls -la` or `web_fetch https://…`.
 
     All text from the model is passed through `clean`.
     """

@@ -1,8 +1,8 @@
-"""Shortening of a turn's prompts to the model's token budget, in few, large steps.
+"""Shortening of a turn's prompts to the model's token budget, in a few large steps.
 
 Servers charge less for a prompt prefix that is in their cache, so a turn leaves earlier messages unchanged.
-If the messages exceed the budget, the oldest results are shortened so far that several more messages fit.
-The prefix changes once, and then stays unchanged again.
+If the messages exceed the budget, the oldest tool results are shortened far enough to make room for several
+more messages. So the prefix changes once and then stays the same for a while.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.model import Message
 
 STEP_SHARE: Final = 0.5
-"""Share of the budget to which shortening reduces the messages, if the seen results suffice for that."""
+"""Shortening seen results reduces the messages to this share of the budget, if possible."""
 
 _NOTE_CHARS: Final = 200
 
@@ -31,10 +31,11 @@ class Fitting:
         self._total += message.tokens
 
     def shorten_results(self, max_tokens: int) -> Message | None:
-        """Shorten the oldest results if the messages exceed `max_tokens`. Return the last shortened message.
+        """Shorten the oldest results if the messages exceed `max_tokens`; return the last shortened message.
 
-        Results that the model has not seen yet are shortened only if nothing else suffices, the latest one
-        last. The returned message is the original one; None if nothing was shortened.
+        Results that the model has not seen yet are shortened only if shortening the others is not enough, and
+        the latest result is shortened last. The returned message has its original text. Return None if
+        nothing was shortened.
         """
         if self._total <= max_tokens:
             return None
@@ -59,9 +60,9 @@ CLOSING = (
     "Stop working now: a limit of this turn was reached. Without calling any tool, tell the user in a few "
     "sentences, in their language, what you have found or done so far and what is still missing."
 )
-"""The program's request for a closing answer, stored as a system message.
+"""Rumi's request to the model for a closing answer, stored as a system message.
 
-Models get it as a user message, which they follow best.
+Models receive the request as a user message, because they follow user messages best.
 """
 
 
@@ -69,10 +70,10 @@ NO_RESULT = "interrupted: there is no result; the call may or may not have taken
 
 
 def complete(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the conversation with a result after every tool call, and without results that have no call.
+    """Return the conversation with a result after each tool call; drop results that belong to no call.
 
     An interrupted turn (stopped, timed out, crashed, restarted) leaves calls without results, and servers
-    refuse such conversations. The request `CLOSING` becomes a user message.
+    refuse such conversations. The request `CLOSING` is converted to a user message.
     """
     whole: list[Message] = []
     unanswered: list[str] = []

@@ -1,4 +1,4 @@
-"""The interface of tools: a description for the model, and an async method that does the work."""
+"""The interface of tools: each has a description for the model, and an async method that does the work."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ from rumi.platform.texts.questions import ActionKind, Detail
 
 @dataclass(frozen=True, slots=True)
 class CommandTrace:
-    """A command that ran in the sandbox, and its container, for the audit log and for observers.
+    """A command that ran in the sandbox, and its container; recorded for the audit log and for observers.
 
-    Only code that really ran a command creates one. It is never derived from a call's arguments.
+    Only code that really ran a command creates a trace. A trace is never derived from a call's arguments.
     """
 
     argv: tuple[str, ...]
@@ -25,15 +25,15 @@ class CommandTrace:
 class ToolResult:
     """The result of a tool call.
 
-    `ok` is False for a failure (refused, timed out, unreachable, raised). A command that ended with a
-    non-zero exit code is not a failure. The model reads `content`. `same_as` is the text by which two results
-    are compared (without durations, which always differ). `tainted`: the result contains content from files
-    or the web. `links` are the URLs in the result, as normalized by the WHATWG parser. `diff` is the
-    unified diff of the changed file, limited in length; users see it, the model does not. `pictures` are for
-    the model, scaled and stored by `rumi.web.readers.files`; events contain them without their bytes. `shows`
-    are workspace files to show to users: pictures as images, other files by name. `trace` is the command that
-    the call ran in the sandbox, None if none started. `refused`: the call was withheld or refused and had no
-    effect.
+    `ok` is False if the call failed: it was refused, timed out, could not reach a server, or raised an error.
+    A command that ended with a non-zero exit code is not a failure. The model reads `content`. `same_as` is
+    the text for comparing two results; it leaves out durations, which always differ. `tainted` means that the
+    result contains content from files or the web. `links` are the URLs in the result, as normalized by the
+    WHATWG parser. `diff` is the unified diff of the changed file, limited in length; users see it, the model
+    does not. `pictures` are for the model; `rumi.web.readers.files` scales and stores them, and events
+    contain them without their bytes. `shows` lists workspace files to show to users: pictures as images,
+    other files by name. `trace` is the command that the call ran in the sandbox, or None if no command
+    started. `refused` means that the call was withheld or refused and had no effect.
     """
 
     ok: bool
@@ -53,7 +53,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The claims of an MCP server about one of its tools: the tool `reads` only, or `destroys`; the schema.
+    """The claims of an MCP server about one of its tools: `reads` (it only reads), `destroys`, the schema.
 
     `schema` is the JSON schema of the arguments. `siblings` are the names of all tools of that server, as
     models see them.
@@ -67,11 +67,11 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The effect of a call, for the user to judge: the real arguments by name, destinations first.
+    """A question that lets the user judge a call's effect: the real arguments by name, destinations first.
 
-    No answer is needed if the user's message of this turn asks for the call: it contains every value of
-    `consent` (`rumi.agent.permissions.consent`), and `asked`, if set, finds the action in that message. Calls
-    of tools with `Claims` are judged by their arguments instead.
+    The question is not asked if the user's message of this turn asks for the call: the message contains every
+    value of `consent` (`rumi.agent.permissions.consent`), and `asked`, if set, finds the action in the
+    message. Calls of tools with `Claims` are judged by their arguments instead.
     """
 
     action: ActionKind
@@ -81,7 +81,7 @@ class Question:
 
 
 class Tool(Protocol):
-    """A tool, already bound to its chat and its resources: the chat is not an argument of a call."""
+    """A tool that is bound to its chat and its resources, so the chat is not an argument of a call."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -90,42 +90,44 @@ class Tool(Protocol):
 
     @property
     def concurrent(self) -> bool:
-        """True if a call may run at the same time as neighbouring calls of the same reply."""
+        """True if a call may run at the same time as the call before or after it in the same reply."""
         ...
 
     async def prepare(self) -> None:
-        """Prepare for a call: runs as soon as a reply names the tool, before the arguments are complete.
+        """Prepare for a call. This runs as soon as a reply names the tool, before the arguments are complete.
 
-        A `RumiError` here is ignored, because the following call reports the failure. Most tools need no
-        preparation.
+        A `RumiError` raised here is ignored, because the call itself then reports the failure. Most tools
+        need no preparation.
         """
         await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return the question that the user must approve before this call may run in a tainted turn.
 
-        `known_urls` are the exact URLs that the user or a page gave in this conversation. Return None for
-        harmless calls, and for arguments that the call itself will refuse.
+        `known_urls` contains the exact URLs from the user or from web pages in this conversation. Return None
+        for harmless calls, and for arguments that the call itself will refuse.
         """
         ...
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Run the call and return its result. On cancellation, leaves nothing running.
 
-        Invalid arguments and refusals are results with `ok=False`; the caller converts a `RumiError` to one.
+        For invalid arguments and refusals, return a result with `ok=False`. The caller converts a raised
+        `RumiError` to such a result.
         """
         ...
 
 
 Calls: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[ToolResult]]
-"""Runs a tool of the turn by its name, like a call by the model: with the same events, gate and refusals."""
+"""Runs a tool of the turn by its name, with the same events, gate and refusals as a call by the model."""
 
 
 Progress: TypeAlias = Callable[[str], None]
-"""Reports a step of a call to users, in a few words. Never blocks; does nothing after the end of the call.
+"""Reports a step of a call to users, in a few words. It never blocks. After the call it does nothing.
 
-Of several steps in a short time, users see the last one. The text is put on one line and sanitized before it
-is shown. Rumi's own sentences are in English, and `rumi.platform.texts.translation` has the translations.
+If several steps are reported in a short time, users see only the last one. The text is sanitized and put on
+one line before it is shown. Rumi's own texts are passed in English; `rumi.platform.texts.translation`
+contains the translations.
 """
 
 
@@ -141,20 +143,20 @@ class RunsCommands(Protocol):
 
     @property
     def ran(self) -> CommandTrace | None:
-        """The command of the latest call, also of an interrupted one; None if the command has not started."""
+        """The command of the latest call, even if it was interrupted; None if no command has started."""
         ...
 
 
 @runtime_checkable
 class AlwaysAsks(Protocol):
-    """A tool whose calls need approval in every turn, not only in a tainted one."""
+    """A tool whose calls need approval in every turn, not only in tainted turns."""
 
     always_asks: bool
 
 
 @runtime_checkable
 class BringsTools(Protocol):
-    """A tool that adds other tools to the turn; the model's next reply can call them."""
+    """A tool that adds other tools to the turn; the model can call the added tools in its next reply."""
 
     @property
     def brought(self) -> tuple[Tool, ...]:
@@ -164,7 +166,7 @@ class BringsTools(Protocol):
 
 @runtime_checkable
 class ReportsProgress(Protocol):
-    """A tool whose calls take long and report progress: `call_reporting` is used instead of `call`."""
+    """A tool whose calls take a long time and report progress: `call_reporting` is used instead of `call`."""
 
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
         """Run the call like `Tool.call`, and report its steps through `progress`."""

@@ -1,9 +1,9 @@
-"""One turn: think, act, observe.
+"""One turn of the assistant: model calls and tool calls, until there is an answer.
 
-A plain async function over explicit inputs. It reports events through `watch`, which must not block, and
-passes each message to `store`, which may wait for the disk. It returns the answer, which the caller stores
-together with the reply to the user. The turn leaves nothing running: on cancellation, it returns only after
-the model's connection is closed, the permit is released and no command runs.
+A turn is a plain async function with explicit inputs. It reports events through `watch`, which must not
+block, and passes each message to `store`, which may wait for the disk. The turn returns the answer, which the
+caller stores together with the reply to the user. A turn leaves nothing running: on cancellation, it returns
+only after the model's connection is closed, the permit is released and no command runs.
 """
 
 import logging
@@ -50,10 +50,10 @@ CLOSING_S = 30.0
 """Maximum time for the closing answer after a breaker has tripped, in seconds."""
 
 CLOSINGS = 2
-"""Maximum number of requests for a closing answer, if the model calls a tool instead."""
+"""Maximum number of requests for a closing answer. If the model calls a tool instead, Rumi asks again."""
 
 CONTINUATIONS = 3
-"""Maximum number of continuations of an answer that reached the model's maximum length."""
+"""Maximum number of model calls that continue an answer cut off at the model's maximum length."""
 
 CONTINUE = (
     "[Your answer was cut off because it reached the longest that you may write at once. Continue it exactly "
@@ -61,10 +61,10 @@ CONTINUE = (
 )
 
 RESERVE_SHARE = 1 / 8
-"""Share of the prompt budget that tool results leave for later messages."""
+"""Share of the prompt budget that tool results must leave free for later messages."""
 
 NOT_RUN = ToolResult(False, "not run: the turn was stopped before it", refused=True)
-"""The result of calls that follow the call that tripped a breaker."""
+"""The result of calls that were not run, because an earlier call tripped a breaker."""
 
 
 async def _without_looking(messages: Sequence[Message]) -> Sequence[Message]:
@@ -80,13 +80,13 @@ async def _ignore_shortened(message: Message) -> None:
 class TurnInput:
     """The inputs of a turn. The last message of `history` is the request.
 
-    `context_tokens` is the maximum of prompt and reply together; the model itself may report less.
-    `tainted`: the conversation contains content from files or the web. `known_urls` are the exact URLs that
-    the user or a page gave. `words` is the user's own text in the message of this turn; calls that it asks
-    for need no approval. Without `confirm`, harmful calls of a tainted turn cannot be approved during the
-    turn; `parking` stores them for later approval. With both, a call that was approved earlier runs without a
-    question. `shortened` receives the last message that prompts show shortened from now on; all earlier tool
-    results are shortened too.
+    `context_tokens` is the maximum size of prompt and reply together; the model itself may report less.
+    `tainted` means that the conversation contains content from files or the web. `known_urls` contains the
+    exact URLs from the user or from web pages. `words` is the user's own text in the message of this turn;
+    calls that the text asks for need no approval. Without `confirm`, nobody can approve harmful calls of a
+    tainted turn during the turn, and `parking` stores the calls for later approval. With both, a call that
+    was approved earlier runs without a question. When tool results are shortened, `shortened` is called with
+    the last shortened message; all earlier tool results are shortened too.
     """
 
     instructions: str
@@ -100,7 +100,10 @@ class TurnInput:
     known_urls: Collection[str] = ()
     words: str = ""
     declare_for: DeclareFor | None = None
-    """Asks a model which changes `words` request; not part of recordings and of the turn's usage."""
+    """Asks a model which changes `words` request.
+
+    Recordings and the turn's usage do not include this model call.
+    """
     confirm: Confirm | None = None
     parking: Parking | None = None
     withheld: Mapping[str, str] = field(default_factory=dict)
@@ -112,10 +115,12 @@ class TurnInput:
 
 @dataclass(frozen=True, slots=True)
 class TurnMessage:
-    """A message for the history. `tainted`: the turn had read content from files or the web before it.
+    """A message for the history.
 
-    A system message is a message from the program in the middle of the conversation. `links` are the exact
-    URLs that came with the message.
+    `tainted` means that the turn had read content from files or the web before this message.
+
+    A system message is a message from Rumi in the middle of the conversation. `links` contains the exact URLs
+    that came with the message.
     """
 
     message: Message
@@ -128,7 +133,7 @@ StoreMessage = Callable[[TurnMessage], Awaitable[None]]
 
 
 async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> TurnFinished:
-    """Run a turn until there is an answer or a breaker trips. Failures of models and tools do not raise.
+    """Run a turn until there is an answer or a breaker trips. Model and tool failures raise no error.
 
     On cancellation, returns only after the tool calls and the model call have ended.
     """
@@ -195,7 +200,7 @@ class _Turn:
                 return await self.close(tripped)
 
     async def _whole_reply(self) -> Reply:
-        """Return the next reply; continue a cut-off reply while the turn may call the model."""
+        """Return the next reply; continue a cut-off reply as long as the turn may make model calls."""
         reply = await self._think()
         for _ in range(CONTINUATIONS):
             if not _cut_off(reply) or self.calls >= self.input.limits.max_turns:
@@ -266,7 +271,7 @@ class _Turn:
     def _result_budget(self) -> int:
         """Return the number of tokens that new results may take before the next model call.
 
-        This is at least half of the budget that shortening the earlier results would free, because the next
+        The number is at least half of the budget that shortening earlier results would free, because the next
         prompt shortens them if needed.
         """
         messages, budget = self.fitting.messages, self._prompt_budget
@@ -295,7 +300,7 @@ class _Turn:
         await self.store(TurnMessage(stored, self.gate.tainted, links))
 
     async def _act(self, reply: Reply) -> Breaker | None:
-        """Run the calls of one reply in order; neighbouring calls run concurrently if their tools allow it.
+        """Run the calls of one reply in order; consecutive calls run concurrently if their tools allow it.
 
         When a breaker trips, the remaining calls get the result `NOT_RUN`.
         """
@@ -325,11 +330,11 @@ class _Turn:
         return tripped or self.breakers.after_reply(results, self.calls, self.usage)
 
     def _sees_last(self) -> bool:
-        """Return True if the model still sees the last result complete: not cut, not shortened since."""
+        """Return True if prompts still show the last result completely, neither cut nor shortened."""
         return any(message is self.last_result for message in reversed(self.fitting.messages))
 
     async def _answer(self, call: ToolCall, result: ToolResult, max_tokens: int, note: str = "") -> int:
-        """Store a result, cut to `max_tokens`, with the program's `note` appended; return its tokens."""
+        """Store a result, cut to `max_tokens`, with Rumi's `note` appended; return its number of tokens."""
         # Before the message is stored: a message with tainted content must be stored as tainted.
         self.gate.note_result(call.name, result)
         # The history refers to pictures by path; each model call loads the bytes again (`look`).
@@ -343,11 +348,12 @@ class _Turn:
         return message.tokens
 
     async def close(self, reason: Breaker) -> TurnFinished:
-        """End the turn after a breaker: ask the model for its findings and append the warning to them.
+        """End the turn after a breaker has tripped: ask the model for its findings, and append the warning.
 
-        Without findings, the answer is the warning. Tools stay in the request, see `ModelRequest.words_only`.
-        If the model calls a tool, the call gets the result `NOT_RUN`, and the model is asked a second and
-        last time. All messages are stored, so that the next prompt begins with this one, for prompt caches.
+        Without findings, the answer is the warning alone. The request still lists the tools, see
+        `ModelRequest.words_only`. If the model calls a tool, the call gets the result `NOT_RUN`, and the
+        model is asked a second and last time. All messages are stored, so that the next prompt begins with
+        the same messages and servers can use their prompt cache.
         """
         warning = reply_texts.breaker(self.input.language, reason, self.input.limits.max_turns)
         found = ""
@@ -376,7 +382,10 @@ class _Turn:
 
 
 def _cut_off(reply: Reply) -> bool:
-    """Return True if a text was cut off at the model's maximum length; a cut-off call becomes an error."""
+    """Return True if a reply's text was cut off at the model's maximum length.
+
+    A cut-off tool call becomes an error instead.
+    """
     return reply.finish_reason == "length" and not reply.tool_calls
 
 

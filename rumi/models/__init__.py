@@ -1,10 +1,10 @@
-"""Models: one streaming interface, and its implementations.
+"""Language models: one streaming interface, and its implementations.
 
-A turn gets a `Model` from `ModelSet.bind`: a chain of attempts (`chain`) at servers that speak OpenAI's chat
-completions (`chat_completions`, with `wire` and `stream`) or a protocol of their own (`native`: `anthropic`,
-`ollama`). `reading`, with `rates` and `failures`, reads their answers. The offline model (`offline`) needs no
-server. The `models` actor shares permits fairly between chats (`actor`, `limits`). `registry` creates the
-models from `settings` and the table in `rumi.platform.config.providers`; `build` is the entry point.
-`transcription` transcribes voice messages; `trying` tests servers. Importing this package does not import
-the groq SDK: the first call does.
+A turn gets a `Model` from `ModelSet.bind`: a fallback chain (`chain`) of models at servers. A server speaks
+OpenAI's chat completions (`chat_completions`, with `wire` and `stream`) or another protocol (`native`:
+`anthropic`, `ollama`). `reading`, with `rates` and `failures`, reads the servers' answers. The offline model
+(`offline`) needs no server. The `models` actor shares permits fairly between chats (`actor`, `limits`).
+`registry` creates the models from `settings` and the table in `rumi.platform.config.providers`; `build` is
+the entry point. `transcription` transcribes voice messages; `trying` tests servers. Importing this package
+does not import the groq SDK, because only the first call needs the SDK.
 """

@@ -1,7 +1,7 @@
 """The `models` actor: permits for model calls, shared fairly between chats.
 
-A permit is an ask that stays in progress while the call runs. The caller cancels the ask when the call is
-over. A cancelled caller releases the permit in the same way, so no release can be forgotten or lost.
+A permit is an ask that stays in progress while the model call runs. The caller cancels the ask when the call
+is over. If the caller itself is cancelled, its ask is cancelled too, so no release can be forgotten or lost.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,11 +19,11 @@ from rumi.models.server import ModelServer
 
 @dataclass(slots=True, eq=False)
 class HoldPermit(Request[None]):
-    """Request for a permit. The ask holds it and never returns; cancel the ask when the call is over.
+    """Request for a permit. The ask holds the permit and never returns; cancel it when the call is over.
 
-    `granted` is set when the call may start. `tokens` is the estimated size of the call. Before the caller
-    releases the permit, it sets `refused`: True if the server had too many calls, False if the server
-    answered, None if the outcome shows neither.
+    `granted` is set when the call may start. `tokens` is the estimated size of the call. Before releasing the
+    permit, the caller sets `refused`: True if the server had too many calls, False if the server answered,
+    None if the outcome shows neither.
     """
 
     chat: str
@@ -36,7 +36,7 @@ class HoldPermit(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class HowLong(Request[Wait | None]):
-    """Request for the expected wait of a new call and its cause; None if the call could start now."""
+    """Request for the expected wait of a new call and its cause. The reply is None without a wait."""
 
     server: str
     model: str
@@ -58,7 +58,7 @@ ModelsRef: TypeAlias = ActorRef[ModelsMessage]
 class Models(Actor[ModelsMessage]):
     """The `models` actor: grants permits, and closes the clients of the model servers when it stops.
 
-    After a crash the actor starts without permits: running calls continue uncounted.
+    After a crash, the actor starts with no permits granted; calls that are still running continue uncounted.
     """
 
     concurrency = 100_000  # every held permit is a message in progress
@@ -70,7 +70,7 @@ class Models(Actor[ModelsMessage]):
         max_concurrent: int | None = None,
         part: Callable[[], float] = lambda: 1.0,
     ) -> None:
-        """Start without permits. `part` returns the share of all limits that this process may use."""
+        """Start with no permits granted. `part` returns the share of all limits that this process may use."""
         self._servers = servers
         self._limits = CallLimits(max_concurrent, part)
         self._tickets: dict[int, Ticket] = {}
@@ -93,7 +93,7 @@ class Models(Actor[ModelsMessage]):
         return self._limits.wait(message.server, message.model, message.tokens, trio.current_time())
 
     async def stopped(self, reason: StopReason) -> None:
-        """Close the servers' connections, except after a crash: then the running calls still use them."""
+        """Close the servers' connections, except after a crash, when running calls still use them."""
         if reason != "crashed":
             for server in tuple(self._servers):
                 await server.aclose()
@@ -103,16 +103,16 @@ class Models(Actor[ModelsMessage]):
         return bool(self._limits.running or self._limits.waiting)
 
     def activity(self) -> str:
-        """Describe how many calls run and wait, and which models cool down."""
+        """Return one line for the status: running calls, waiting calls, and models that cool down."""
         return self._limits.describe(_now())
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the number of running and waiting calls, and each model's budget."""
+        """Return the numbers of running and waiting calls, and each model's budget."""
         return self._limits.metrics(_now())
 
     @answers(HoldPermit)
     async def hold(self, permit: HoldPermit) -> None:
-        """Queue the call, then hold its permit, until the ask is cancelled."""
+        """Queue the call, then hold the call's permit until the ask is cancelled."""
         ticket = self._limits.enter(
             permit.chat, permit.server, permit.model, permit.tokens, permit.granted.set, trio.current_time()
         )
@@ -143,7 +143,7 @@ class Models(Actor[ModelsMessage]):
 
 
 def _now() -> float:
-    """Return the current time, or infinity outside of trio, where `limits` reports no durations."""
+    """Return trio's current time, or infinity outside of trio; `limits` then reports no durations."""
     try:
         return trio.current_time()
     except RuntimeError:

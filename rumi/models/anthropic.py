@@ -39,7 +39,7 @@ from rumi.platform.config.providers import PROVIDERS
 VERSION: Final = "2023-06-01"
 
 MOST_OUTPUT: Final = 8192
-"""Maximum reply size, which the API requires, if neither request nor configuration sets one."""
+"""Maximum reply size if neither the request nor the configuration sets one; the API requires a maximum."""
 
 _CACHED: Final[Mapping[str, object]] = {"type": "ephemeral"}
 _REASONS: Final = {
@@ -49,7 +49,7 @@ _REASONS: Final = {
     "max_tokens": "length",
 }
 _EMPTY: Final = "(empty)"
-"""Replacement for empty text, which the API refuses."""
+"""Text that replaces an empty text, because the API refuses empty texts."""
 
 
 class AnthropicProtocol:
@@ -100,14 +100,14 @@ class AnthropicProtocol:
         return AnthropicReply(emit, name)
 
     def cutter(self) -> EventReader:
-        """Return the splitter of the stream into events."""
+        """Return an object that splits the stream into events."""
         return EventReader()
 
 
 def _conversation(all_messages: Sequence[Message]) -> tuple[str, list[dict[str, object]]]:
     """Return the system text, and the user and assistant messages in alternation.
 
-    Tool results and later system messages count as the user's, as the API has only these two roles.
+    Tool results and later system messages become user messages, because the API has only these two roles.
     """
     first = 0
     while first < len(all_messages) and all_messages[first].role == "system":
@@ -171,8 +171,8 @@ def _picture(picture: Picture) -> dict[str, object]:
 def _mark(messages: Sequence[Mapping[str, object]]) -> None:
     """Set a cache breakpoint at the end of the last two user messages.
 
-    The server reads the cache up to the first breakpoint, written by the previous call, and writes it up to
-    the second.
+    The server reads the cache up to the first breakpoint, up to which the previous call wrote the cache. It
+    then writes the cache up to the second breakpoint.
     """
     mine = [message["content"] for message in messages if message["role"] == "user"]
     for content in mine[-2:]:
@@ -182,7 +182,7 @@ def _mark(messages: Sequence[Mapping[str, object]]) -> None:
 
 @dataclass(slots=True)
 class _Block:
-    """A content block of the reply (text, tool call or thought), as far as it has arrived."""
+    """The part of a content block (text, tool call or thought) that has arrived so far."""
 
     kind: str
     fields: dict[str, object]
@@ -190,7 +190,7 @@ class _Block:
     signature: str = ""
 
     def thought(self) -> dict[str, object]:
-        """Return the thought in the form that the API requires in later requests."""
+        """Return the thought in the JSON form that the API requires in later requests."""
         if self.kind == "redacted_thinking":
             return {"type": self.kind, "data": self.fields.get("data", "")}
         return {"type": self.kind, "thinking": "".join(self.parts), "signature": self.signature}
@@ -347,13 +347,13 @@ _STATUS: Final = {
 
 
 def _with_status(error: object) -> object:
-    """Return an error event with the status that the error has as a plain HTTP response."""
+    """Return an error event with the HTTP status that a plain response would have for this error."""
     if not isinstance(error, dict):
         return error
     return {**error, "status_code": _STATUS.get(str(error.get("type")), 500)}
 
 
 class AnthropicModel(NativeModel):
-    """A model of Anthropic's."""
+    """A model at Anthropic's API."""
 
     protocol = AnthropicProtocol()

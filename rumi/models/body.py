@@ -9,10 +9,10 @@ from rumi.models.wire import messages_json, plain, tools_json
 from rumi.platform.config.providers import KnownModel, Provider
 
 _GPT_OSS: Final = "openai/gpt-oss-"
-"""Groq's models that need their earlier reasoning with their tool calls; others answer 400 to it."""
+"""Groq models that need their earlier reasoning sent with their tool calls; others reject it with a 400."""
 
 _TAKES_EFFORT: Final = re.compile(r"(?:^|/)(?:gpt-oss|gpt-5(?!-chat)|o[1-9])(?![a-z0-9])", re.IGNORECASE)
-"""Names of reasoning models that accept an effort, for servers that are not in the provider table."""
+"""Names of reasoning models that accept an `effort`; used for servers outside of the provider table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class Sampling:
 def takes_schema(request: ModelRequest, facts: KnownModel) -> bool:
     """Return True if the answer should be JSON and the server may be able to enforce the schema.
 
-    Custom servers are assumed to; `ChatCompletions` retries without a schema if such a server refuses it.
+    Custom servers are assumed to be able to. `ChatCompletions` retries without a schema if such a server
+    refuses the schema.
     """
     return request.schema is not None and not request.tools and facts.schema
 
@@ -41,10 +42,10 @@ def body_of(
     schema: bool,
     small_plan: bool,
 ) -> dict[str, object]:
-    """Return the request body. With `schema`, the server enforces the request's schema.
+    """Return the request body. With `schema`, the body asks the server to enforce the request's schema.
 
     Groq does not stream answers that follow a schema. With a `small_plan`, the body sets no maximum reply
-    size: such a plan charges the maximum in advance, as if the reply took all of it.
+    size, because such a plan charges the maximum in advance, even if the reply is shorter.
     """
     groq, facts = provider.dialect == "groq", provider.model(model)
     body: dict[str, object] = {
@@ -83,7 +84,7 @@ def body_of(
 
 
 def most_tokens(request: ModelRequest, sampling: Sampling) -> int | None:
-    """Return the maximum reply size: the smaller of the request's and the configured limit, if any."""
+    """Return the maximum reply size: the smaller of the request's limit and the configured limit, if any."""
     return min(
         (n for n in (sampling.max_output_tokens, request.max_output_tokens) if n is not None), default=None
     )

@@ -1,4 +1,4 @@
-"""Construction of a process's models from the settings; each chat gets its chain from the `ModelSet`."""
+"""Construction of a process's models from the settings. Each chat gets a chain from the `ModelSet`."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from rumi.platform.texts.language import Language
 
 @dataclass(frozen=True, slots=True)
 class ModelSet:
-    """The configured models. `steps` lists them in order; the owner must close the `servers`.
+    """The configured models. `steps` lists the models in order; the owner must close the `servers`.
 
-    `steps_of` returns the chain that starts with another model, and raises `ConfigError` if that model cannot
-    be used; it adds that model's server to `servers`.
+    `steps_of` returns the chain that starts with another model, and adds that model's server to `servers`. It
+    raises `ConfigError` if the model cannot be used.
 
-    `context_tokens` is the first model's context size, prompt and reply together; the history is cut to it. A
-    request to a fallback is cut to the fallback's own context. `max_concurrent` is the maximum number of
-    simultaneous calls to one server; without it, the limit adapts to the server.
+    `context_tokens` is the size of the first model's context, for prompt and reply together; the history is
+    cut to this size. A request to a fallback is cut to the fallback's context. `max_concurrent` is the
+    maximum number of simultaneous calls to one server; if it is None, the limit adapts to the server.
     """
 
     steps: tuple[ChainStep, ...]
@@ -40,7 +40,7 @@ class ModelSet:
     def spec(self, part: Callable[[], float] = lambda: 1.0) -> ChildSpec[ModelsMessage]:
         """Return the child spec of the `models` actor, which grants permits and finally closes the servers.
 
-        `part` returns the share of all limits that this process may use: other workers use the rest.
+        `part` returns the share of all limits that this process may use; other workers use the rest.
         """
         return ChildSpec(
             "models", lambda: Models(self.servers, max_concurrent=self.max_concurrent, part=part)
@@ -56,7 +56,7 @@ class ModelSet:
         account: Account | None = None,
         meter: Meter | None = None,
     ) -> Model:
-        """Return the model for a chat: the `chosen` one, or the default.
+        """Return the model for a chat: the `chosen` model, or the default model.
 
         Without `permits`, the number of simultaneous calls is not limited; without a `meter`, no budget
         applies. The calls are charged to `account`.
@@ -75,7 +75,7 @@ class ModelSet:
         )
 
     async def aclose(self) -> None:
-        """Close all servers' idle connections. A running `models` actor closes them itself."""
+        """Close all servers' idle connections. A running `models` actor does this when it stops."""
         for server in tuple(self.servers):
             await server.aclose()
 
@@ -94,7 +94,8 @@ def check_model_name(name: str) -> None:
 def build_models(settings: ModelSettings) -> ModelSet:
     """Create the models named in `settings`.
 
-    Fallbacks without their required key are skipped. The model `offline` never fails, so it has no fallback.
+    A fallback whose required key is missing is skipped. The model `offline` never fails, so it has no
+    fallback.
 
     Raises:
         ConfigError: A name, a URL or a key is invalid. The message never shows a key.

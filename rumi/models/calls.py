@@ -1,8 +1,8 @@
-"""A lenient parser of tool calls as models really write them: format parts in names, calls in the text.
+"""A lenient parser of malformed tool calls, with parts of a model's format in names or calls in the text.
 
-gpt-oss uses channels, and parts of that format leak into names (`functions.bash`,
-`bash<|channel|>commentary`). If Groq cannot read a model's call, it answers 400 (`tool_use_failed`) and
-returns the text as `failed_generation`; usually Rumi can still read it.
+The format of gpt-oss has channels, and parts of this format leak into tool names (`functions.bash`,
+`bash<|channel|>commentary`). If Groq cannot parse a model's call, Groq answers 400 (`tool_use_failed`) and
+returns the text as `failed_generation`. Rumi can usually still parse this text.
 """
 
 import json
@@ -19,7 +19,7 @@ MAX_FAILED_CHARS: Final = 20_000
 
 MAX_CALLS: Final = 32
 MAX_BRACKETS: Final = 100
-"""Maximum number of searches for JSON: each may take time proportional to the text."""
+"""Maximum number of searches for JSON in a text: each search may take time proportional to the text."""
 
 _Found: TypeAlias = tuple[str, dict[str, Any]]
 
@@ -38,7 +38,7 @@ _JSON: Final = json.JSONDecoder(strict=False)
 
 
 def clean_name(name: str) -> str:
-    """Return a tool's name without parts of the model's own format.
+    """Return a tool's name without parts of the model's internal format.
 
     A name that would become empty stays unchanged.
     """
@@ -48,10 +48,10 @@ def clean_name(name: str) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Return an answer without parts of gpt-oss's own format.
+    """Return an answer without parts of gpt-oss's internal format.
 
-    Only the text of the last channel remains, and nothing if that channel is the model's analysis. A text
-    that merely mentions the format stays unchanged.
+    Only the text of the last channel remains; if that channel is the model's analysis, nothing remains. A
+    text that merely mentions the format stays unchanged.
     """
     if text.lstrip().startswith("<|"):
         *_, last = _HEADER.split(text)
@@ -83,7 +83,7 @@ def _found(text: str, tools: Collection[str]) -> Iterator[_Found]:
 
 
 def _behind(pattern: re.Pattern[str], text: str) -> Iterator[_Found]:
-    """Yield each name that the pattern finds, with the JSON object after it."""
+    """Yield each name that the pattern finds, with the JSON object that follows the name."""
     for mark in pattern.finditer(text):
         value, _ = _value_at(text, mark.end())
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The fallback chain that a turn uses as its model: models in order, with permits, retries and fallback."""
+"""The fallback chain that a turn uses as its model: tries several models in order, with retries."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -35,24 +35,24 @@ from rumi.platform.texts import models as model_texts
 from rumi.platform.texts.language import Language
 
 MAX_WAIT_S: Final = 60.0
-"""Maximum wait for one model, in seconds; instead of a longer wait, the next model is called."""
+"""Maximum wait for one model, in seconds. If the wait would be longer, the chain calls the next model."""
 
 BACKOFF_S: Final = (1.0, 4.0)
-"""Pauses before the second and third attempt, if the server sends no `retry-after`."""
+"""Pauses before the second and third attempt, in seconds, if the server sends no `retry-after`."""
 
 MOST_REFUSALS: Final = 5
 """Maximum attempts of a rate-limited call with permits.
 
-More than otherwise, because each refusal lowers the limit of simultaneous calls, so a later attempt runs
-beside fewer calls.
+This is more than for other failures, because each refusal lowers the limit of simultaneous calls, so that
+fewer other calls run during a later attempt.
 """
 
 REFUSALS: Final = frozenset({"rate_limited", "server", "timeout"})
-"""Kinds of failures that show that the server has too many calls; they lower its concurrency limit."""
+"""Kinds of failures that show that a server has too many calls; they lower the concurrency limit."""
 
 SHOW_WAIT_AFTER_S: Final = 0.3
 EXPECTED_REPLY_TOKENS: Final = 512
-"""Tokens that are added to a request's size for its reply when a permit is requested."""
+"""Estimated tokens of a reply, added to the request's size when a permit is requested."""
 
 
 MAX_FAILED_SHOWN_CHARS: Final = 2000
@@ -64,7 +64,7 @@ NO_TOOLS: Final = "[You called a tool, and there are none here. Answer in words,
 
 
 _RANDOM: Final = Random()
-"""The generator of jitter for all chains: seeding one takes longer than the rest of a chain's set-up."""
+"""The shared generator of jitter. Seeding a generator takes longer than the other set-up of a chain."""
 
 
 @runtime_checkable
@@ -78,7 +78,9 @@ class ReportsLimits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChainStep:
-    """One model of a chain. Models with the same `server` share permits and a key; None needs no permit.
+    """One model of a chain. Models with the same `server` share permits and a key.
+
+    A model whose `server` is None needs no permit.
 
     Requests to the model are cut to `budget`, its token budget. Without `pictures`, a request's pictures are
     replaced by notes.
@@ -91,9 +93,9 @@ class ChainStep:
 
 
 class _EventForwarder:
-    """A forwarder of model events that records whether another attempt must discard emitted text.
+    """A forwarder of model events that records whether text was emitted that a retry must discard.
 
-    `has_output`: some output of the current attempt has arrived.
+    `has_output` is True if some output of the current attempt has arrived.
     """
 
     def __init__(self, emit: Emit) -> None:
@@ -109,33 +111,34 @@ class _EventForwarder:
         self._emit(event)
 
     def discard(self) -> None:
-        """Emit `Discarded` if text was emitted since the last one."""
+        """Emit `Discarded` if text was emitted since the last `Discarded` event."""
         if self._has_text:
             self._has_text = False
             self._emit(Discarded())
 
 
 class Chain:
-    """A model that tries several models in order, for one chat: each up to three times, then the next one.
+    """A model that tries several models in order, for one chat, each of them up to three times.
 
     With permits, a rate-limited call is tried up to five times.
 
     Temporary failures are retried after the server's `retry-after`, or after about 1 and 4 seconds: a rate
     limit, a cut connection, a server error, an empty or unreadable reply. The chain continues with the next
     model at once after a timeout, an unknown model or a required wait of more than `MAX_WAIT_S`, and also
-    after a rate limit if a model of another server can answer before the wait is over. A refused key also
-    skips the other models of that server. A refused request ends the call, because other servers would refuse
-    it too. The chain emits waits and changes of model as `Waiting`, and `Discarded` before an attempt that
-    makes already emitted text void.
+    after a rate limit if a model of another server can answer before the wait is over. After a refused key,
+    the other models of that server are skipped too. A refused request ends the call, because other servers
+    would refuse the request too. The chain emits `Waiting` for waits and for changes of the model, and
+    `Discarded` before a new attempt if text was already emitted.
 
-    Each model gets the request cut to its own budget. If the server still refuses the request as too large,
-    the chain cuts it to the limit in the server's answer and sends it once more. If the model wrote an
+    The request is cut to each model's budget. If a server still refuses the request as too large, the chain
+    cuts the request to the limit in the server's answer and sends it once more. If the model wrote an
     unreadable tool call, the next attempt includes that text and a correction.
 
-    Without `permits` the chain requests no permits: for a single chat, or a test. All waits use trio's clock.
+    Without `permits`, the chain requests no permits; this is for a single chat or a test. All waits use
+    trio's clock.
 
-    The chain reserves budget for `account` from the `meter` before each attempt, and settles the usage after
-    it. If the meter refuses, no other model is tried.
+    Before each attempt, the chain reserves budget for `account` from the `meter`; after the attempt, it
+    settles the usage. If the meter refuses, no other model is tried.
     """
 
     def __init__(
@@ -174,7 +177,10 @@ class Chain:
 
     @property
     def takes_pictures(self) -> bool:
-        """True if the first model accepts pictures. Other models get a note in place of each picture."""
+        """True if the first model accepts pictures.
+
+        A model that accepts none gets a note in place of each picture.
+        """
         return self._steps[0].pictures
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
@@ -183,7 +189,7 @@ class Chain:
         On cancellation, releases the permit and closes the connection.
 
         Raises:
-            ModelError: No model answered. The error lists the failures and has the kind of the last one.
+            ModelError: No model answered. The error lists all failures and has the kind of the last failure.
         """
         events = _EventForwarder(emit)
         failures: list[ModelError] = []
@@ -218,7 +224,9 @@ class Chain:
     async def _ask(
         self, step: ChainStep, request: ModelRequest, events: _EventForwarder, others: Sequence[ChainStep]
     ) -> Reply | ModelError:
-        """Call one model with the request cut to its budget; after a refusal for size, once more with less.
+        """Call one model with the request cut to the model's budget.
+
+        If the server refuses the request as too large, call the model once more with a shorter request.
 
         `others` are the later models at other servers.
         """
@@ -244,7 +252,7 @@ class Chain:
         others: Sequence[ChainStep],
         numbers: Iterator[int],
     ) -> Reply | ModelError:
-        """Call one model, with retries. `numbers` counts all attempts of the call at this model."""
+        """Call one model, with retries. `numbers` yields the numbers of all attempts at this model."""
         for tries in numbers:
             outcome = await self._attempt(step, request, events, others)
             if isinstance(outcome, Reply) or not outcome.retriable or tries >= self._most(step, outcome):
@@ -271,9 +279,9 @@ class Chain:
         return MOST_REFUSALS if permitted and outcome.kind == "rate_limited" else len(BACKOFF_S) + 1
 
     async def _sooner(self, others: Sequence[ChainStep], request: ModelRequest, seconds: float) -> bool:
-        """Return True if one of the `others` could start a call in less than `seconds`.
+        """Return True if one of the `others` could start a call in less than `seconds` seconds.
 
-        If the `models` actor does not answer for a model, that model does not count.
+        A model for which the `models` actor does not answer does not count.
         """
         if self._permits is None:
             return bool(others) and seconds > 0
@@ -304,7 +312,7 @@ class Chain:
         events: _EventForwarder,
         others: Sequence[ChainStep],
     ) -> Reply | ModelError:
-        """Make one attempt while a sibling task holds the permit, which is released after the call.
+        """Make one attempt while a sibling task holds the permit. The permit is released after the call.
 
         On cancellation, the call closes its connection before the permit is released: otherwise another call
         could start while the server still works on this one.
@@ -344,8 +352,8 @@ class Chain:
     ) -> Reply | ModelError:
         """Make one attempt that the meter allows, and settle its usage.
 
-        A cancelled or crashed attempt counts the reserved amount. `tokens` is the size of the request, if the
-        caller has computed it.
+        For a cancelled or crashed attempt, the reserved amount is charged. `tokens` is the size of the
+        request, if the caller has computed the size.
         """
         if self._meter is None:
             return await _reply(model, request, events, seen)
@@ -378,7 +386,7 @@ class Chain:
         events: _EventForwarder,
         others: Sequence[ChainStep],
     ) -> ModelError | None:
-        """Wait for the permit, and emit the wait as `Waiting`. Return None once the permit is granted.
+        """Wait for the permit, and emit `Waiting` for the wait. Return None once the permit is granted.
 
         Return an error if the wait would be longer than `MAX_WAIT_S`, or if a model of another server can
         answer earlier.
@@ -434,7 +442,10 @@ def _corrected(request: ModelRequest, failed_generation: str) -> ModelRequest:
 async def _reply(
     model: Model, request: ModelRequest, events: _EventForwarder, seen: Seen | None
 ) -> Reply | ModelError:
-    """Make one attempt; return its error, because a nursery would wrap a raised one in a group."""
+    """Make one attempt; return an error instead of raising it.
+
+    A nursery would wrap a raised error in an exception group.
+    """
     try:
         if seen is not None and isinstance(model, ReportsLimits):
             return await model.metered_reply(request, events, seen)

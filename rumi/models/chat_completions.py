@@ -1,6 +1,7 @@
-"""One attempt at one server that speaks OpenAI's chat completions: Groq, or the user's own server.
+"""One attempt at a server that speaks OpenAI's chat completions: Groq, or a server of the user.
 
-The groq SDK makes the request; the module `stream` reads the answer and explains why the SDK does not.
+The groq SDK sends the request. The module `stream` reads the answer, and explains why the SDK does not do
+that.
 """
 
 from collections.abc import Collection
@@ -25,7 +26,7 @@ _PATHS: Final[dict[Dialect, str]] = {"groq": "/openai/v1/chat/completions", "ope
 
 
 class ChatCompletions(ServerModel):
-    """A model at a server: `reply` is one attempt, without retries."""
+    """A model at a server that speaks chat completions. `reply` makes one attempt, without retries."""
 
     async def _answered(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply | ModelError:
         def saw(limits: RateLimits) -> None:
@@ -62,7 +63,8 @@ class ChatCompletions(ServerModel):
     ) -> Reply | ModelError:
         """Return the reply or the error.
 
-        Errors are returned, not raised: the caller raises them outside of the exceptions that hold keys.
+        An error is returned, not raised: the caller raises it outside of the handlers of exceptions that
+        contain keys.
         """
         import groq
         from groq.types.chat import ChatCompletionChunk
@@ -99,9 +101,10 @@ class ChatCompletions(ServerModel):
 def _read_all_the_same(
     outcome: Reply | ModelError, builder: ReplyBuilder, tools: Collection[str]
 ) -> Reply | ModelError:
-    """Return the reply with tool calls that Rumi can parse but the server could not; else return `outcome`.
+    """Return a reply with the tool calls that only Rumi could parse; if there are none, return `outcome`.
 
-    The text of such a call is in the error, or, with some servers, in the answer's text in gpt-oss's format.
+    Tool calls that the server could not parse are in the error's text or, with some servers, in the answer's
+    text in gpt-oss's format.
     """
     if isinstance(outcome, ModelError):
         calls = read_failed_generation(outcome.failed_generation, tools)

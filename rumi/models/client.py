@@ -1,4 +1,4 @@
-"""The HTTP client of a model server. Imported at the first call, because importing httpx is slow."""
+"""The HTTP client of a model server. The first call imports this module, because importing httpx is slow."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,8 +11,8 @@ _CUT = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 class Client(httpx.AsyncClient):
     """An HTTP client that resends a request if the server had already closed the reused connection.
 
-    A server may close a keep-alive connection at any time, so its close and a request may cross (RFC 9112,
-    9.3.1); with llama.cpp's server this happens to about one request in ten. A request is resent once,
+    A server may close a keep-alive connection at any time, even while a request is on its way (RFC 9112,
+    9.3.1). With llama.cpp's server, this happens to about one request in ten. A request is resent once,
     without delay, and only if it used an existing connection and no part of a response arrived.
     """
 
@@ -26,7 +26,7 @@ class Client(httpx.AsyncClient):
         """Send a request. On cancellation, closes the connection.
 
         Raises:
-            httpx.HTTPError: As in `httpx.AsyncClient.send`.
+            httpx.HTTPError: The request failed, as in `httpx.AsyncClient.send`.
         """
         attempt = _Attempt()
         request.extensions = {**request.extensions, "trace": attempt.trace}
@@ -41,7 +41,7 @@ class Client(httpx.AsyncClient):
 
 
 class _Attempt:
-    """A record of httpcore's trace events of one request: a new connection, the start of a response."""
+    """A recorder of httpcore's trace events for one request: a new connection, the start of a response."""
 
     def __init__(self) -> None:
         self.connected = False

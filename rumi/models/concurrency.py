@@ -1,30 +1,30 @@
-"""The adaptive limit of simultaneous calls at one server. Servers do not report their capacity.
+"""The adaptive limit of simultaneous calls to one server, needed as servers do not report their capacity.
 
-The limit follows the server as TCP's congestion window follows a path: each successful call raises it by one
-(so it doubles each round) until the server refuses a call because there are too many. From then on it rises
-by one per round and falls by a quarter after a refusal. It rises only while it delays calls.
+The limit adapts like TCP's congestion window. Each successful call raises the limit by one, so it doubles
+each round, until the server refuses a call because there are too many. From then on, the limit rises by one
+per round, and falls by a quarter after a refusal. The limit rises only while it delays calls.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 AT_FIRST: Final = 100
-"""Initial limit: most servers accept this many calls, and the others refuse the excess calls at once."""
+"""Initial limit. Most servers accept this many calls; other servers refuse the excess calls immediately."""
 
 AT_MOST: Final = 2000
 DOWN_TO: Final = 0.75
 LEAST_SHARE: Final = 0.25
-"""Share of the limit below which the first round of refusals cannot reduce it: some of them arrive late."""
+"""The first round of refusals cannot lower the limit below this share of it, as some refusals arrive late."""
 
 
 @dataclass(slots=True)
 class Concurrency:
-    """The limit of one server. `limit` is the current number of simultaneous calls; `most` is its maximum.
+    """The limit of one server. `limit` is the current limit of simultaneous calls; `most` is its maximum.
 
-    `first` is the number of calls that had started at the first refusal, `begun` the number at the last
-    reduction: a refusal of a call that started before a reduction does not count against the lower limit.
-    `taken` counts the calls that ran at the first refusal and were not refused since. `least` is the lower
-    bound for the first round.
+    `first` is the number of calls that had started when the first call was refused. `begun` is the number of
+    calls that had started at the last reduction: the refusal of an earlier call does not reduce the limit
+    again. `taken` counts the calls that were running at the first refusal and have not been refused. `least`
+    is the lower bound of the limit for the first round.
     """
 
     limit: float = AT_FIRST
@@ -36,11 +36,11 @@ class Concurrency:
 
     @property
     def now(self) -> int:
-        """The number of calls that may run at the same time now."""
+        """The number of calls that may currently run at the same time."""
         return int(self.limit)
 
     def went_well(self, running: int) -> None:
-        """Record an answered call while `running` calls ran; raise the limit if it was reached."""
+        """Record that a call was answered while `running` calls ran. Raise the limit if it was reached."""
         if running >= self.now:
             more = 1.0 if self.first is None else 1 / max(1.0, self.limit)
             self.limit = max(self.limit, min(self.limit + more, self.most))
@@ -48,9 +48,9 @@ class Concurrency:
     def refused(self, number: int, running: int, begun: int) -> None:
         """Record the refusal of a call; lower the limit.
 
-        `number` is the number of calls that had started before the refused one, `running` the number of calls
-        that run, `begun` the number that have started in total. Each refused call that had started before the
-        first refusal shows one call too many.
+        `number` is the number of calls that started before the refused call. `running` is the number of
+        running calls. `begun` is the number of calls that have started in total. Each refused call that
+        started before the first refusal means that one call too many was running.
         """
         if self.first is None:
             self.first, self.begun, self.taken = begun, begun, running

@@ -1,7 +1,7 @@
-"""Conversion of server errors to a `ModelError` that users understand.
+"""Conversion of model servers' errors to a `ModelError` that users understand.
 
-Errors never contain a key: the server's text is scrubbed before it is cut to length (cutting first could
-leave half a key), and a URL is shown as scheme, host and port only.
+A `ModelError` never contains a key. The server's text is scrubbed before it is cut to length, because cutting
+first could leave half a key. A URL is shown only as scheme, host and port.
 """
 
 import re
@@ -16,7 +16,7 @@ from rumi.platform.redact import HIDDEN, Redactor
 MAX_DETAIL_CHARS: Final = 300
 
 _PARTLY_MASKED = re.compile(r"(?i)\bbearer\s+\S+|\b(?:gsk|sk|pk|key)[-_][\w*.-]{6,}")
-"""Keys as servers quote them in errors, partly masked with stars; the redactor does not know this form."""
+"""Pattern of keys that servers quote in errors partly masked with stars, which the redactor does not know."""
 _ORGANISATION = re.compile(r"(?: in organization)? ?`?\borg[-_]\w{6,}`?")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
 _CONTEXT_WORDS = re.compile(
@@ -24,13 +24,13 @@ _CONTEXT_WORDS = re.compile(
     r"|maximum.{0,20}tokens|reduce the length"
 )
 _NOT_A_CALL: Final = "Failed to call a function."
-"""The start of an error text of Groq that is meant for programmers; users do not see it."""
+"""The start of an error text from Groq that is meant for programmers, and is not shown to users."""
 _A_MINUTE = re.compile(r"(?i)tokens per min(?:ute)?\b[^:]{0,40}: *Limit (\d{1,12}), *Requested (\d{1,12})")
-"""The error text of Groq and OpenAI: the plan's tokens per minute, and the tokens of the request."""
+"""Pattern of Groq's and OpenAI's error text, which contains the plan's and the request's tokens."""
 LEAST_CONTEXT: Final = 1024
-"""Smallest number in an error text that is taken as the model's context size."""
+"""Smaller numbers in an error text are not taken for the model's context size."""
 _TOO_LONG = re.compile(r"(\d{3,12}) tokens > (\d{3,12}) maximum")
-"""Anthropic's error text: the tokens of the request, and the maximum."""
+"""Pattern of Anthropic's error text, which contains the tokens of the request and the maximum."""
 _NO_CREDIT = re.compile(r"(?i)credit balance is too low|insufficient (?:balance|credits|quota)")
 _CONTEXT = re.compile(r"(?i)context (?:length|size|window)\D{0,40}(\d{3,12})")
 
@@ -54,7 +54,7 @@ def shown_url(url: str) -> str:
 
 
 class Failures:
-    """Factory of the errors of one model at one server. `key_name` is the setting of its key.
+    """Factory of the errors of one model at one server. `key_name` is the name of the setting for the key.
 
     `redact` knows that key and the other secrets of this installation.
     """
@@ -79,7 +79,7 @@ class Failures:
         self._first_s = first_s or timeout_s
 
     def silent(self, *, begun: bool = True) -> ModelError:
-        """Return the error for a timeout. `begun`: a part of the reply had arrived."""
+        """Return the error for a timeout. `begun` is True if a part of the reply had arrived."""
         seconds, key = (self._timeout_s, "timeout_s") if begun else (self._first_s, "first_token_timeout_s")
         return self._error(
             "timeout",
@@ -225,7 +225,7 @@ def _kind(status: int, code: str, said: str) -> FailureKind:
 
 
 def _limits(error: Mapping[str, object], said: str) -> TooLarge | None:
-    """Return the sizes in a refusal: from its text, or, for llama.cpp's server, from its fields."""
+    """Return the sizes in a refusal, from the error's text or, for llama.cpp's server, its JSON fields."""
     if (found := _A_MINUTE.search(said)) is not None:
         return TooLarge(int(found[1]), int(found[2]), a_minute=True)
     if (found := _TOO_LONG.search(said)) is not None:

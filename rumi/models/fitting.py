@@ -1,8 +1,9 @@
 """Shortening of requests that exceed the model's token budget.
 
 A turn loads only as much history as fits, and cuts tool results to the remaining budget when they arrive.
-This module covers the requests that still do not fit: for a fallback with a smaller budget, after a refusal
-that revealed the limit, with many results. It shortens the oldest content first.
+This module handles requests that still do not fit: a request to a fallback with a smaller budget, a request
+after a refusal that revealed the limit, or a request with many results. The oldest content is shortened
+first.
 """
 
 import json
@@ -15,18 +16,18 @@ from rumi.models.model import BYTES_PER_TOKEN, PER_PICTURE, Message, ModelReques
 from rumi.models.wire import arguments_object
 
 SHORT_CHARS: Final = 400
-"""Characters that remain of a shortened result or of a shortened argument."""
+"""Number of characters that remain of a shortened result or a shortened argument."""
 
 NOTE_TOKENS: Final = 60
-"""Tokens that are reserved for the note about the omitted part and for the end line of a block."""
+"""Tokens reserved for the note about the omitted part, and for the line that ends a block."""
 
 HISTORY_SHARE: Final = 0.25
-"""Share of the budget down to which earlier exchanges are removed before the latest result is cut."""
+"""Before the latest result is cut, earlier exchanges are removed until they take this share of the budget."""
 
 _NOTE_CHARS: Final = 200
 
 _END_OF_BLOCK: Final = re.compile(r"^(</[a-z_]{1,20}>)\Z", re.MULTILINE)
-"""The end line of a result that is a delimited untrusted block; a shortened block must stay closed."""
+"""Pattern of the last line of a delimited untrusted block; a shortened block must still end with the line."""
 _BEGIN_OF_BLOCK: Final = re.compile(r"^<([a-z_]{1,20})(?: [^\n]*)?>$", re.MULTILINE)
 
 
@@ -34,16 +35,16 @@ _NOTES: Final = re.compile(r"(?:\n\[Note from the program: [^\n]*\])+\Z")
 
 
 def without_notes(result: str) -> str:
-    """Return a tool's result without the notes that the program appended to it."""
+    """Return a tool's result without the notes that Rumi has appended."""
     return _NOTES.sub("", result)
 
 
 def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
-    """Return the request cut to about `max_tokens`, if possible; None leaves it unchanged.
+    """Return the request cut to about `max_tokens`, if possible. With None, return the request unchanged.
 
-    Content is shortened in this order, each only as far as needed: reasoning and results of earlier steps,
-    earlier exchanges, long arguments, the latest result, and finally the longest remaining texts.
-    Instructions stay complete, and every call keeps its result.
+    Content is shortened in this order, and only as far as needed: reasoning and results of earlier steps,
+    earlier exchanges, long arguments, the latest result, and finally the longest remaining texts. The
+    instructions stay complete, and every call keeps its result.
     """
     if max_tokens is None or (excess := request_tokens(request) - max_tokens) <= 0:
         return request
@@ -78,10 +79,10 @@ def without_pictures(message: Message, why: str = "it no longer fits") -> Messag
 
 
 def seen_by(request: ModelRequest, *, takes_pictures: bool) -> ModelRequest:
-    """Return the request with notes in place of the pictures that a model cannot get.
+    """Return the request with notes in place of pictures that cannot be sent to a model.
 
-    These are all pictures if the model accepts none; otherwise the pictures of messages in which the bytes of
-    some picture were not read.
+    If the model accepts no pictures, all of them are replaced. Otherwise, the pictures of a message are
+    replaced if the bytes of any of them were not read.
     """
     if not any(message.pictures for message in request.messages):
         return request
@@ -96,7 +97,7 @@ def seen_by(request: ModelRequest, *, takes_pictures: bool) -> ModelRequest:
 
 
 def cut_to(message: Message, max_tokens: int) -> Message:
-    """Return a tool's result cut to about `max_tokens`, but at least its first `SHORT_CHARS` characters."""
+    """Return a tool's result cut to about `max_tokens`, but not below its first `SHORT_CHARS` characters."""
     if text_tokens(message.content) + PER_PICTURE * len(message.pictures) <= max_tokens:
         return message
     message = without_pictures(message)
@@ -104,7 +105,7 @@ def cut_to(message: Message, max_tokens: int) -> Message:
 
 
 def shortened(message: Message, chars: int) -> Message:
-    """Return a message cut to its first `chars` characters, with a note about the omitted rest."""
+    """Return a message cut to its first `chars` characters, with a note about the omitted part."""
     message = without_pictures(message)
     left_out = len(message.content) - chars
     if left_out <= 0:
@@ -117,7 +118,7 @@ def shortened(message: Message, chars: int) -> Message:
 class _Fit:
     """A conversation that is being cut. `excess` is the number of tokens above the budget.
 
-    All methods do nothing once there is no excess.
+    The methods that cut do nothing once there is no excess.
     """
 
     def __init__(self, messages: list[Message], excess: int) -> None:
@@ -125,14 +126,14 @@ class _Fit:
         self.excess = excess
 
     def change(self, index: int, message: Message) -> None:
-        """Replace a message if that saves tokens."""
+        """Replace a message if the new message has fewer tokens."""
         saved = self.messages[index].tokens - message.tokens
         if self.excess > 0 and saved > 0:
             self.messages[index] = message
             self.excess -= saved
 
     def cut(self, index: int) -> None:
-        """Shorten a message as far as needed: a tool result at its end, other messages in their middle."""
+        """Shorten a message as far as needed. Tool results lose their end, other messages their middle."""
         message = self.messages[index]
         pictures = PER_PICTURE * len(message.pictures)
         least = max(0, text_tokens(message.content) + pictures - self.excess)
@@ -161,7 +162,7 @@ class _Fit:
         del self.messages[first:until]
 
     def _begins(self, index: int) -> bool:
-        """Return True if an exchange begins at `index`: a user message that does not follow another one."""
+        """Return True if an exchange begins at `index`: with a user message that follows no user message."""
         before = self.messages[index - 1].role if index else "system"
         return self.messages[index].role == "user" and before != "user"
 
@@ -177,9 +178,9 @@ def _chars(text: str, max_tokens: int) -> int:
 
 
 def _without_middle(message: Message, max_tokens: int) -> Message:
-    """Return a message without its middle, with a note in its place.
+    """Return a message with a note in place of its middle.
 
-    Beginning and end both stay, because the user's request may be in either.
+    The beginning and the end both stay, because the user's request may be in either part.
     """
     message = without_pictures(message)
     text = message.content
@@ -196,7 +197,7 @@ def _without_middle(message: Message, max_tokens: int) -> Message:
 
 
 def _open_block(text: str) -> str:
-    """Return the opening line of the last block if the text does not close it; otherwise empty."""
+    """Return the opening line of the text's last block if that block is not closed; otherwise empty."""
     begins = list(_BEGIN_OF_BLOCK.finditer(text))
     if not begins or f"\n</{begins[-1][1]}>" in text[begins[-1].end() :]:
         return ""
@@ -204,7 +205,7 @@ def _open_block(text: str) -> str:
 
 
 def _short_call(call: ToolCall) -> ToolCall:
-    """Return a past call with its long arguments cut: the call was executed, so they are no longer needed."""
+    """Return a past call with its long arguments cut. They are not needed: the call has already run."""
     if len(call.arguments) <= SHORT_CHARS:
         return call
     arguments = arguments_object(call.arguments)
@@ -218,7 +219,10 @@ def _short_call(call: ToolCall) -> ToolCall:
 
 
 def in_short(message: Message) -> Message:
-    """Return the beginning of a tool result, with a note about the rest. A short result stays unchanged."""
+    """Return a tool result cut to its beginning, with a note about the omitted part.
+
+    A short result stays unchanged.
+    """
     if message.role != "tool":
         return message
     if len(message.content) <= SHORT_CHARS + _NOTE_CHARS:
@@ -227,7 +231,7 @@ def in_short(message: Message) -> Message:
 
 
 def messages_tokens(messages: Iterable[Message]) -> int:
-    """Return the estimated number of tokens of all messages together."""
+    """Return the estimated total number of tokens of the messages."""
     return sum([message.tokens for message in messages])
 
 

@@ -1,4 +1,4 @@
-"""Redaction of this installation's secrets in model replies: a server may repeat the key that it received."""
+"""Redaction of this installation's secrets in model replies: a server may repeat the key it received."""
 
 import json
 from dataclasses import replace
@@ -8,10 +8,11 @@ from rumi.platform.redact import HIDDEN, Redactor
 
 
 class Hiding:
-    """A filter that hides secrets in the events and the outcome of one call, even if two events split them.
+    """A filter that hides secrets in one call's events and outcome, even a secret split between two events.
 
-    Only known secrets are hidden: an answer may legitimately show examples of keys. If a tool call's
-    arguments contain a secret, `[hidden]` replaces all of them, so that no tool runs with altered arguments.
+    Only known secrets are hidden, because an answer may legitimately show examples of keys. If a tool call's
+    arguments contain a secret, `[hidden]` replaces all arguments, so that no tool runs with altered
+    arguments.
     """
 
     def __init__(self, redact: Redactor, emit: Emit) -> None:
@@ -20,7 +21,7 @@ class Hiding:
         self._words = redact.stream()
 
     def emit(self, event: ModelEvent) -> None:
-        """Forward an event with its secrets hidden; text that may begin a secret is held back."""
+        """Forward an event with its secrets hidden. Text that may be the start of a secret is held back."""
         if isinstance(event, TextDelta):
             self._say(self._words.feed(event.text))
         elif isinstance(event, ToolCallNamed):
@@ -54,7 +55,7 @@ class Hiding:
         return replace(call, id=known(call.id), name=known(call.name), arguments=arguments)
 
     def _escaped(self, arguments: str) -> bool:
-        """Return True if the JSON text contains a secret in the form of escape sequences."""
+        """Return True if the JSON text contains a secret whose characters are written as escape sequences."""
         try:
             plain = json.dumps(json.loads(arguments), ensure_ascii=False)
         except (ValueError, RecursionError):

@@ -1,14 +1,14 @@
 """Scheduling of model calls: the state of the `models` actor, without tasks and clocks.
 
-Three limits make a call wait: the number of simultaneous calls at its server (one server is one provider and
-key; see `rumi.models.concurrency`), a cool-down that the server asked for, and the budget of requests and
-tokens that the server reported. Cool-down and budget are tracked per model, because Groq counts them per
-model; the number of calls is tracked per server.
+Three limits can make a call wait: the number of simultaneous calls at the server (`rumi.models.concurrency`),
+a cool-down that the server asked for, and the budget of requests and tokens that the server reported. A
+server here is a combination of provider and key. Cool-down and budget are tracked per model, because Groq
+counts them per model. The number of calls is tracked per server.
 
-The chat with the fewest tokens in the last minute comes first; among equals, the oldest request. So a chat
-that uses much waits behind all others, but for at most a minute: after that its usage no longer counts, and
-its request is still the oldest. Within one model no call overtakes the first one in the queue: otherwise a
-large request that waits for budget would starve behind small ones.
+The chat that used the fewest tokens in the last minute comes first; among chats with equal usage, the oldest
+request comes first. So a chat that uses many tokens waits behind all other chats, but for at most a minute:
+then its usage no longer counts, and its request is the oldest. No call to a model overtakes the first call in
+that model's queue: otherwise a large request that waits for budget would starve behind small requests.
 """
 
 from collections import deque
@@ -37,9 +37,9 @@ class Wait:
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """A queued, later a running call. `grant` is called once, when the call may start.
+    """A call that is queued or running. `grant` is called once, when the call may start.
 
-    `left`: the call has ended, or its chat no longer waits for it.
+    `left` is True if the call has ended, or if its chat no longer waits for the call.
     """
 
     chat: str
@@ -53,12 +53,12 @@ class Ticket:
     begun: int = 0
     """Number of calls that had started at the server before this one."""
     counted: bool = False
-    """True if the server's own figures already include this call."""
+    """True if the figures that the server reported already include this call."""
 
 
 @dataclass(slots=True)
 class _Budget:
-    """A budget as the server last reported it. It refills linearly until `full_at`."""
+    """A budget as last reported by the server. The budget refills linearly until `full_at`."""
 
     limit: float
     remaining: float
@@ -70,12 +70,12 @@ class _Budget:
         return cls(window.limit, window.remaining, now, now + window.reset_s)
 
     def metrics(self, now: float) -> dict[str, object]:
-        """Return the limit, the last reported remainder, and the seconds until the budget is full again."""
+        """Return the limit, the last reported remaining amount, and the seconds until the budget is full."""
         full_in_s = max(0.0, round(self.full_at - now, 3)) if now < inf else 0.0
         return {"limit": self.limit, "remaining": self.remaining, "full_in_s": full_in_s}
 
     def wait_s(self, amount: float, now: float) -> float:
-        """Return the seconds until `amount` is available; more than the limit waits for a full budget."""
+        """Return the seconds until `amount` is available. Amounts above the limit wait for a full budget."""
         amount = min(amount, self.limit)
         if amount <= self.remaining or now >= self.full_at:
             return 0.0
@@ -89,9 +89,9 @@ class _Budget:
 class _ModelState:
     """The limits and the queue of one model.
 
-    `unseen` and `unseen_tokens` count the running calls, and their tokens, that the server's last figures do
-    not include yet. `queue` is a heap by usage and number. A chat's usage changes, and calls leave, so the
-    top entry may be out of date.
+    `unseen` counts the running calls that the server's last figures do not include yet; `unseen_tokens`
+    counts the tokens of these calls. `queue` is a heap, sorted by the chat's usage and the call's number. The
+    top entry may be out of date, because the usage of chats changes and calls leave the queue.
     """
 
     cool_until: float = -inf
@@ -106,8 +106,8 @@ class _ModelState:
     def wait(self, tokens: float, now: float, part: float = 1.0) -> Wait | None:
         """Return the wait of a call with `tokens` tokens, or None if it may start.
 
-        `part` is this process's share. Uncounted calls are divided by it, which assumes that the other
-        workers have as many uncounted calls as their shares allow.
+        `part` is this process's share of the limits. The number of uncounted calls is divided by `part`,
+        which assumes that the other workers have uncounted calls in proportion to their shares.
         """
         if now < self.cool_until:
             return Wait(self.cool_until - now, "cool_down")
@@ -126,7 +126,7 @@ class _ModelState:
         )
 
     def count(self, ticket: Ticket, calls: int) -> None:
-        """Add a call to the uncounted calls (`calls` is 1) or remove it (-1)."""
+        """Add a call to the uncounted calls (`calls` is 1), or remove a call from them (`calls` is -1)."""
         self.unseen += calls
         self.unseen_tokens += calls * ticket.tokens
 
@@ -145,13 +145,13 @@ class _ServerState:
 class CallLimits:
     """The queues and limits of all models, which grant tickets to calls in a fair order.
 
-    `now` is always in seconds of a monotonic clock. The methods that change a limit also grant the calls that
-    may start. `max_concurrent` is the maximum number of simultaneous calls to one server; without it, the
-    limit adapts. A server that refuses calls gets fewer in either case.
+    `now` is always in seconds of a monotonic clock. The methods that change a limit also grant tickets to the
+    calls that may then start. `max_concurrent` is the maximum number of simultaneous calls to one server; if
+    it is None, the limit adapts. In both cases, a server that refuses calls gets fewer calls.
     """
 
     def __init__(self, max_concurrent: int | None = None, part: Callable[[], float] = lambda: 1.0) -> None:
-        """Start without calls. `part` returns this process's share of all limits, with several workers."""
+        """Start without calls. `part` returns the share of all limits that this process may use."""
         self._part = part
         self._at_first = AT_FIRST if max_concurrent is None else max_concurrent
         self._at_most = AT_MOST if max_concurrent is None else max_concurrent
@@ -176,7 +176,7 @@ class CallLimits:
     def enter(
         self, chat: str, server: str, model: str, tokens: int, grant: Callable[[], None], now: float
     ) -> Ticket:
-        """Queue a call and return its ticket. If no limit applies, it is granted before this returns."""
+        """Queue a call and return its ticket. If no limit applies, the ticket is already granted."""
         ticket = Ticket(chat, server, model, max(tokens, 1), grant, next(self._numbers))
         self._waiting.setdefault(chat, {})[ticket.number] = ticket
         self._model(model).waiting += 1
@@ -185,9 +185,10 @@ class CallLimits:
         return ticket
 
     def leave(self, ticket: Ticket, now: float, refused: bool | None = None) -> None:
-        """Remove a call that has ended, or a queued call that its chat no longer waits for.
+        """Remove a call that has ended, or a queued call for which its chat no longer waits.
 
-        `refused`: True if the server had too many calls, False if it answered, None if neither is known.
+        `refused` is True if the server had too many calls, False if the server answered, None if neither is
+        known.
         """
         ticket.left = True
         if ticket.granted:
@@ -204,7 +205,8 @@ class CallLimits:
     def _adjust_concurrency(self, ticket: Ticket, refused: bool, now: float) -> None:
         """Adjust the server's concurrency limit after a call.
 
-        A refusal does not change the limit if the server's budget was used up: that explains the refusal.
+        A refusal does not change the limit if the server's budget was used up, because the used-up budget
+        explains the refusal.
         """
         server = self._server(ticket.server)
         if not refused:
@@ -213,7 +215,10 @@ class CallLimits:
             server.concurrency.refused(ticket.begun, server.running, server.begun)
 
     def saw(self, model: str, ticket: Ticket | None, limits: RateLimits, now: float) -> None:
-        """Store the limits that a server reported, with the answer to `ticket`'s call if it still runs."""
+        """Store the limits that a server reported.
+
+        The limits came with the answer to the call of `ticket`, which is given if that call still runs.
+        """
         state = self._model(model)
         if limits.requests is not None:
             state.requests = _Budget.of(limits.requests, now)
@@ -236,10 +241,10 @@ class CallLimits:
         return Wait(0.0, "busy") if queued or self._server(server).full(self._part()) else None
 
     def pump(self, now: float) -> float:
-        """Grant the calls that may start. Return the time by which to call this again, `inf` for never.
+        """Grant tickets to the calls that may start. Return the time at which to call this method again.
 
-        A model whose first call waits for budget or a cool-down is skipped as a whole, so that smaller calls
-        cannot overtake it.
+        The time is `inf` if no call waits for time to pass. If the first call of a model waits for budget or
+        a cool-down, the whole model is skipped, so that smaller calls cannot overtake the first call.
         """
         self._forget_use(now)
         again = inf
@@ -254,7 +259,7 @@ class CallLimits:
         return again
 
     def metrics(self, now: float) -> dict[str, object]:
-        """Return the figures for the status: calls, and each model's cool-down and last reported budgets."""
+        """Return the status figures: numbers of calls, and each model's cool-down and reported budgets."""
         return {
             "running": self.running,
             "waiting": self.waiting,
@@ -285,7 +290,7 @@ class CallLimits:
         return ", ".join(parts)
 
     def _next(self, held_back: set[str]) -> Ticket | None:
-        """Return the next call among the models whose server has capacity."""
+        """Return the next call to grant among the models whose server has capacity."""
         tops = [self._top(state) for name, state in self._models.items() if name not in held_back]
         ready = [
             top for top in tops if top is not None and not self._server(top[2].server).full(self._part())

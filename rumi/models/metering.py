@@ -1,4 +1,4 @@
-"""Accounting of model calls: the account, its budget limits, and the meter that records usage."""
+"""Accounting of model calls: accounts, budget limits, and the meter that records usage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ Period: TypeAlias = Literal["day", "month", "ever"]
 UNBILLED = frozenset(
     {"auth", "not_found", "rate_limited", "too_large", "refused", "server", "unreachable", "budget"}
 )
-"""Kinds of failures that cost nothing if no output of a reply has arrived."""
+"""Kinds of failures that cost nothing if none of the reply's output has arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A budget limit: at most `most` billionths of a USD, tokens or calls in each `period`.
 
-    The limit applies to each member of the `scope`: each owner, chat, task, bot or person. The period `ever`
-    is never renewed: it limits one task, or one bot, for its whole life.
+    The limit applies separately to each member of the `scope`: to each owner, chat, task, bot or person. The
+    period `ever` never ends; it limits a task or a bot for its whole lifetime.
     """
 
     scope: Scope
@@ -35,8 +35,8 @@ class Limit:
 class Account:
     """The account that a model call is charged to.
 
-    A limit does not apply if the account's name in its scope is empty (for tasks, if `task` is 0). `limits`
-    apply to this account in addition to the configured limits.
+    A limit does not apply if the account has no name in the limit's scope, or, for the scope `task`, if
+    `task` is 0. `limits` apply to this account in addition to the configured limits.
     """
 
     chat: str = ""
@@ -45,10 +45,10 @@ class Account:
     bot: str = ""
     limits: tuple[Limit, ...] = ()
     person: str = ""
-    """The requesting person: in a group, the sender of the message."""
+    """The person who made the request; in a group, this is the sender of the message."""
 
     def name(self, scope: Scope) -> str:
-        """Return the account's name in a scope; empty if the scope does not apply."""
+        """Return the account's name in a scope; empty if the scope does not apply to the account."""
         if scope == "task":
             return str(self.task or "")
         names = {"total": "total", "owner": self.owner, "chat": self.chat, "bot": self.bot}
@@ -57,7 +57,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The usage of one attempt. `estimated`: the server did not report it. `tools` are the called tools."""
+    """The usage of one attempt. `tools` contains the names of the called tools.
+
+    `estimated` is True if the server did not report the usage.
+    """
 
     usage: Usage
     tools: Sequence[str] = ()
@@ -65,7 +68,7 @@ class Counted:
 
 
 class Hold(Protocol):
-    """A reservation for one attempt that may start. Only the first `settle` or `abandon` counts."""
+    """A reservation of budget for one attempt. Only the first call of `settle` or `abandon` has an effect."""
 
     @property
     def most_reply(self) -> int | None:
@@ -73,7 +76,7 @@ class Hold(Protocol):
         ...
 
     async def settle(self, counted: Counted | None) -> Usage:
-        """Record the usage, and return it with its price. None records the reserved amount."""
+        """Record the usage, and return it with its price. For None, the reserved amount is recorded."""
         ...
 
     def abandon(self) -> None:
@@ -87,12 +90,15 @@ class Meter(Protocol):
     async def reserve(
         self, account: Account, model: str, prompt_tokens: int, language: Language
     ) -> Hold | ModelError:
-        """Return a hold, or an error that states the exhausted budget and its time of renewal."""
+        """Return a hold, or an error that states which budget is exhausted and when it is renewed."""
         ...
 
 
 def counted(outcome: Reply | ModelError, prompt_tokens: int, *, begun: bool) -> Counted | None:
-    """Return the usage of an attempt; None if it is not known. `begun`: output of a reply has arrived."""
+    """Return the usage of an attempt; None if it is not known.
+
+    `begun` is True if some output of the reply has arrived.
+    """
     if isinstance(outcome, ModelError):
         return Counted(Usage()) if outcome.kind in UNBILLED and not begun else None
     tools = tuple(call.name for call in outcome.tool_calls)

@@ -1,4 +1,4 @@
-"""The types of every model: a request, events while the reply streams, and the reply.
+"""The common types of all models: the request, the events while a reply streams, and the reply.
 
 The shapes follow OpenAI's chat completions, which Groq and the self-hosted servers share.
 """
@@ -13,14 +13,14 @@ from rumi.errors import RumiError
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Effort: TypeAlias = Literal["low", "medium", "high"]
-"""How much a reasoning model thinks before it answers."""
+"""The amount of reasoning that a reasoning model does before it answers."""
 
 BYTES_PER_TOKEN = 3
 PER_TOOL = 16
 PER_MESSAGE = 4
 PER_CALL = 8
 PER_PICTURE = 1600
-"""Estimated tokens of the largest picture that Rumi sends: servers count about one token per 750 pixels."""
+"""Estimated tokens of the largest picture that Rumi sends, at about one token per 750 pixels."""
 
 
 def text_tokens(text: str) -> int:
@@ -33,7 +33,8 @@ def text_tokens(text: str) -> int:
 class ToolCall:
     """A model's request to call a tool. `arguments` is the JSON text exactly as the model wrote it.
 
-    `signature` is JSON that the server needs back with this call within the same turn; it is not stored.
+    `signature` is JSON that later requests of the same turn must return to the server with this call. The
+    signature is not stored.
     """
 
     id: str
@@ -50,7 +51,7 @@ class ToolCall:
 class Picture:
     """A picture for a model. `path` is its file in the workspace; `data` holds the bytes that are sent.
 
-    `data` is empty in the history: each model call reads the file again.
+    `data` is empty in the history, because each model call reads the file again.
     """
 
     path: str
@@ -62,10 +63,11 @@ class Picture:
 class Message:
     """One entry of a conversation.
 
-    An assistant message may carry `tool_calls`, and the `reasoning` that led to them. Some models need that
-    reasoning again within the same turn; it is not stored in the history. A tool message names the call that
-    it answers in `tool_call_id`. Only models that accept pictures get the `pictures`. `tokens` is the
-    estimated size of the message, computed once because each turn sums its whole history several times.
+    An assistant message may have `tool_calls`, and the `reasoning` that led to these calls. Some models need
+    the reasoning again within the same turn; the history does not store it. In a tool message, `tool_call_id`
+    is the id of the call that the message answers. Only models that accept pictures get the `pictures`.
+    `tokens` is the estimated size of the message, computed once because each turn sums its whole history
+    several times.
     """
 
     role: Role
@@ -94,7 +96,7 @@ class ToolSpec:
 
     @cached_property
     def schema(self) -> str:
-        """`parameters` as JSON, encoded once: every model call of every turn sends and measures it."""
+        """`parameters` as JSON. It is encoded only once, because every model call sends and measures it."""
         return json.dumps(self.parameters, default=dict)
 
     @cached_property
@@ -110,12 +112,13 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One model call. Without `tools` the model must answer in text.
+    """The request of one model call. Without `tools`, the model must answer in text.
 
-    `temperature` and `effort` replace the configured values for this call. `words_only`: the last message
-    asks for text, and no tool will run; the tools are listed all the same, because Groq rejects a reply that
-    calls an unlisted tool. `schema` is the JSON schema of the answer, for servers that can enforce one; it is
-    ignored with `tools`. `max_output_tokens` limits the reply in addition to the configured limit.
+    `temperature` and `effort` replace the configured values for this call. `words_only` means that the last
+    message asks for text and no tool will run. The request still lists the tools, because Groq rejects a
+    reply that calls an unlisted tool. `schema` is the JSON schema of the answer, for servers that can enforce
+    a schema; it is ignored if there are `tools`. `max_output_tokens` limits the reply in addition to the
+    configured limit.
     """
 
     messages: tuple[Message, ...]
@@ -131,9 +134,9 @@ class ModelRequest:
 class Usage:
     """Tokens as counted by the server; zero if the server did not report them.
 
-    `cached_tokens` are the prompt tokens that the server read from its prompt cache; `written_tokens` are
-    those that it wrote to the cache, where writing has its own price. `nano_usd` is the total price in
-    billionths of a USD, 0 if no price is known.
+    `cached_tokens` counts the prompt tokens that the server read from its prompt cache. `written_tokens`
+    counts the prompt tokens that the server wrote to the cache, if writing has a separate price. `nano_usd`
+    is the total price in billionths of a USD, 0 if no price is known.
     """
 
     prompt_tokens: int = 0
@@ -154,9 +157,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A complete reply: text, tool calls, or both. `finish_reason` is the server's reason for ending it.
+    """A complete reply: text, tool calls, or both. `finish_reason` is the server's reason for the end.
 
-    The reason `length` means that the reply was cut off. `reasoning` is not part of the answer.
+    The reason `length` means that the reply was cut off. `reasoning` is not part of the answer's text.
     """
 
     text: str
@@ -183,12 +186,12 @@ class ToolCallNamed:
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
-    """The text of this reply so far must be discarded, because another attempt begins."""
+    """The text emitted so far for this reply must be discarded, because another attempt begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The turn waits for `seconds`. `why` is the reason: a rate limit, a retry, a fallback model."""
+    """The turn waits for `seconds` seconds. `why` is the reason: a rate limit, a retry, a fallback model."""
 
     seconds: float
     why: str
@@ -222,9 +225,9 @@ FailureKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TooLarge:
-    """Sizes in the error for a request that was too large: the limit, and the size of the request.
+    """The sizes in the error for a too large request: the limit, and the size of the request.
 
-    `a_minute`: the limit is the tokens per minute of the server's plan, not the model's context.
+    `a_minute` is True if the limit is the tokens per minute of the server's plan, not the model's context.
     """
 
     limit: int
@@ -235,9 +238,9 @@ class TooLarge:
 class ModelError(RumiError):
     """The model could not be reached, or it refused the request. Never contains a key.
 
-    `retry_after_s` is the wait that the server asked for, if any; `detail` is the server's text; `model` is
-    the model concerned. `too_large` holds the sizes, if the server reported them; `failed_generation` is the
-    model's text if the server could not parse a tool call in it.
+    `retry_after_s` is the wait that the server asked for, if any. `detail` is the server's text. `model` is
+    the name of the model that failed. `too_large` contains the sizes if the server reported them.
+    `failed_generation` is the model's text if the server could not parse a tool call in the text.
     """
 
     exit_code = 4

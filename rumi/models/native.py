@@ -1,4 +1,4 @@
-"""One attempt at a server with its own protocol (Anthropic's messages, Ollama's chat), over httpx."""
+"""One attempt, over httpx, at a server with a native protocol: Anthropic's messages or Ollama's chat."""
 
 import json
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ MOST_ERROR_BYTES = 65_536
 
 
 class Native(Protocol):
-    """A server protocol: the path, headers and body of a request, and the parser of the answer."""
+    """A server's protocol: builds the path, headers and body of a request, and the parser of the answer."""
 
     path: str
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers of a request. An empty key means that there is none."""
+        """Return the headers of a request. An empty `key` means that there is no key."""
         ...
 
     def body(
@@ -37,12 +37,12 @@ class Native(Protocol):
         ...
 
     def cutter(self) -> Cutter:
-        """Return the splitter of the stream into events."""
+        """Return an object that splits the stream into events."""
         ...
 
 
 class NativeModel(ServerModel):
-    """A model at a server with the given `protocol`: `reply` is one attempt, without retries."""
+    """A model at a server with the given `protocol`. `reply` makes one attempt, without retries."""
 
     protocol: ClassVar[Native]
 
@@ -75,7 +75,7 @@ class NativeModel(ServerModel):
 
 
 async def _error_of(response: "httpx.Response") -> object:
-    """Return the body of an error response: parsed JSON, or text."""
+    """Return the body of an error response: parsed JSON, or text if the body is not JSON."""
     import httpx
 
     data, chunks = bytearray(), response.aiter_bytes()

@@ -1,7 +1,7 @@
-"""The offline model: not a language model, but a grammar that maps plain requests to the same tools.
+"""The offline model: not a language model, but a grammar that maps simple requests to tool calls.
 
-The offline model demonstrates Rumi without an account and a network. It runs in the same turn as a real
-model: it requests one tool call in each reply, reads the results, and answers with them.
+The offline model demonstrates Rumi without an account or a network. It uses the same turns and the same tools
+as a real model: it requests one tool call in each reply, reads the results, and answers with them.
 """
 
 import re
@@ -35,7 +35,7 @@ _HANDED_CHARS: Final = 2000
 _FACT: Final = re.compile(r"^\s*([-+×])\s+(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"<memory>(.*?)</memory>", re.DOTALL)
 _VERBATIM: Final = frozenset({"bash", "read_file", "edit_file", "recall", "web_fetch", "web_search"})
-"""Tools with untrusted results, which the answer shows verbatim, not as Markdown."""
+"""Tools whose results are untrusted; the answer shows their results verbatim, not as Markdown."""
 
 _TEXTS: Final[dict[Language, dict[str, str]]] = {
     "en": {
@@ -82,7 +82,7 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
 
 
 class Offline:
-    """The built-in model `offline`. `language` is used if the request does not reveal its language.
+    """The built-in model `offline`. It answers in `language` if the request's language is not clear.
 
     The usage counts are estimates (see `Message.tokens`), not real tokens.
     """
@@ -96,7 +96,7 @@ class Offline:
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         """Return the next tool call for the last user message, or the answer when all steps are done.
 
-        Never fails. Cancellation takes effect between two pieces of the answer.
+        This never fails. Cancellation takes effect between two pieces of the answer.
         """
         await trio.lowlevel.checkpoint()
         text = self._researched(request) if is_research(request.tools) else None
@@ -123,7 +123,7 @@ class Offline:
 
 
 class _Work:
-    """The progress on the last user message: its steps, and the results so far."""
+    """The progress with the last user message: the steps of the message, and the results so far."""
 
     def __init__(self, request: ModelRequest, language: Language) -> None:
         self._request = request
@@ -135,7 +135,7 @@ class _Work:
         self._texts = _TEXTS[spoken or language_of(text) or language]
 
     def next_call(self) -> Step | None:
-        """Return the step with the next tool call; None if there is none or the tool is not available."""
+        """Return the step with the next tool call; None if no step is left or the tool is not available."""
         if self._unclear is not None or self._request.words_only:
             return None
         step = self._pending()
@@ -167,7 +167,7 @@ class _Work:
         return any(tool.name == step.tool for tool in self._request.tools)
 
     def _done(self) -> list[str]:
-        """Return the results of the steps, in order, up to the first step that is not done."""
+        """Return the steps' results, in order, up to the first step that has not run yet."""
         results = iter(self._results)
         several = len(self._steps) > 1
         parts: list[str] = []
@@ -185,7 +185,7 @@ class _Work:
         return parts
 
     def _shown(self) -> list[str]:
-        """Return the untrusted text of the message, quoted; no step is ever parsed from untrusted text."""
+        """Return the message's untrusted text, quoted. Untrusted text is never parsed into steps."""
         shown = [fenced(f"{source}:\n\n{_clipped(text)}") for source, text in self._handed]
         return [self._texts["handed"], *shown] if shown else []
 
@@ -203,7 +203,7 @@ class _Work:
 
 
 def _last_exchange(messages: Sequence[Message]) -> tuple[str, list[tuple[str, str]], list[str]]:
-    """Return the user's last own text, the untrusted blocks sent with it, and the tool results since."""
+    """Return the last text that the user wrote, its untrusted blocks, and the tool results after it."""
     said: list[str] = []
     results: list[str] = []
     for message in reversed(messages):

@@ -13,7 +13,7 @@ from rumi.platform.texts.language import Language
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a request. A step without a `tool` asks for the facts about the user."""
+    """One step of a request. A step without a `tool` asks for the stored facts about the user."""
 
     text: str
     language: Language
@@ -56,7 +56,7 @@ def _step(text: str) -> Step | Unclear:
 
 
 def language_of(text: str) -> Language | None:
-    """Return the language of a text, guessed from common words; None if they do not decide."""
+    """Guess a text's language from common words; return None if both languages are equally likely."""
     words = re.findall(r"[a-z]+", _plain(text))
     spanish = sum(bool(_SPANISH.fullmatch(word)) for word in words) + bool(_SPANISH_MARKS.search(text))
     english = sum(bool(_ENGLISH.fullmatch(word)) for word in words)
@@ -151,19 +151,19 @@ def _remind(match: re.Match[str]) -> Mapping[str, str]:
 
 
 def _file(name: str) -> str:
-    """Return a file name, quoted as one word of a shell command that cannot be an option."""
+    """Return a file name quoted as one word of a shell command; the word cannot be taken for an option."""
     name = _name(name)
     return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
 
 def _name(name: str) -> str:
-    """Return a file name without the quotes around it."""
+    """Return a file name without surrounding quotes."""
     name = name.strip()
     return name[1:-1] if len(name) > 1 and _QUOTES.get(name[0]) == name[-1] else name
 
 
 def _plain(text: str) -> str:
-    """Return the text in lower case, without accents and without the punctuation around a question."""
+    """Return the text in lower case, without accents and without question and exclamation marks around it."""
     decomposed = unicodedata.normalize("NFD", text.casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c)).strip(" \t\n¿?¡!.")
 

@@ -1,6 +1,6 @@
-"""Research by the offline model: search for the question, read the first pages, and cite them.
+"""Research by the offline model: searches for the question, reads the first pages, and cites them.
 
-The model does not think: it does not know which page answers the question, or whether any does.
+The offline model does not think: it does not know which page answers the question, or if any page does.
 """
 
 import re
@@ -35,13 +35,13 @@ _SENTENCE: Final = re.compile(r"\S.{10,}?[.!?](?=\s|$)")
 
 
 def is_research(tools: Sequence[ToolSpec]) -> bool:
-    """Return True if these are the tools of a research task, not of a chat."""
+    """Return True if the tools are those of a research task, not those of a chat."""
     names = {tool.name for tool in tools}
     return "bash" not in names and (names >= _WEB or names >= _REPOSITORY)
 
 
 class Research:
-    """The progress of a research task: the question, untrusted blocks sent with it, the results so far."""
+    """The progress of a research task: the question, its untrusted blocks, and the results so far."""
 
     def __init__(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
         self._names = {tool.name for tool in tools}
@@ -70,7 +70,7 @@ class Research:
         return tuple(_call("web_fetch", url=url) for url in list(found)[:PAGES])
 
     def answer(self, language: Language) -> str:
-        """Return the first sentences of the pages, each with its source."""
+        """Return the first sentences of the pages, each sentence with its source."""
         said = [
             f"- {sentence}" for text in (*self._handed_over, *self._results) for sentence in _beginning(text)
         ]
@@ -91,7 +91,7 @@ class Research:
 
 
 def _beginning(text: str) -> list[str]:
-    """Return the first sentences of a page, each with the page's number; none if `text` is not a source."""
+    """Return a page's first sentences, each with the page's number; empty if `text` is not a source."""
     number, block = _NUMBER.match(text), read_block(text)
     if number is None or block is None:
         return []
@@ -122,7 +122,7 @@ def _call(name: str, **arguments: str) -> ToolCall:
 
 
 def fenced(output: str) -> str:
-    """Return an output as a verbatim code block, whose fence is longer than any fence in the output."""
+    """Return an output as a code block; the block's fence is longer than any fence in the output."""
     longest = max((len(fence) for fence in _FENCES.findall(output)), default=2)
     fence = "`" * (longest + 1)
     end = "" if output.endswith("\n") else "\n"

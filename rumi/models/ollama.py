@@ -1,7 +1,7 @@
-"""Ollama's own chat API.
+"""Ollama's native chat API: requests, and replies from the stream.
 
-Rumi does not use Ollama's chat completions, because they cannot set the context size, and Ollama silently
-cuts longer prompts. docs: docs.ollama.com/api/chat. The stream has one JSON object per line.
+Rumi does not use the OpenAI-compatible API of Ollama, because that API cannot set the context size, and
+Ollama silently cuts longer prompts. docs: docs.ollama.com/api/chat. The stream has one JSON object per line.
 """
 
 import json
@@ -37,7 +37,7 @@ class OllamaProtocol:
     path = "/api/chat"
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers of a request; a server behind a proxy may need a key."""
+        """Return the headers of a request, with the key, which a server behind a proxy may need."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def body(
@@ -70,7 +70,7 @@ class OllamaProtocol:
         return OllamaReply(emit, name)
 
     def cutter(self) -> LineReader:
-        """Return the splitter of the stream into lines."""
+        """Return an object that splits the stream into lines."""
         return LineReader()
 
 

@@ -12,7 +12,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One rate limit: its size, the remainder, and the seconds until it is full again.
+    """One rate limit: its size, the remaining amount, and the seconds until it is full again.
 
     Groq counts requests per day and tokens per minute; both refill linearly.
     """
@@ -24,7 +24,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """The limits of one model as reported in one response; None for limits that it does not contain."""
+    """The limits of one model that one response reported. A limit that was not reported is None."""
 
     requests: Window | None = None
     tokens: Window | None = None
@@ -42,7 +42,7 @@ def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return `retry-after` in seconds from now, from a number or an HTTP date (RFC 9110, 10.2.3)."""
+    """Return the `retry-after` header in seconds from now; it is a number or a date (RFC 9110, 10.2.3)."""
     text = headers.get("retry-after", "").strip()
     if not text:
         return None
@@ -56,7 +56,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def duration_s(text: str) -> float | None:
-    """Return seconds from a duration in Groq's format: `7.66s`, `2m59.56s`, `120ms`; otherwise None."""
+    """Return the seconds in a duration in Groq's format: `7.66s`, `2m59.56s`, `120ms`; None if invalid."""
     if (seconds := _number(text)) is not None:
         return seconds
     parts = _PART.findall(text)

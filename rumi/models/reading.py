@@ -1,4 +1,4 @@
-"""The parts that all server models share, in every protocol: set-up, and reading an answer with timeouts."""
+"""Code that models of all server protocols share: set-up, and reading an answer with timeouts."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -27,8 +27,8 @@ _LAST_BYTES_S: Final = 0.25
 class Builder(Protocol):
     """Builder of a reply from the events of a stream.
 
-    `begun`: some output of the model has arrived, including reasoning. `done`: the server has reported the
-    end of the reply.
+    `begun` is True if some output of the model has arrived, including reasoning. `done` is True if the server
+    has reported the end of the reply.
     """
 
     begun: bool
@@ -59,7 +59,7 @@ class Builder(Protocol):
 
 
 class Cutter(Protocol):
-    """Splitter of a byte stream, in pieces of any size, into events."""
+    """Splitter of a byte stream into events. The bytes may arrive in pieces of any size."""
 
     def feed(self, data: bytes) -> Iterator[str]:
         """Process more bytes; yield the data of each event that they complete."""
@@ -71,7 +71,7 @@ class Cutter(Protocol):
 
 
 class LineReader:
-    """Splitter of a byte stream into lines of JSON, the format of Ollama's stream."""
+    """Splitter of a byte stream into lines. In Ollama's streams, each line is a JSON object."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -93,9 +93,9 @@ class LineReader:
 class ServerModel:
     """Base class of models at servers, independent of the protocol.
 
-    `timeout_s` is the maximum time between two pieces of the stream. `first_token_timeout_s`, by default the
-    same, is the maximum time before the model's first output, while the server reads a long prompt. The turn
-    limits the time of the whole reply. `budget` is the model's token budget.
+    `timeout_s` is the maximum time between two pieces of the stream. `first_token_timeout_s` is the maximum
+    time before the model's first output, while the server reads the prompt; by default, it equals
+    `timeout_s`. The turn limits the time of the whole reply. `budget` is the model's token budget.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class ServerModel:
         """Stream one reply, in one attempt. On cancellation, closes the connection.
 
         Raises:
-            ModelError: The attempt failed; the error may be of every kind except `budget`.
+            ModelError: The attempt failed. The error can have any kind except `budget`.
         """
         return await self.metered_reply(request, emit, lambda _: None)
 
@@ -155,9 +155,9 @@ class ServerModel:
 
 
 class AnswerReading:
-    """Reads one answer; each line of the stream extends the deadline of the cancel scope `silence`.
+    """Reader of one answer. Each line of the stream extends the deadline of the cancel scope `silence`.
 
-    `limits_s` are the two timeouts: before the model's first output, and after it.
+    `limits_s` contains two timeouts, in seconds: before the model's first output, and after it.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class AnswerReading:
 
 
 async def _whole(chunks: AsyncIterator[bytes], builder: Builder) -> None:
-    """Feed the builder with a chat completion that is not streamed."""
+    """Feed the builder with a chat completion that was not streamed."""
     data = bytearray()
     async for part in chunks:
         data += part
@@ -247,7 +247,7 @@ async def _whole(chunks: AsyncIterator[bytes], builder: Builder) -> None:
 
 
 async def _read_the_end(chunks: AsyncIterator[bytes]) -> None:
-    """Read the rest of the body, normally nothing, so that the connection can be reused."""
+    """Read the rest of the body, which is normally empty, so that the connection can be reused."""
     import httpx
 
     try:

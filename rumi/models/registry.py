@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST_TOKEN_S: Final = 300.0
 MOST_CHOSEN: Final = 32
-"""Maximum number of cached chains besides the first one: clients may choose any model by name."""
+"""Maximum number of cached chains in addition to the default chain; clients may choose any model."""
 
 _HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
 
@@ -49,14 +49,14 @@ MODELS: Final[Mapping[Dialect, Callable[[], type[ServerModel]]]] = {
     "anthropic": _anthropic,
     "ollama": _ollama,
 }
-"""Models of protocols that the groq SDK does not speak; each is imported when it is first needed."""
+"""Model classes for protocols that the groq SDK does not speak; each is imported when first needed."""
 
 _ENDINGS: Final[Mapping[Dialect, str]] = {"groq": "/openai/v1", "anthropic": "/v1", "ollama": "/v1"}
-"""Suffixes that a configured URL may have; they are removed, because the protocol's paths contain them."""
+"""Suffixes that are removed from a configured URL, because the protocol's paths contain them already."""
 
 
 class Registry:
-    """Factory of models, and owner of their servers. Models at one server share client, permits and key."""
+    """Factory of models, and owner of the servers. Models at one server share a client, permits and a key."""
 
     def __init__(self, settings: ModelSettings) -> None:
         self.settings = settings
@@ -97,7 +97,7 @@ class Registry:
         return factory_of(name)(self, name, first)
 
     def remote(self, server: ModelServer, name: str, model: str, first: bool) -> ChainStep:
-        """Return the chain step of a model at a server. `first`: the model is the first of its chain."""
+        """Return the chain step of a model at a server. `first` is True for the first model of a chain."""
         settings = self.settings
         patient_s = settings.timeout_s if server.dialect == "groq" else max(settings.timeout_s, FIRST_TOKEN_S)
         budget = TokenBudget(self._context_tokens(name, first))
@@ -117,14 +117,14 @@ class Registry:
     def _context_tokens(self, name: str, first: bool) -> int | None:
         """Return a model's context size, in tokens; None for an unknown fallback.
 
-        Requests to an unknown fallback are only cut after its server refused one as too large.
+        A request to an unknown fallback is only cut after the server has refused a request as too large.
         """
         if first:
             return self.settings.context_tokens or context_tokens_of(name)
         return known_context(name)
 
     def server(self, scheme: str, name: str) -> ModelServer:
-        """Return a provider's server, created at the first call.
+        """Return a provider's server. The first call creates the server.
 
         Raises:
             ConfigError: The key is missing, or the key or the URL is invalid.
@@ -144,10 +144,10 @@ class Registry:
         return self.servers[scheme]
 
     def custom_server(self, name: str, custom: CustomServer) -> ModelServer:
-        """Return the server of a section `[model.custom.NAME]`, created at the first call.
+        """Return the server of a section `[model.custom.NAME]`. The first call creates the server.
 
         Raises:
-            ConfigError: Its key or its URL is invalid.
+            ConfigError: The server's key or URL is invalid.
         """
         if custom.fault is not None:
             raise ConfigError(custom.fault.message, custom.fault.advice)
@@ -170,7 +170,7 @@ class Registry:
 
 
 Factory: TypeAlias = Callable[[Registry, str, bool], ChainStep]
-"""Creates the chain step of a model from its full name. The flag is True for the first model of a chain."""
+"""Creates a chain step from a model's full name. The flag is True for the first model of a chain."""
 
 
 def _offline(registry: Registry, name: str, first: bool) -> ChainStep:
@@ -215,7 +215,9 @@ def factory_of(name: str) -> Factory:
 def provider_server(
     scheme: str, key: str, base_url: str | None = None, redact: Redactor | None = None
 ) -> ModelServer:
-    """Return a new server of a provider. `base_url` is the root of its API, with or without its path suffix.
+    """Return a new server of a provider.
+
+    `base_url` is the root of the provider's API, with or without its path suffix.
 
     Raises:
         ConfigError: The key or the URL is invalid. The message never shows the key.
@@ -231,7 +233,7 @@ def provider_server(
 
 
 def _check_key(key: str, name: str) -> None:
-    """Reject a key that is not valid in a header: the HTTP library's error would contain the whole key."""
+    """Reject a key that is invalid in a header, because the HTTP library's error would contain the key."""
     if not _HEADER_SAFE.fullmatch(key):
         raise ConfigError(
             f"{name} has characters that are not allowed in a key.", "Copy it again, without spaces."

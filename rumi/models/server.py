@@ -1,4 +1,7 @@
-"""A model server and its HTTP client, which all its models share; `rumi.platform.http` sets the client up."""
+"""A model server and its HTTP client, which all models at the server share.
+
+`rumi.platform.http` sets up the client.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -17,16 +20,16 @@ if TYPE_CHECKING:
     from rumi.models.client import Client
 
 OWN_SERVER = Provider("custom", "", "", local=True)
-"""Provider data of servers from `[model.custom.NAME]`."""
+"""The provider data for servers from the sections `[model.custom.NAME]`."""
 
 
 class ModelServer:
-    """A server and its HTTP client, which its models share. The creator must call `aclose`.
+    """A server and its HTTP client, which all models at the server share. The creator must call `aclose`.
 
-    `name` is the name in limits and errors: a provider's scheme, or `custom:NAME`. `key_name` is the setting
-    of the key. `provider` is the server's row in the provider table. The clients are created at the first
-    use, and again at the first use after `aclose`. `redact` hides secrets in what the server sends; by
-    default it knows only the key.
+    `name` identifies the server in limits and errors: it is a provider's scheme, or `custom:NAME`. `key_name`
+    is the name of the setting for the key. `provider` is the server's row in the provider table. The clients
+    are created at the first use, and again at the first use after `aclose`. `redact` hides secrets in texts
+    from the server; the default hides only the key.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class ModelServer:
         self.api_key = api_key
         self.redact = redact or Redactor((api_key,))
         self.takes_schema = True
-        """False once the server has refused a request with a JSON schema; later requests have none."""
+        """False once the server has refused a request with a JSON schema; later requests have no schema."""
         self._client: AsyncGroq | None = None
         self._bare: Client | None = None
         self._making = trio.Lock()
@@ -56,9 +59,9 @@ class ModelServer:
         return f"<Server {self.name}>"
 
     async def client(self) -> "AsyncGroq":
-        """Return the groq SDK's client; create it if there is none.
+        """Return the groq SDK's client; create the client if there is none.
 
-        After a cancellation, the next call creates the client.
+        If this is cancelled, the next call creates the client.
 
         Raises:
             ModelError: The environment's proxy or certificates cannot be used.
@@ -80,7 +83,7 @@ class ModelServer:
         return self._client
 
     async def bare(self) -> "Client":
-        """Return the HTTP client for protocols that the SDK does not speak; create it if there is none.
+        """Return the HTTP client for protocols that the SDK does not speak; create the client if needed.
 
         Raises:
             ModelError: The environment's proxy or certificates cannot be used.

@@ -18,7 +18,7 @@ DEFAULT_FALLBACKS: Final = ("groq:openai/gpt-oss-20b",)
 
 
 UNKNOWN_CONTEXT_TOKENS: Final = 8192
-"""Assumed context of models that are not in the provider table: almost every model has at least this."""
+"""Assumed context size of models outside of the provider table; almost no model has less."""
 
 
 _OFFLINE_CONTEXT_TOKENS: Final = 131_072
@@ -26,10 +26,10 @@ _OFFLINE_CONTEXT_TOKENS: Final = 131_072
 
 @dataclass(frozen=True, slots=True)
 class CustomServer:
-    """A `[model.custom.NAME]` server that speaks OpenAI chat completions.
+    """A server from a section `[model.custom.NAME]`, which speaks OpenAI's chat completions.
 
-    `api_key` is the key itself, or None without one. `fault` is the error if the configured key cannot be
-    read. `pictures`: the model accepts pictures.
+    `api_key` is the key itself, or None if the server has no key. `fault` is the error if the configured key
+    cannot be read. `pictures` is True if the model accepts pictures.
     """
 
     base_url: str
@@ -44,11 +44,11 @@ class ModelSettings:
     """The model settings. `timeout_s` is the maximum time without data from a server.
 
     `first_token_timeout_s` is the maximum time before the first output. None means `timeout_s` for Groq, and
-    at least `FIRST_TOKEN_S` elsewhere: models think, and a local server may read a long prompt for minutes.
-    `groq_base_url` is the root of Groq's API, with or without `/openai/v1`. `keys`, `base_urls` and `faults`
-    (errors of keys that cannot be read) are indexed by provider scheme; `unread` lists the schemes whose key
-    comes from a command that has not run yet. `aliases` maps alternative names to models. `secrets` are all
-    secrets of the installation; they are redacted from server output.
+    at least `FIRST_TOKEN_S` for other servers, because models think first, and a local server may need
+    minutes to read a long prompt. `groq_base_url` is the root of Groq's API, with or without `/openai/v1`.
+    `keys`, `base_urls` and `faults` (errors of keys that cannot be read) are indexed by provider scheme;
+    `unread` lists the schemes whose key comes from a command that has not run yet. `aliases` maps alternative
+    names to models. `secrets` are all secrets of the installation; they are redacted from server output.
     """
 
     default: str = DEFAULT_MODEL
@@ -72,7 +72,7 @@ class ModelSettings:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def true_name(self, name: str) -> str:
-        """Return the model name behind an alias, or `name` itself if it is not an alias."""
+        """Return the model name that an alias stands for, or `name` itself if it is not an alias."""
         return self.aliases.get(name, name)
 
     def key_of(self, scheme: str) -> str:
@@ -86,7 +86,7 @@ class ModelSettings:
 
 
 def missing_key(settings: ModelSettings, name: str = "") -> str:
-    """Return the environment variable of the key that a model needs and that is not set; otherwise empty.
+    """Return the environment variable for the key that a model lacks; empty if the model lacks no key.
 
     Without `name`, this checks the default model.
     """
@@ -127,7 +127,7 @@ def context_tokens_of(name: str) -> int:
 def known_context(name: str) -> int | None:
     """Return a model's context size in tokens; None if it is not known.
 
-    Without a size of its own in the provider table, a model has the provider's default, which Rumi requests
+    If the provider table has no size for a model, the provider's default size applies, which Rumi requests
     from servers such as Ollama.
     """
     if name == OFFLINE:

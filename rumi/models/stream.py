@@ -1,8 +1,8 @@
-"""Parsing of streamed replies: bytes to server-sent events, and chat completion chunks to a `Reply`.
+"""Parsing of streamed replies: bytes to server-sent events, chat completion chunks to a `Reply`.
 
-The SDK could do both, but its generators are nested: when one of them raises, the inner ones are left to the
-garbage collector, and each chunk becomes an unvalidated pydantic object. Here plain functions split the bytes
-into events, and a chunk of the wrong form is an error.
+The groq SDK can do both, but has two problems. Its generators are nested: when one of them raises, the inner
+generators are left to the garbage collector. And it converts each chunk to a pydantic object without
+validation. Here, plain functions split the bytes into events, and a malformed chunk is an error.
 """
 
 import json
@@ -25,7 +25,7 @@ DONE = "[DONE]"
 
 
 class BadStreamError(Exception):
-    """The stream violates the protocol; the text says how."""
+    """The stream violates the protocol; the error's text describes the violation."""
 
 
 class StreamReportedError(Exception):
@@ -37,11 +37,11 @@ class StreamReportedError(Exception):
 
 
 class EventReader:
-    """Splitter of a byte stream, in pieces of any size, into the data of server-sent events.
+    """Splitter of a byte stream into the data of server-sent events. Pieces may have any size.
 
-    The reader supports only the parts that chat completions use: `data` fields, joined by newlines and ended
-    by an empty line. Comments, which servers send to keep the connection alive, and other fields yield
-    nothing.
+    The reader supports only the parts that chat completions use. The `data` fields of an event are joined by
+    newlines, and an empty line ends the event. The reader ignores other fields, and comments, which servers
+    send to keep the connection alive.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def read_object(data: str) -> dict[str, object]:
 
 
 def as_chunk(data: str) -> str:
-    """Return a chat completion that was not streamed as the data of one equivalent event.
+    """Convert a chat completion that was not streamed to the data of one equivalent event.
 
     Raises:
         BadStreamError: The data is not a chat completion.
@@ -111,7 +111,7 @@ def as_chunk(data: str) -> str:
 
 @dataclass(slots=True)
 class _PartialCall:
-    """A tool call, as far as its parts have arrived."""
+    """The parts of a tool call that have arrived so far."""
 
     id: str = ""
     name: str = ""
@@ -123,8 +123,9 @@ class ReplyBuilder:
     """Builder of a reply from its chunks, which emits the text and the names of the called tools.
 
     The model's reasoning is not part of the text, whether it arrives in a separate field (`reasoning` at Groq
-    and Ollama, `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags. `begun`: some output of
-    the model has arrived, including reasoning. `done`: the server has reported the end of the reply.
+    and Ollama, `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags. `begun` is True if some
+    output of the model has arrived, including reasoning. `done` is True if the server has reported the end of
+    the reply.
     """
 
     def __init__(self, emit: Emit, model: str) -> None:
@@ -261,9 +262,10 @@ class ReplyBuilder:
             self._grow(text_of(arguments, "a tool call's arguments"), call.arguments)
 
     def _call_of(self, index: object, call_id: str) -> _PartialCall:
-        """Return the call that a part belongs to: by its index, unless a different id shows a new call.
+        """Return the call that a part belongs to, found by the part's index. A different id means a new call.
 
-        Some servers send the index 0, or none, for every call of a reply, but an individual id for each call.
+        Some servers send the index 0, or no index, for every call of a reply, but a different id for each
+        call.
         """
         if index is None:
             index = max(self._open, default=0)
@@ -323,8 +325,8 @@ _END: Final = "</think>"
 class Thoughts:
     """Filter that removes `<think>` reasoning from the start of an answer that arrives in pieces.
 
-    Only at the start: after its first word, an answer may write about such tags. Reasoning without an end tag
-    lasts to the end of the answer. Text without a tag passes unchanged, piece by piece.
+    Tags after the answer's first word are left alone, because an answer may be about such tags. Reasoning
+    without an end tag extends to the end of the answer. Text without a tag passes unchanged, piece by piece.
     """
 
     def __init__(self) -> None:
@@ -332,7 +334,7 @@ class Thoughts:
         self._state: str = "beginning"
 
     def feed(self, piece: str) -> str:
-        """Process a piece; return the answer's text that is certainly not reasoning."""
+        """Process a piece; return the text that is certain to be part of the answer, not of the reasoning."""
         if self._state == "answer":
             return piece
         self._pending += piece

@@ -1,7 +1,8 @@
-"""A model's token budget: the size of its context, or the tokens per minute of the server's plan if fewer.
+"""A model's token budget: its context size, or the plan's tokens per minute if that number is smaller.
 
-A request above the plan's tokens per minute gets a 413, and waiting does not help: a free key of Groq allows
-8,000. Servers report that limit in the headers of each answer (`x-ratelimit-limit-tokens`), and in the error.
+A server refuses a request with more tokens than its plan allows per minute with a 413, and waiting does not
+help. A free key from Groq allows 8,000. Servers report this limit in a header of each answer
+(`x-ratelimit-limit-tokens`), and in the error.
 """
 
 from dataclasses import dataclass
@@ -14,12 +15,12 @@ REPLY_SHARE: Final = 0.25
 """Share of the budget that is reserved for the reply."""
 
 SMALLER: Final = 0.6
-"""Share of its size to which a refused request is cut if the server does not report its limit."""
+"""A refused request is cut to this share of its size if the server does not report a limit."""
 
 
 @dataclass(slots=True)
 class TokenBudget:
-    """One model's token budget, shared by all chats. None means unknown: then requests are not cut.
+    """One model's token budget, shared by all chats. If the budget is not known, requests are not cut.
 
     `context` is the model's context size; `a_minute` is the last reported limit of the plan; `refused_above`
     is the limit from an error, valid until the server reports another plan.
@@ -78,7 +79,7 @@ class TokenBudget:
 def context_of(model: Model, most: int) -> int:
     """Return a model's current maximum of prompt and reply together, at most `most` tokens.
 
-    Only a chain reports a maximum, that of its first model; for other models this returns `most`.
+    Only a chain reports a maximum, which is the maximum of its first model. For other models, return `most`.
     """
     tokens: int | None = getattr(model, "context_tokens", None)
     return most if tokens is None else min(most, tokens)
@@ -93,5 +94,5 @@ def takes_pictures(model: Model) -> bool:
 
 
 def prompt_share(context_tokens: int) -> int:
-    """Return the part of a budget that is available to a prompt; the rest is for the reply."""
+    """Return the part of a budget that is available to a prompt; the rest is reserved for the reply."""
     return int(context_tokens * (1 - REPLY_SHARE))

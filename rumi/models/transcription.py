@@ -47,7 +47,7 @@ _SENTENCES: Final[dict[FailureKind, tuple[str, str]]] = {
 
 
 class Transcriber:
-    """A client for transcriptions of recordings. The creator must call `aclose`.
+    """A client that transcribes recordings. The creator must call `aclose`.
 
     `base_url` is the root of Groq's API, None for the official one; `timeout_s` is the maximum duration of
     one attempt; `redact` hides secrets in the server's texts. Temporary failures are retried twice, after
@@ -79,10 +79,10 @@ class Transcriber:
         )
 
     async def transcribe(self, name: str, audio: bytes, language: Language | None = None) -> str:
-        """Return the text of the recording; empty if nobody speaks in it.
+        """Return the text of a recording; empty if nobody speaks in the recording.
 
-        Only the extension of `name` is used. Without a `language`, the server detects it. On cancellation,
-        closes the connection.
+        Only the extension of the file `name` is used. Without a `language`, the server detects the language.
+        On cancellation, closes the connection.
 
         Raises:
             ModelError: The recording could not be transcribed. The error never contains the key.
@@ -106,7 +106,7 @@ class Transcriber:
         return self._error("too_large") if len(audio) > MAX_AUDIO_BYTES else None
 
     async def _patiently(self, name: str, audio: bytes, language: Language | None) -> str | ModelError:
-        """Return the text, or the error of the last attempt."""
+        """Make up to three attempts; return the text, or the error of the last attempt."""
         client = await self._server.client()
         for pause_s in self._pauses_s:
             outcome = await self._attempt(client, name, audio, language)
@@ -123,7 +123,8 @@ class Transcriber:
     ) -> str | ModelError:
         """Make one attempt; return the text or the error.
 
-        Errors are returned, not raised: the caller raises them outside of the exceptions that hold keys.
+        An error is returned, not raised: the caller raises it outside of the handlers of exceptions that
+        contain keys.
         """
         import groq
 
@@ -153,7 +154,7 @@ class Transcriber:
         return ModelError(kind, kind, detail=detail, model=TRANSCRIPTION_MODEL)
 
     def _in_words(self, error: ModelError) -> ModelError:
-        """Return the same error with a message about recordings."""
+        """Return the error with a message about recordings instead of replies."""
         if error.kind not in _SENTENCES:
             return error
         text, advice = _SENTENCES[error.kind]
@@ -172,7 +173,7 @@ class Transcriber:
 
 
 def _as_file(name: str, audio: bytes) -> tuple[str, bytes, str]:
-    """Return the form's file: a neutral name with the right extension, the bytes, the media type.
+    """Return the file for the upload form: a neutral name with the right extension, bytes, media type.
 
     The server derives the format from the extension. Telegram uses `.oga`, which Groq does not know. Groq
     does not get the user's file name, because it does not need it.

@@ -1,4 +1,4 @@
-"""Tests of model servers: one short call, the list of a server's models, detection of local servers."""
+"""Checks of model servers: make a short call, list a server's models, find local servers."""
 
 import json
 import time
@@ -71,7 +71,7 @@ async def offered(base_url: str, api_key: str = "") -> tuple[str, ...] | None:
 
 
 async def local_servers(endpoints: Sequence[tuple[str, int]] = LOCAL) -> tuple[LocalServer, ...]:
-    """Return the model servers that listen on loopback. Without any, this returns at once.
+    """Return the model servers that listen on loopback. If no port is open, this returns immediately.
 
     The ports are probed at the same time, each for at most `PROBE_S` plus `LIST_S` seconds.
     """

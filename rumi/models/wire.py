@@ -12,7 +12,7 @@ from rumi.models.model import Message, ModelRequest, Picture, ToolCall, ToolSpec
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
 UNSIGNED: Final = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-"""Placeholder from Google's documentation for calls of other models and calls with an unknown signature."""
+"""Google's documented placeholder signature, for calls from other models and calls without a signature."""
 
 
 def messages_json(
@@ -23,11 +23,12 @@ def messages_json(
     call_ids: int | None = None,
     signed: bool = False,
 ) -> list[dict[str, object]]:
-    """Return the conversation, one object per message. `reasoning`: include the reasoning of each tool call.
+    """Return the conversation, one object per message. With `reasoning`, include the tool calls' reasoning.
 
-    With `system_first`, a system message in the middle is sent as a user message: the chat templates of some
-    models otherwise refuse the whole request. `call_ids` is the length of call ids for servers that require a
-    fixed length, with only letters and digits. `signed`: send each call with its server's signature.
+    With `system_first`, a system message in the middle is sent as a user message, because the chat templates
+    of some models otherwise refuse the whole request. `call_ids` is the length of call ids, for servers that
+    require ids of a fixed length with only letters and digits. With `signed`, each call is sent with its
+    signature from the server.
     """
     messages: list[dict[str, object]] = []
     of_results: list[Picture] = []
@@ -54,7 +55,7 @@ def tools_json(request: ModelRequest) -> list[dict[str, object]]:
 
 
 def sendable(text: str) -> str:
-    """Return `text` with lone surrogates replaced, because UTF-8 cannot encode them."""
+    """Return `text` with lone surrogates replaced, because UTF-8 cannot encode lone surrogates."""
     if text.isascii():
         return text
     return text.encode("utf-8", "replace").decode("utf-8")
@@ -86,7 +87,7 @@ def _message(message: Message, reasoning: bool, signed: bool) -> dict[str, objec
 
 
 def _of_results(pictures: list[Picture]) -> dict[str, object]:
-    """Return the pictures of tool results as a user message: servers accept none in a tool message."""
+    """Return the pictures of tool results as a user message; servers accept no pictures in a tool message."""
     words = {"type": "text", "text": "[The pictures of the results above.]"}
     return {"role": "user", "content": [words, *map(_picture, pictures)]}
 
@@ -119,8 +120,8 @@ def sent_name(name: str) -> str:
 def sent_arguments(call: ToolCall) -> dict[str, object]:
     """Return a call's arguments as an object.
 
-    Servers parse the past calls of a conversation again and refuse the whole request for one bad call. So
-    invalid arguments are sent as text inside a valid object: the model still sees its error.
+    Servers parse the past calls of a conversation again, and refuse the whole request if one call is invalid.
+    So invalid arguments are sent as text inside a valid object, in which the model still sees its mistake.
     """
     arguments = sendable(call.arguments)
     found = arguments_object(arguments)
@@ -128,7 +129,7 @@ def sent_arguments(call: ToolCall) -> dict[str, object]:
 
 
 def _shorten_ids(messages: list[dict[str, object]], length: int) -> None:
-    """Replace each call id by a hash of that length, so that calls and their results still match."""
+    """Replace each call id with a hash of the given length, so that calls and their results still match."""
 
     def short(text: object) -> str:
         return sha256(str(text).encode()).hexdigest()[:length]
@@ -153,7 +154,7 @@ def _tool(tool: ToolSpec) -> dict[str, object]:
 
 
 def plain(value: object) -> object:
-    """Return `value` as dicts and lists for JSON: a frozen schema may hold other mappings and tuples."""
+    """Return `value` as dicts and lists for JSON; a frozen schema may contain other mappings and tuples."""
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

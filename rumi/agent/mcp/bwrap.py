@@ -1,7 +1,7 @@
 """The bubblewrap command line that starts a server's process in its own sandbox.
 
-The server sees `/usr`, the installation of its command, its own home, and the folders that the configuration
-names, but nothing else of $RUMI_HOME and of the user's home. Its processes share a PID namespace, so they end
+The server sees `/usr`, the installation of its command, its own home, and the configured folders. It sees
+nothing else of $RUMI_HOME or of the user's home. The server's processes share a PID namespace, so they end
 together.
 """
 
@@ -33,7 +33,9 @@ _SHEBANG_BYTES: Final = 256
 
 
 def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int) -> list[str]:
-    """Return the command line. `home` is the server's own folder; `seccomp_fd` must be inherited.
+    """Return the command line that starts a server in the sandbox.
+
+    `home` is the server's own folder. The started process must inherit `seccomp_fd`.
 
     Raises:
         McpError: The command or a folder in `paths` does not exist, or such a folder contains files of Rumi.
@@ -76,9 +78,11 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
 
 
 def _covered() -> Iterator[str]:
-    """Yield options that hide or protect kernel settings, which a server started by root could change.
+    """Yield bubblewrap options that hide kernel settings or make them read-only.
 
-    The paths are the ones that Docker covers.
+    Without these options, a server started by root could change the settings.
+
+    Docker covers the same paths.
     """
     for name in _READ_ONLY:
         if Path("/proc", name).exists():
@@ -106,9 +110,9 @@ def find(command: str) -> Path:
 def installation(program: Path, rumi_home: Path) -> list[Path]:
     """Return the files and folders outside of `/usr` that a program needs.
 
-    For the program, the targets of its links and its interpreters, this is the folder above `bin`, or else
-    the program's own folder. If that folder contains the user's home or Rumi's home, only the program's file
-    is exposed.
+    For each of the program, the targets of its links and its interpreters, the result contains the folder
+    above `bin`, or the program's own folder if there is no `bin`. If that folder contains the user's home or
+    Rumi's home, the result contains only the program's file.
     """
     found: dict[Path, None] = {}
     homes = {Path.home(), Path.home() / ".local", rumi_home.absolute(), rumi_home.resolve()}
@@ -123,7 +127,7 @@ def installation(program: Path, rumi_home: Path) -> list[Path]:
 
 
 def _way(program: Path) -> Iterator[Path]:
-    """Yield a program and the targets of its links, then the same for its interpreter, and so on."""
+    """Yield a program and the targets of its links; then do the same for its interpreter, and so on."""
     for _ in range(16):  # limited, because links and interpreters may form a cycle
         for _ in range(16):
             yield program

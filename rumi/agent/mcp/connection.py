@@ -1,8 +1,9 @@
 """A connection to a server through the official client library.
 
-Imported late: the library takes 0.6 s and 41 MB. Rumi uses only the library's session. Rumi itself owns the
-process and its pipes (`rumi.agent.mcp.process`) and limits the size of a server's messages. Requests from a
-server to its client (for models, forms, folders) are refused, because no handler is registered.
+This module is imported only when needed, because the library takes 0.6 s and 41 MB. Rumi uses only the
+library's session. Rumi itself owns the process and its pipes (`rumi.agent.mcp.process`) and limits the size
+of a server's messages. Requests from a server to its client (for models, forms, folders) are refused, because
+no handler is registered.
 """
 
 import base64
@@ -46,7 +47,9 @@ _QUIET_S: Final = 300.0
 
 @asynccontextmanager
 async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["LibraryConnection"]:
-    """Connect to a server; end the connection and the server's process with the block, also if cancelled.
+    """Connect to a server; at the end of the block, end the connection and the server's process.
+
+    Cancellation of the block ends them too.
 
     `home` is the server's own folder. The caller sets the time limit. If the server exits, the block is
     cancelled.
@@ -126,7 +129,7 @@ class LibraryConnection:
         return CallOutcome(tuple(hidden), failed=result.is_error)
 
     async def _asked(self, request: Any) -> Any:
-        """Return the answer to a request of the library.
+        """Return the server's answer to a request that the library sent.
 
         Raises:
             McpError: The server refused or exited, or its answer is malformed.
@@ -144,7 +147,7 @@ class LibraryConnection:
 
 
 class _State:
-    """The state of a connection: the error with which it `ended`, and an event for changed tools."""
+    """The state of a connection: `ended` is the error that ended it; an event reports changed tools."""
 
     def __init__(self) -> None:
         self.ended: McpError | None = None
@@ -162,7 +165,7 @@ class _State:
 
 @asynccontextmanager
 async def _ready(streams: "tuple[Any, Any]") -> AsyncIterator["tuple[Any, Any]"]:
-    """Yield open streams as the context manager that the library expects."""
+    """Wrap open streams in the context manager that the library expects."""
     await trio.lowlevel.checkpoint()
     yield streams
 
@@ -217,7 +220,7 @@ async def _of_process(
 
 
 async def _listen(process: ServerProcess, from_server: Any, most_bytes: int) -> None:
-    """Forward the messages of a process until its output ends.
+    """Forward the messages that a server process writes, until its output ends.
 
     Raises:
         McpError: A line is too long, or too many lines in a row are not messages.
@@ -329,7 +332,7 @@ def _tool(tool: wire.Tool, hide: Callable[[str], str]) -> RemoteTool:
 
 
 def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a schema of arguments; replace a long one, or one that models refuse, by a general one."""
+    """Return a tool's argument schema, or a general schema if it is too long or models would refuse it."""
     fits = schema.get("type") == "object" and len(json.dumps(schema)) <= MOST_SCHEMA_CHARS
     return schema if fits else {"type": "object", "properties": {}}
 
@@ -351,7 +354,10 @@ def _part(content: wire.ContentBlock) -> ResultPart:
 
 
 def _file(data: str, media_type: str, name: str) -> ResultPart:
-    """Return a file. Its name is the last part of `name`, with the extension of its type if it has none."""
+    """Return a file, named by the last part of `name`.
+
+    If that part has no extension, the extension of the media type is appended.
+    """
     try:
         body = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
@@ -366,7 +372,7 @@ def _file(data: str, media_type: str, name: str) -> ResultPart:
 
 
 def _own(error: BaseException) -> Iterator[McpError]:
-    """Yield Rumi's own errors in an exception or an exception group."""
+    """Yield the `RumiError`s in an exception or an exception group."""
     if isinstance(error, McpError):
         yield error
     elif isinstance(error, BaseExceptionGroup):

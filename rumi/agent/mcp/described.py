@@ -1,4 +1,4 @@
-"""Tool descriptions of servers: sanitized for models, and compared with the accepted descriptions."""
+"""Tool descriptions from servers: sanitizing for models, and comparison with the accepted descriptions."""
 
 import json
 import re
@@ -17,8 +17,8 @@ MOST_DEPTH: Final = 40
 def harmless_schema(schema: Mapping[str, object]) -> Mapping[str, object]:
     """Return a schema with all texts sanitized, at any depth.
 
-    Names that are not harmless are left out, because the server would not know them in another form. So are
-    values nested deeper than `MOST_DEPTH`.
+    Names with unsafe characters are left out, because the server would not recognize a changed name. Values
+    that are nested deeper than `MOST_DEPTH` are left out too.
     """
     return {name: _harmless(value, 1) for name, value in schema.items() if harmless(name) == name}
 
@@ -36,7 +36,7 @@ def _harmless(value: object, depth: int) -> object:
 
 @dataclass(frozen=True, slots=True)
 class DescriptionChange:
-    """A changed value in a tool's description: its path, and its old and new value as JSON, or None."""
+    """A changed value in a tool's description: its path, its old value and its new value, in JSON or None."""
 
     path: str
     before: str | None
@@ -44,7 +44,7 @@ class DescriptionChange:
 
 
 def said_of(tool: RemoteTool) -> dict[str, object]:
-    """Return the pinned parts of a tool's description, in JSON types."""
+    """Return the parts of a tool's description that the user accepts, as JSON types."""
     return {
         "description": tool.description,
         "read_only": tool.read_only,
@@ -75,15 +75,20 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 
 
 def values_of(arguments: Mapping[str, object], schema: Mapping[str, object]) -> tuple[Value, ...]:
-    """Return each value, at any depth, with its path: destinations first, otherwise in the schema's order.
+    """Return each argument value, at any depth, with its path.
 
-    Values that are not destinations are content, which a question may shorten.
+    Destinations come first; apart from that, the values are in the schema's order.
+
+    Values that are not destinations are content; a question to the user may shorten content.
     """
     return tuple(sorted(_values(arguments, schema), key=lambda value: value.content))
 
 
 def _values(arguments: Mapping[str, object], schema: Mapping[str, object]) -> Iterator[Value]:
-    """Yield each value. Not recursive, because the model decides how deeply the arguments are nested."""
+    """Yield each argument value.
+
+    The function is not recursive, because the model decides how deeply the arguments are nested.
+    """
     left = _members("", arguments, schema)
     while left:
         path, name, value, schema_part = left.pop()
@@ -101,9 +106,9 @@ def _values(arguments: Mapping[str, object], schema: Mapping[str, object]) -> It
 def _members(
     path: str, values: Mapping[str, object], schema: Mapping[str, object]
 ) -> list[tuple[str, str, object, Mapping[str, object]]]:
-    """Return the members of an object in reverse order: path, name, value, and part of the schema.
+    """Return an object's members in reverse order, each with path, name, value and part of the schema.
 
-    The order is reversed, because the caller takes the members from the end of its stack.
+    The caller pushes the members on a stack and takes them from the end, so they come out in order.
     """
     properties = _as_schema(schema.get("properties"))
     order = {name: number for number, name in enumerate(properties)}

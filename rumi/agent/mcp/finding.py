@@ -1,4 +1,4 @@
-"""The `find_tools` tool: a search for tools, used if the schemas of all tools would fill the prompt."""
+"""The `find_tools` tool: a search for MCP tools, used if the schemas of all tools would fill the prompt."""
 
 import math
 import re
@@ -14,11 +14,11 @@ from rumi.models.fitting import request_tokens
 from rumi.models.model import Message, ModelRequest, ToolSpec
 
 SHARE: Final = 0.1
-"""Share of a model's context above which the schemas of MCP tools are not sent but searched for."""
+"""If the schemas of MCP tools exceed this share of a model's context, models get `find_tools` instead."""
 
 FOUND: Final = 6
 MOST_BROUGHT: Final = 18
-"""Maximum number of found tools in a turn; the oldest ones are removed first."""
+"""Maximum number of found tools that a turn offers; the tools found first are removed first."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _DESCRIBED_CHARS: Final = 160
@@ -27,7 +27,7 @@ _DESCRIBED_CHARS: Final = 160
 class FindTools(Tool):
     """The `find_tools` tool: finds tools by words, and adds them to the turn (`brought`).
 
-    Tools that the session has called before are available from the beginning.
+    Tools that were called earlier in the session are available from the beginning of the turn.
     """
 
     concurrent = False
@@ -61,11 +61,11 @@ class FindTools(Tool):
         return tuple(self._brought.values())
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: a search has no effect outside of the turn."""
+        """Return None: no approval is needed, because a search has no effect outside of the turn."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the best matches, and make them available for the rest of the turn."""
+        """Return the tools that match best, and make them available for the rest of the turn."""
         await trio.lowlevel.checkpoint()
         query = arguments.get("query")
         if not isinstance(query, str) or not query.strip():
@@ -84,7 +84,7 @@ class FindTools(Tool):
 
 
 class _ToolIndex:
-    """An index that ranks short texts by the words shared with a query; rare words weigh more (BM25)."""
+    """An index that ranks short texts by the words they share with a query; rare words weigh more (BM25)."""
 
     def __init__(self, texts: Mapping[str, Counter[str]]) -> None:
         self._texts = texts

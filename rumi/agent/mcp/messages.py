@@ -21,13 +21,13 @@ class McpError(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The configuration of one server, with resolved secrets. `fault` is the error if one is missing.
+    """The configuration of one server, with resolved secrets. `fault` is the error if a secret is missing.
 
     `command` starts a process, `url` is the address of a streamable HTTP server; one of them is empty.
-    Without `open_world`, the server's tools are taken to access only the server's own data, whatever the
-    tools claim. Times are in seconds. `max_bytes` is the maximum size of a message from the server,
-    `max_folder_bytes` the maximum disk usage of its own folder. `redact` hides secrets in its output: the
-    server received some, and may repeat them.
+    Without `open_world`, Rumi assumes that the server's tools access only the server's own data, even if the
+    tools claim otherwise. Times are in seconds. `max_bytes` is the maximum size of a message from the server,
+    `max_folder_bytes` the maximum disk usage of the server's own folder. `redact` hides secrets in the
+    server's output, because the server received some secrets and may repeat them.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ServerSettings:
 class RemoteTool:
     """A tool as described by its server. The three hints are the server's own claims.
 
-    Omitted hints have the default values of the protocol's specification.
+    A hint that the server omits has the default value from the protocol's specification.
     """
 
     name: str
@@ -82,7 +82,7 @@ class ResultPart:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """The result of a call. `failed`: the server reported that its tool failed."""
+    """The result of a call. `failed` is True if the server reported that its tool failed."""
 
     parts: tuple[ResultPart, ...]
     failed: bool = False

@@ -1,9 +1,10 @@
-"""A launcher that runs a program in a PID namespace that ends with Rumi, whatever the program does.
+"""A launcher that runs a program in a PID namespace, which always ends when Rumi ends.
 
-This file is a program, not a module: `python -I -S namespaced.py PARENT PROGRAM…`. bubblewrap's own first
-process has the server's uid, so the server could keep it from ending, and a bubblewrap that is killed during
-its start leaves a process behind. The first process of this namespace is outside of bubblewrap's namespace;
-when it ends, the kernel kills all others.
+This file is a program, not a module: `python -I -S namespaced.py PARENT PROGRAM…`. bubblewrap alone is not
+enough: the first process of its namespace has the server's uid, so the server could prevent that process from
+ending; and bubblewrap leaves a process behind if it is killed while it starts. The first process of the
+launcher's namespace is outside of bubblewrap's namespace. When it ends, the kernel kills all other processes
+in the launcher's namespace.
 """
 
 import ctypes
@@ -36,7 +37,7 @@ def enter_namespaces() -> None:
 
 
 def be_first(words: list[str]) -> int:
-    """Run the program as a child of this process, the namespace's first one; return its exit code."""
+    """Run the program as a child of this process, the namespace's first; return the child's exit code."""
     call(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     call(libc.mount(b"none", b"/", b"", ctypes.c_ulong(MS_REC | MS_PRIVATE), b""))
     call(libc.mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(MS_NOSUID | MS_NODEV | MS_NOEXEC), b""))
@@ -52,7 +53,7 @@ def be_first(words: list[str]) -> int:
 
 
 def forget_streams() -> None:
-    """Replace this process's standard streams, so that the pipes close when the server exits."""
+    """Replace this process's standard streams, so that the server's pipes close when the server exits."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)

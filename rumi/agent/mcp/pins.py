@@ -18,10 +18,10 @@ MOST_SAID_CHARS: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class ServerPin:
-    """The accepted state of a server: SHA-256 of its command or URL, and of each tool's description by name.
+    """The accepted state of a server: the SHA-256 of its command or URL, and of the description of each tool.
 
-    `said` are the accepted descriptions themselves. They only serve to show changes; they are empty for tools
-    that an earlier version accepted, and for a server with very long descriptions.
+    `said` contains the accepted descriptions themselves, which are only used to show changes. They are
+    missing for tools that an earlier version of Rumi accepted, and for a server with very long descriptions.
     """
 
     address: str = ""
@@ -34,7 +34,7 @@ class ServerPin:
 
 
 class AcceptedTools:
-    """The file with the pins by server name, read at each use.
+    """The file that stores a `ServerPin` for each server name. It is read at each use.
 
     All methods block. They raise `McpError` if the file cannot be read or written.
     """
@@ -43,7 +43,7 @@ class AcceptedTools:
         self._path = home / FILE
 
     def of(self, settings: ServerSettings) -> ServerPin | None:
-        """Return the pin of a server; None if there is none, or its command or URL has changed."""
+        """Return the pin of a server; None if it has no pin, or if its command or URL has changed."""
         pin = self._pins().get(settings.name)
         return pin if pin is not None and pin.address == _address(settings) else None
 
@@ -95,7 +95,7 @@ class AcceptedTools:
 
 
 def _said(found: object) -> dict[str, Mapping[str, object]]:
-    """Return the stored descriptions by tool; skip values that do not have the expected form."""
+    """Return the stored descriptions by tool name; skip malformed values."""
     said = found if isinstance(found, dict) else {}
     return {str(name): tool for name, tool in said.items() if isinstance(tool, dict)}
 

@@ -1,4 +1,4 @@
-"""The process of a server: Rumi starts it, owns its pipes, and kills it together with its descendants."""
+"""The process of a server: Rumi starts it, owns its pipes, and kills it with all its descendants."""
 
 import contextlib
 import os
@@ -23,11 +23,11 @@ from rumi.sandbox.confined.parent import kill_family
 from rumi.sandbox.engine import SandboxError
 
 EOF_S: Final = 1.0
-"""Maximum time for a server to exit after its input was closed, in seconds."""
+"""Maximum time for a server to exit after Rumi has closed the server's input, in seconds."""
 
 KILL_S: Final = 5.0
 MOST_RUBBISH: Final = 100
-"""Number of consecutive lines that are not messages after which a server is ended."""
+"""A server is killed after this many consecutive lines that are not messages."""
 
 _CHUNK: Final = 1 << 16
 _COMPLAINT_CHARS: Final = 4096
@@ -40,11 +40,11 @@ _END_WITH_PARENT: Final = (
     "os.getppid()==int(sys.argv[1]) or os._exit(1)\n"
     "os.execvp(sys.argv[2],sys.argv[2:])"
 )
-"""A program that starts a server without a sandbox so that the kernel kills it when Rumi is killed."""
+"""A program that starts a server without a sandbox; the kernel kills the server when Rumi is killed."""
 
 
 class ServerProcess:
-    """A running server process. `complaint` is the end of its standard error output."""
+    """A running server process. `complaint` contains the last part of its standard error output."""
 
     def __init__(self, popen: "subprocess.Popen[bytes]", family: bool) -> None:
         assert popen.stdin is not None
@@ -78,7 +78,7 @@ class ServerProcess:
         """Pass each line of the server's output, without newline, to `take`; return when the output ends.
 
         Raises:
-            McpError: A line is longer than `most_bytes`. About that much is buffered at most.
+            McpError: A line is longer than `most_bytes`. The buffer holds only about that many bytes.
         """
         partial_line = bytearray()
         while chunk := await self._stdout.receive_some(_CHUNK):
@@ -91,7 +91,7 @@ class ServerProcess:
                 raise McpError(f"The server sent more than {most_bytes} bytes at once, so it was ended.")
 
     async def read_complaints(self) -> None:
-        """Read the server's standard error until it ends; store the end of it in `complaint`."""
+        """Read the server's standard error until it is closed; store the last part in `complaint`."""
         with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
             while chunk := await self._stderr.receive_some(_CHUNK):
                 said = self.complaint + bytes(chunk).decode("utf-8", "replace")
@@ -124,7 +124,10 @@ class ServerProcess:
 
     @contextlib.contextmanager
     def _children(self) -> Iterator[list[int]]:
-        """Yield pidfds of the first process's children: in a sandbox, the namespace's first process."""
+        """Yield pidfds of the first process's children.
+
+        In a sandbox, that child is the first process of the PID namespace.
+        """
         with contextlib.ExitStack() as stack:
             found = []
             for pid in (pid for pid, (_, parent, _) in processes().items() if parent == self._popen.pid):
@@ -135,8 +138,8 @@ class ServerProcess:
     async def _kill_namespace(self, children: list[int]) -> None:
         """Kill the PID namespace, and wait for the first process in it.
 
-        That process only exits when the kernel has ended all others of the namespace; bubblewrap exits
-        earlier.
+        That process exits only after the kernel has ended all other processes of the namespace. bubblewrap
+        itself exits earlier.
         """
         # Repeated, because a namespace that is still being set up may get new processes meanwhile.
         while not select.select([self._pidfd], [], [], 0)[0]:
@@ -146,7 +149,7 @@ class ServerProcess:
             await trio.lowlevel.wait_readable(child)
 
     async def _ended(self) -> None:
-        """Wait until the first process exits. Its pid stays valid until it is reaped."""
+        """Wait until the first process exits. Its pid stays valid until the process is reaped."""
         await trio.lowlevel.wait_readable(self._pidfd)
 
     async def _reap(self) -> None:
@@ -156,7 +159,9 @@ class ServerProcess:
 
 @asynccontextmanager
 async def running(settings: ServerSettings, home: Path) -> AsyncIterator[ServerProcess]:
-    """Start a server's process; end it with the block, also if cancelled. `home` is the server's own folder.
+    """Start a server's process; end the process at the end of the block, also on cancellation.
+
+    `home` is the server's own folder.
 
     Raises:
         McpError: The process cannot be started.
@@ -208,7 +213,7 @@ _Prepared = tuple[list[str], dict[str, str], tuple[int, ...]]
 
 @contextlib.contextmanager
 def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
-    """Yield the command line, the environment and the file descriptors to inherit."""
+    """Yield the command line, the environment, and the file descriptors for the process to inherit."""
     environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ} | dict(
         settings.env
     )

@@ -22,14 +22,14 @@ Look: TypeAlias = Callable[[bytes], Awaitable[Seen]]
 
 
 SaveFile: TypeAlias = Callable[[bytes, str], Awaitable[str]]
-"""Stores a file in the chat's workspace under a name like the given one; returns its path.
+"""Stores a file in the chat's workspace, under a name based on the given one; returns the file's path.
 
 Raises `RumiError`.
 """
 
 
 async def nowhere(body: bytes, name: str) -> str:
-    """Refuse a file, because there is no workspace."""
+    """Refuse to store a file, because there is no workspace."""
     await trio.lowlevel.checkpoint()
     raise RumiError("There is no place for files here.")
 
@@ -39,7 +39,7 @@ async def result_of(
 ) -> ToolResult:
     """Return a server's result as a tool result, tainted unless the server is trusted.
 
-    URLs in the result do not become known URLs: a tool may build one from the call's arguments.
+    URLs in the result do not become known URLs, because a tool may build a URL from the call's arguments.
 
     On cancellation, pictures or files may already be stored in the workspace.
     """

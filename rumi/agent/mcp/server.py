@@ -31,15 +31,15 @@ from rumi.platform.threads import Offload
 from rumi.sandbox.workspace import measure
 
 LIST_S: Final = 10.0
-"""Maximum time for a running server to list its changed tools, in seconds."""
+"""Maximum time for a running server to list its tools again after they have changed, in seconds."""
 
 
 class KnownServer:
     """The state of one server that survives restarts of its actor.
 
-    `tools` are the tools of the last connection. `pin` is the accepted state, `earlier` the state that was
-    accepted before this connection. `why` is the last error. `settled` is set once a start has succeeded or
-    failed.
+    `tools` are the tools that the server listed on the last connection. `pin` is the accepted state;
+    `earlier` is the state that was accepted before this connection. `why` is the last error. The event
+    `settled` is set once a start has succeeded or failed.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -57,7 +57,7 @@ OnStateChange = Callable[[KnownServer], None]
 
 
 class McpServer(Actor[McpMessage]):
-    """One server. At most `concurrency` calls run at the same time; calls wait while the server starts."""
+    """The actor of one server. Calls wait while the server starts; at most `concurrency` run at once."""
 
     concurrency: ClassVar[int] = 16
 
@@ -80,20 +80,20 @@ class McpServer(Actor[McpMessage]):
         self._ready = trio.Event()
 
     async def started(self) -> None:
-        """Start to connect, in the background: the actor accepts calls meanwhile."""
+        """Start to connect in the background, so that the actor can already accept calls."""
         await trio.lowlevel.checkpoint()
         self._set("starting")
         self.start_soon(self._live)
 
     async def stopped(self, reason: str) -> None:
-        """Publish the state `stopped`. The connection has ended already with the incarnation's tasks."""
+        """Publish the state `stopped`. The connection has already ended with the incarnation's tasks."""
         await trio.lowlevel.checkpoint()
         # After a crash the state stays `failed`, with its reason, until the next incarnation starts.
         if reason != "crashed":
             self._set("stopped")
 
     def activity(self) -> str:
-        """Return the server's state; empty if the server is ready."""
+        """Return the server's state as text; empty if the server is ready."""
         state = self._directory.state
         return "" if state == "ready" else state
 
@@ -122,7 +122,7 @@ class McpServer(Actor[McpMessage]):
             raise Refused(error) from error
 
     async def _live(self) -> None:
-        """Hold the connection until the incarnation ends.
+        """Keep the connection open until the incarnation ends.
 
         Raises:
             McpError: The server cannot be used, or it exited.
@@ -172,9 +172,9 @@ class McpServer(Actor[McpMessage]):
 async def take_tools(
     known: KnownServer, connection: Connection, accepted: AcceptedTools, offload: Offload
 ) -> None:
-    """Store the server's tools in `known`. The tools of the first connection are accepted at once.
+    """Store the server's tools in `known`. The first connection's tools are accepted automatically.
 
-    The user has configured the server, which counts as acceptance of its initial descriptions.
+    The user configured the server; this counts as acceptance of the first descriptions that the server sends.
 
     Raises:
         McpError: The server does not list its tools, or the file of accepted tools cannot be written.
@@ -190,10 +190,10 @@ async def take_tools(
 
 @asynccontextmanager
 async def opened(settings: ServerSettings, home: Path) -> AsyncIterator[tuple[Connection, trio.CancelScope]]:
-    """Connect to a server; end the connection with the block, also if cancelled.
+    """Connect to a server; close the connection at the end of the block, also on cancellation.
 
-    The yielded scope has the deadline of the server's start. The block must move the deadline once the server
-    is ready.
+    The deadline of the yielded cancel scope limits the start of the server. The block must set a later
+    deadline once the server is ready.
 
     Raises:
         McpError: The server cannot be used, was not ready in time, or exited.
@@ -219,14 +219,17 @@ MOST_FILES: Final = 100_000
 
 
 LOOK_S: Final = 1.0
-"""Minimum time between two measurements, in seconds. Slow ones are rarer, a tenth of the time at most."""
+"""Minimum time between two measurements of a server's folder, in seconds.
+
+Slow measurements are made less often, so that they take at most a tenth of the time.
+"""
 
 
 async def check_folder(settings: ServerSettings, home: Path, offload: Offload) -> None:
-    """Check the disk usage of a server's folder. Holes in files do not count.
+    """Check the disk usage of a server's folder. Holes in sparse files do not count.
 
     Raises:
-        McpError: The folder exceeds its limits. The advice says what to do.
+        McpError: The folder exceeds its limits. The error's advice tells the user what to do.
     """
     use = await offload(partial(measure, home, stop_after=MOST_FILES))
     if use.bytes <= settings.max_folder_bytes and use.files < MOST_FILES:

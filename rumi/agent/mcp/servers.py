@@ -23,7 +23,7 @@ from rumi.platform.caller import Caller
 from rumi.platform.threads import Threads
 
 FOLDER: Final = "mcp"
-"""The folder in a home that contains a folder for each server."""
+"""The name of the folder in $RUMI_HOME that contains a folder for each server."""
 
 BACKOFF: Final = Backoff(first_s=1.0, factor=2.0, cap_s=60.0)
 SHUTDOWN_S: Final = 8.0
@@ -34,7 +34,7 @@ Audit = Callable[..., None]
 
 @dataclass(frozen=True, slots=True)
 class ForChat:
-    """The parts of a chat that its tools need: its messages, and functions that store pictures and files.
+    """The parts of a chat that MCP tools need: its messages, and functions that store pictures and files.
 
     `tainted` returns True if the chat's session has read content from files or the web.
     """
@@ -46,12 +46,12 @@ class ForChat:
 
 
 class McpServers:
-    """All configured servers. A server starts with the first turn that could use it, and keeps running."""
+    """All configured servers. A server starts at the first turn that could use it, and keeps running."""
 
     def __init__(
         self, root: Supervisor, home: Path, servers: Collection[ServerSettings], audit: Audit
     ) -> None:
-        """Add the servers' supervisor to the tree, if any servers are configured."""
+        """Add the servers' supervisor to the actor tree if any servers are configured."""
         self._known = {server.name: KnownServer(server) for server in servers}
         self._accepted = AcceptedTools(home)
         self._offload = Threads()
@@ -72,10 +72,10 @@ class McpServers:
             root.add_supervisor(self._supervisor)
 
     async def ready(self) -> None:
-        """Start the servers that do not run; wait until each one is ready or has failed.
+        """Start all servers that are not running; wait until each server is ready or has failed.
 
-        Takes at most the longest `start_timeout_s`. Later calls do not wait again for a server that was not
-        ready by then.
+        This takes at most the longest `start_timeout_s`. Later calls do not wait again for a server that was
+        not ready in time.
         """
         await trio.lowlevel.checkpoint()
         if not self._known:
@@ -93,7 +93,7 @@ class McpServers:
                 known.pin = await self._offload(partial(self._accepted.of, known.settings))
 
     def tools_for(self, chat: ForChat, context_tokens: int) -> tuple[Tool, ...]:
-        """Return the tools of all servers for one chat, or `find_tools` if these are too many.
+        """Return the tools of all servers for one chat, or `find_tools` if there are too many tools.
 
         `declare_changes` is added if any tool can change something.
         """
@@ -107,7 +107,7 @@ class McpServers:
         return (*tools, *declare)
 
     async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
-        """Answer the control call "mcp" of the home's owner with the list of servers."""
+        """Answer the control request "mcp" from the owner of this home with the list of servers."""
         await trio.lowlevel.checkpoint()
         caller.check_all()
         return self.report()
@@ -181,7 +181,9 @@ def _reported(known: KnownServer) -> dict[str, object]:
 
 
 async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> KnownServer:
-    """Connect to a server, independently of a running Rumi, and list its tools; with `accept`, accept them.
+    """Connect to a server and list its tools, even if no Rumi is running.
+
+    With `accept`, the listed tools are accepted.
 
     The first listing of a server always accepts its tools. On cancellation, leaves no process behind.
 

@@ -22,7 +22,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _DIGEST: Final = re.compile(rf"_[0-9a-f]{{{DIGEST_CHARS}}}\Z")
 
 Ask: TypeAlias = Callable[[str, str, Mapping[str, object], Progress], Awaitable[CallOutcome]]
-"""Calls a tool, with server name, tool name, arguments and progress. Raises `McpError`."""
+"""Calls a tool, given server name, tool name, arguments and progress callback. Raises `McpError`."""
 
 
 class McpTool(Tool):
@@ -65,7 +65,7 @@ class McpTool(Tool):
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question for a call that could change something or leak data.
 
-        A read-only tool that accesses only its server's own data can do neither.
+        A read-only tool that accesses only its server's own data can do neither, so it needs no question.
         """
         if self._tool.read_only and not self._tool.open_world:
             return None
@@ -92,7 +92,8 @@ class McpTool(Tool):
 class WithheldTool(Tool):
     """A tool whose description has changed since the user accepted it.
 
-    The model gets only that fact, not the new description, which could contain instructions.
+    The model is told only that the description has changed. It does not get the new description, which could
+    contain instructions.
     """
 
     concurrent = True
@@ -119,10 +120,11 @@ class WithheldTool(Tool):
 
 
 def names_for(server: str, tools: Collection[str]) -> dict[str, str]:
-    """Return the name of each tool for models: `SERVER__tool`, in the characters that models allow.
+    """Return the name of each tool for models: `SERVER__tool`, with only the characters that models allow.
 
     A name that had to be changed or cut ends with a digest of the tool's original name. So the result depends
-    only on that name: neither the order of tools nor an added tool can give a tool the name of another one.
+    only on the original name: a different order of tools or an added tool can never give one tool another
+    tool's name.
     """
     return {tool: _name_of(server, tool) for tool in tools}
 

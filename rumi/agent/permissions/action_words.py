@@ -26,15 +26,19 @@ _SYNONYMS: Final = tuple(
         "write escribe escribi escribir",
     )
 )
-"""Words for the same action, in English and Spanish, without accents: no nouns, no merely similar actions."""
+"""Sets of synonyms for an action, in English and Spanish, without accents.
+
+They contain no nouns, and no words for actions that are only similar.
+"""
 
 _ENDINGS: Final = ("", "d", "e", "ed", "es", "ing", "s")
 
 
 def action_word_in(tool: str, message: str) -> str:
-    """Return the word of a message that names the action of a tool; empty if there is none.
+    """Return the word in a message that names a tool's action; empty if the message has no such word.
 
-    If the tool's name has no word with synonyms, its first word that is not a noun must be in the message.
+    If no word of the tool's name has synonyms, the message must contain the name's first word that is not a
+    noun.
     """
     named = words_of(tool.rpartition("__")[2])
     verbs = [word for word in named if not is_noun(word)]

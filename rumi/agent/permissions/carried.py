@@ -1,7 +1,7 @@
-"""Estimate of the information, in bits, that the calls of a turn send out to servers, and its limits.
+"""Estimate of the information, in bits, that a turn's calls send to servers, and limits for it.
 
-A model that obeys a page can hide a secret in the arguments of a tool that only reads: in a text, in many
-small numbers, or in the choice among known values.
+A model that obeys instructions in a web page can hide a secret in the arguments of a read-only tool: in a
+text, in many small numbers, or in a choice among known values.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -22,27 +22,31 @@ from rumi.agent.tool import Claims
 
 CALL_BITS: Final = 64
 TURN_BITS: Final = 128
-"""Maximum bits that one call, and all calls of a turn between two questions, may send out."""
+"""Maximum bits that a turn's calls may send to servers between two questions; `CALL_BITS` is for one call."""
 
 SMALL: Final = 1000
 SMALL_BITS: Final = 11
-"""Bits of a whole number whose absolute value is below `SMALL`, including its sign."""
+"""Bits charged for a whole number, including its sign, if its absolute value is below `SMALL`."""
 
 MOST_FREE_IN_LISTS: Final = 1
 """Maximum number of list items that neither the user nor the server has mentioned."""
 
 CALL: Final = 1
-"""Bits that a call sends by taking place."""
+"""Bits charged for each call, in addition to the bits of its arguments."""
 
 OWN: Final = 3
 ADDRESS: Final = 10
-"""Bits of a value that its server has sent itself. An address costs more, since it leads to other parties."""
+"""Bits charged for an address that the same server has sent before.
+
+Other values that the server has sent cost `OWN` bits. An address costs more, because it leads to other
+parties.
+"""
 
 
 class CarriedOut:
-    """The information that the calls of one turn have sent out.
+    """A counter of the information that one turn's calls have sent to servers.
 
-    `known` returns the text of a server's own results, for the names of its tools.
+    `known` takes the names of a server's tools, and returns the text of that server's earlier results.
     """
 
     def __init__(
@@ -55,7 +59,7 @@ class CarriedOut:
         self._disclosed: set[tuple[frozenset[str], str]] = set()
 
     def takes(self, arguments: Mapping[str, object], claims: Claims) -> bool:
-        """Return True if a call may run without a question; if so, count its bits."""
+        """Return True if a call may run without a question to the user; if so, add its bits to the count."""
         known, server = self._known(claims.siblings), frozenset(claims.siblings)
         bits, free, disclosed = float(CALL), 0, set[tuple[frozenset[str], str]]()
         for argument in argument_values(arguments, claims.schema):
@@ -76,7 +80,7 @@ class CarriedOut:
         self._bits = 0.0
 
     def _cost(self, argument: ArgumentValue, known: str, server: frozenset[str]) -> float | None:
-        """Return the bits of a value; None if it may contain arbitrary information."""
+        """Return the bits to charge for a value; None if the value may contain arbitrary information."""
         value = argument.value
         if argument.is_plain:
             return 0

@@ -1,4 +1,4 @@
-"""The check that a call contains only values that the user wrote in the message of this turn."""
+"""Check that a tool call contains only values that the user wrote in this turn's message."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from rumi.models.model import Message
 from rumi.platform.untrusted_text import read_block
 
 LEAST_CHARS: Final = 4
-"""Minimum length of a value that counts as the user's choice: shorter ones occur by chance."""
+"""Minimum length of a value that counts as the user's choice; shorter values occur in texts by chance."""
 
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _HEXADECIMAL: Final = re.compile(r"[\W_]*0x[0-9a-f]+[\W_]*")
@@ -29,21 +29,21 @@ _WORDS_OF_NO_CHOICE: Final = frozenset(
     ["true", "false", "null", "none", "undefined", "infinity", "-infinity"]
 )
 _JOINING: Final = frozenset("@._-/+%#~&?\\:")
-"""Characters that join two words to a longer one, such as a URL, a path or a number."""
+"""Characters that can join two words into a longer unit, such as a URL, a path or a number."""
 
 
 _NO_BLANK: Final = re.compile(r"(?<=[a-z0-9])\.(?=[A-Z][a-z])")
-"""The end of a sentence without a space after it: www.example.org.Then"""
+"""The end of a sentence that has no space after it, as in `www.example.org.Then`."""
 
 
 def own_words(messages: Sequence[Message]) -> str:
-    """Return the user's own text in these messages, without untrusted blocks and notes of the program."""
+    """Return the user's own text in these messages, without untrusted blocks and Rumi's notes."""
     said = (message.content for message in messages if message.role == "user")
     return "\n".join(text for text in said if not text.startswith("[") and read_block(text) is None)
 
 
 class Words:
-    """The user's own text in the message of a turn."""
+    """The user's own text in the message that started a turn."""
 
     def __init__(self, text: str = "") -> None:
         self.text = text
@@ -51,17 +51,17 @@ class Words:
         self._sentences = plain(_NO_BLANK.sub(". ", text))
 
     def have(self, value: object) -> bool:
-        """Return True if the text contains exactly this value, not inside a longer word or number."""
+        """Return True if the text contains exactly this value, and not as part of a longer word or number."""
         return stands_in(value, self._plain) or stands_in(value, self._sentences)
 
     def consent_to(self, value: object) -> bool:
-        """Return True if the value is the user's choice: the text contains it, and it is not trivial."""
+        """Return True if the user chose the value: the text contains it, and it is not a trivial value."""
         return chooses(value) and self.have(value)
 
     def consent_to_all(
         self, arguments: Mapping[str, object], schema: Mapping[str, object], action_word: str = ""
     ) -> bool:
-        """Return True if every value of a call is the user's choice, and there is at least one.
+        """Return True if the user chose every value of a call, and the call has at least one value.
 
         Empty values and the schema's own defaults are ignored; an enum value must be in the message.
         `action_word` is the word that names the call: a value equal to it is not a choice.
@@ -103,7 +103,7 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentValue:
-    """A value of a call, at any depth, with its name and its part of the tool's schema."""
+    """A value in a call's arguments, at any depth, with its name and its part of the tool's schema."""
 
     value: object
     name: str
@@ -112,7 +112,7 @@ class ArgumentValue:
 
     @property
     def is_plain(self) -> bool:
-        """True for a value without information: an empty one, or the schema's own constant or default."""
+        """True if the value carries no information: it is empty, or the schema's constant or default."""
         if self.value is None or (isinstance(self.value, str) and not self.value.strip()):
             return True
         own = [self.schema[name] for name in ("const", "default") if name in self.schema]
@@ -120,14 +120,17 @@ class ArgumentValue:
 
     @property
     def listed(self) -> int:
-        """The number of enum values in the schema if this value is one of them; otherwise 0."""
+        """The number of enum values in the schema if the schema lists this value; otherwise 0."""
         found = self.schema.get("enum")
         listed = [_json(value) for value in found] if isinstance(found, list | tuple) else []
         return len(listed) if _json(self.value) in listed else 0
 
 
 def argument_values(arguments: Mapping[str, object], schema: Mapping[str, object]) -> Iterator[ArgumentValue]:
-    """Yield each value, at any depth, and each name that the schema lacks: a name can carry data too."""
+    """Yield each argument value, at any depth, and each name that the schema does not define.
+
+    Names are included because a name can carry data too.
+    """
     known = schema.get("properties")
     properties: Mapping[str, object] = known if isinstance(known, Mapping) else {}
     for name, value in arguments.items():
@@ -152,7 +155,7 @@ def _inside(
 
 
 def stands_in(value: object, text: str) -> bool:
-    """Return True if a `plain` text contains the value, not inside a longer word, URL or number."""
+    """Return True if a `plain` text contains the value, and not as part of a longer word, URL or number."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return any(_stands_in(form, text) for form in _forms(value))
     return _stands_in(plain(str(value)), text)

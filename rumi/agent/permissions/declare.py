@@ -1,7 +1,8 @@
-"""The `declare_changes` tool: before reading, a model declares the changing calls that the message asks for.
+"""The `declare_changes` tool: a model declares the changing calls that the user's message asks for.
 
-At that time no untrusted content can have influenced the declaration. So the declared calls need no approval
-later, even if their texts come from the content that was read (`rumi.agent.permissions.intent`).
+The model declares the calls before it reads untrusted content, so such content cannot influence the
+declaration. The declared calls then need no approval, even if their texts come from content that was read
+later (`rumi.agent.permissions.intent`).
 """
 
 import json
@@ -50,7 +51,11 @@ DECLARE: Final = ToolSpec(
 
 @dataclass(slots=True, eq=False)
 class Declaration:
-    """A declared call, allowed `times` times: `fixed` arguments are exact, `free` ones may hold content."""
+    """A declared call, which may run `times` times.
+
+    `fixed` arguments must have the declared values. `free` arguments may have other values, but these must
+    not contain an address that is missing in the user's message.
+    """
 
     tool: str
     fixed: Mapping[str, object] = field(default_factory=dict)
@@ -58,7 +63,7 @@ class Declaration:
     times: int = 1
 
     def fits(self, tool: str, arguments: Mapping[str, object], claims: Claims, words: Words) -> bool:
-        """Return True if a call matches this declaration and the user's message has all its destinations."""
+        """Return True if a call matches this declaration and the user's message contains its destinations."""
         if tool != self.tool or self.times < 1 or not self._is_grounded(claims, words):
             return False
         schemas = _schemas(claims)
@@ -74,11 +79,11 @@ class Declaration:
         return all(name in arguments or value is None for name, value in self.fixed.items())
 
     def _is_grounded(self, claims: Claims, words: Words) -> bool:
-        """Return True if the message contains every destination, and at least one that is not a number.
+        """Return True if the message contains every destination, and at least one of them is not a number.
 
-        A number next to such a destination may be an amount or an id; alone it is no evidence. A call without
-        a destination, for example one that adds to the user's calendar, needs a fixed argument or must have
-        no free ones.
+        A number in addition to such a destination may be an amount or an id; a number alone is no evidence. A
+        call without a destination, for example a call that adds to the user's calendar, needs a fixed
+        argument or must have no free arguments.
         """
         schemas = _schemas(claims)
         goes = {name: value for name, value in self.fixed.items() if _goes(name, value, schemas)}
@@ -90,7 +95,7 @@ class Declaration:
 
 
 def _leads(value: object, words: Words) -> bool:
-    """Return True if a free text contains an address that is not in the user's message."""
+    """Return True if a free argument's text contains an address that the user's message does not contain."""
     texts = [str(argument.value) for argument in argument_values({"": value}, {})]
     return any(not words.have(lead) for text in texts for lead in leads_in(text))
 
@@ -102,7 +107,10 @@ def _is_users_word(argument: ArgumentValue, words: Words) -> bool:
 
 
 class DeclareTool(Tool):
-    """The `declare_changes` tool of one turn. `tainted` returns True once it has read untrusted content."""
+    """The `declare_changes` tool of one turn.
+
+    `tainted` returns True once the turn has read untrusted content.
+    """
 
     spec = DECLARE
     concurrent = False
@@ -112,11 +120,11 @@ class DeclareTool(Tool):
         self.declarations: list[Declaration] = []
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: the tool changes nothing, and it declares nothing in a tainted turn."""
+        """Return None: the tool changes nothing, and refuses in a tainted turn, so it needs no approval."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Record the declared calls; refuse in a tainted turn, where untrusted text may have chosen them."""
+        """Record the declared calls. Refuse in a tainted turn: untrusted text may have chosen the calls."""
         await trio.lowlevel.checkpoint()
         if self._tainted():
             return ToolResult(False, "not noted: this turn has read from outside. Go on without it")
@@ -161,7 +169,10 @@ def _says_nothing(name: str, value: object, claims: Claims) -> bool:
 
 
 def _canonical(value: object) -> str:
-    """Return a canonical form of a value; it ignores surrounding spaces, list order, and `1.0` versus `1`."""
+    """Return a canonical form of a value, for comparison.
+
+    Leading and trailing spaces, the order of lists, and `1.0` versus `1` make no difference.
+    """
     return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, default=str)
 
 
@@ -178,9 +189,9 @@ def _plain(value: object) -> object:
 
 
 def destinations_of(arguments: Mapping[str, object], claims: Claims) -> str | None:
-    """Return a canonical form of the destinations of a call that also has content.
+    """Return a canonical form of a call's destinations; None if the call has no content.
 
-    Return None unless all destinations are texts: with a number or a boolean among them, a second call with
+    Also return None unless all destinations are texts: if one is a number or a boolean, a second call with
     the same destinations may be a second payment.
     """
     schemas = _schemas(claims)

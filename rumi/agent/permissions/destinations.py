@@ -1,7 +1,7 @@
 """Classification of a call's arguments: destinations (where it goes, what it acts on) or content.
 
-An argument is a destination unless its name identifies it as text or time: the safe default, because content
-may come from untrusted text.
+An argument counts as a destination unless its name identifies it as text or time. This default is safe,
+because only content may come from untrusted text.
 """
 
 import re
@@ -44,7 +44,7 @@ _ADDRESS: Final = re.compile(
     re.IGNORECASE,
 )
 _NO_DOMAINS: Final = "cs|gz|hs|js|md|pl|py|rb|rs|sh|so|ts"
-"""File name extensions that are also top-level domains."""
+"""File name extensions that are also top-level domains, so `name.ext` is not taken for a host."""
 # A lookbehind lets each alternative match only at the first of its characters. Without it, the search would
 # start again at each character, and take time that grows with the square of the text's length.
 _LEADS: Final = re.compile(
@@ -57,17 +57,17 @@ _LEADS: Final = re.compile(
     r"|\+?[0-9](?:[ .()/-]{0,2}[0-9]){9,}",
     re.IGNORECASE,
 )
-"""Addresses in a text: URLs, mail addresses, hosts, accounts, and numbers of ten digits or more."""
+"""Pattern of addresses in a text: URLs, mail addresses, hosts, accounts, numbers of ten or more digits."""
 _DATE: Final = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)?\b")
 _TIME_FORMATS: Final = frozenset({"date", "date-time", "time", "duration"})
 
 
 def is_destination(name: str, schema: Mapping[str, object], value: object) -> bool:
-    """Return True if an argument determines where the call goes or what it acts on.
+    """Return True if an argument determines the call's target: where it goes or what it acts on.
 
     `schema` is the argument's part of the tool's schema; it may be empty. An object is a destination if it is
-    empty or one of its members is a destination, a list if its name is not content or one of its items is a
-    destination.
+    empty or if any member is a destination. A list is a destination if its name is not a name of content, or
+    if any item is a destination.
     """
     if isinstance(value, Mapping):
         known = schema.get("properties")
@@ -92,7 +92,7 @@ def is_address(text: str) -> bool:
 
 
 def leads_in(text: str) -> list[str]:
-    """Return the addresses, accounts and long numbers in a text, which its readers may follow or use."""
+    """Return the addresses, accounts and long numbers in a text that a reader might follow or use."""
     return [found.rstrip(".,;:!?)") for found in _LEADS.findall(_DATE.sub(" ", text))]
 
 
@@ -102,7 +102,7 @@ def is_time(name: str, schema: Mapping[str, object]) -> bool:
 
 
 def destinations_first(arguments: Mapping[str, object], schema: Mapping[str, object]) -> list[str]:
-    """Return the names of a call's arguments, destinations first, otherwise in the order of the call.
+    """Return the names of a call's arguments: destinations first, then the others, in the call's order.
 
     `schema` is the schema of the whole tool.
     """
@@ -125,12 +125,12 @@ def _is_content(name: str, schema: Mapping[str, object]) -> bool:
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words of a name, in order and in lower case: file_path and filePath have the same."""
+    """Split a name into lower-case words; `file_path` and `filePath` give the same words."""
     return [word.lower() for word in _WORDS.findall(name)]
 
 
 def is_noun(word: str) -> bool:
-    """Return True for a word that is used in names of arguments."""
+    """Return True if the word occurs in common argument names, which are nouns such as `path` or `text`."""
     return word in _DESTINATIONS or word in _CONTENT
 
 

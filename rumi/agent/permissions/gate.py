@@ -25,22 +25,22 @@ from rumi.platform.texts.language import Language
 from rumi.platform.texts.questions import MOST_QUESTION_CHARS, Verdict
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
-"""Waits for the user's answer, within the caller's time limit.
+"""Waits for the user's answer to a question, within its own time limit.
 
-The gate calls it directly after publishing the question, without a checkpoint in between, so the function
-must be able to receive the answer from its first `await` on.
+The gate calls the function directly after publishing the question, without a checkpoint in between. So the
+function must be able to receive the answer from its first `await` on.
 """
 
 
 class Parking(Protocol):
-    """Storage of calls that wait for approval while no person is present; the turn continues meanwhile.
+    """Storage of calls that wait for approval while no person is present; the turn continues without them.
 
     A call is identified by its tool's name and its arguments as JSON with sorted keys, so that equal calls
     have the same text.
     """
 
     async def allowed(self, call: str, question: Question) -> bool:
-        """Return True if a person has approved exactly this call, or the effect in its question."""
+        """Return True if a person has approved exactly this call, or the effect described in its question."""
         ...
 
     async def park(self, call: str, text: str) -> str:
@@ -65,20 +65,22 @@ TOO_LONG = (
 )
 
 MOST_NOS = 3
-"""Maximum number of consecutive rejections, after which a turn asks no more questions.
+"""Number of consecutive rejections after which a turn asks no more questions.
 
-One unanswered question has the same effect. A person who is asked a hundred times says yes in the end. From
-then on, no call of the turn that may need a question runs, not even one that the user's message asks for.
+One unanswered question has the same effect. The limit exists because a person who is asked a hundred times
+says yes in the end. Once it is reached, no call of the turn that could need a question runs, not even a call
+that the user's message asks for.
 """
 
 
 class Gate:
     """The permission gate of one turn, which tracks its taint and the known URLs of its conversation.
 
-    `words` is the user's own text in the message of this turn: calls that it asks for need no approval.
+    `words` is the user's own text in this turn's message; calls that the text asks for need no approval.
     `history` contains the earlier results of MCP servers; `declare_for` and `tools` are for `Intent`.
-    `deadline` is the turn's cancel scope, whose time does not run while a question waits. With both `confirm`
-    and `parking`, calls that were approved earlier run without a question, and no call is parked.
+    `deadline` is the turn's cancel scope; its time limit is paused while a question waits for an answer. With
+    both `confirm` and `parking`, calls that were approved earlier run without a question, and no call is
+    parked.
     """
 
     def __init__(
@@ -117,9 +119,9 @@ class Gate:
         self._heard.add(name, result.content)
 
     async def refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
-        """Return None if the call may run, otherwise its replacement result for the model.
+        """Return None if the call may run; otherwise the tool result that tells the model about the refusal.
 
-        On cancellation, the question becomes void.
+        On cancellation, a question that is still open becomes void.
         """
         refused = await self._refusal(tool, arguments)
         claims = claims_of(tool)
@@ -171,7 +173,7 @@ class Gate:
         return None
 
     async def _is_asked_for(self, tool: Tool, arguments: Mapping[str, object], question: Question) -> bool:
-        """Return True if the user's message asks for the call, or the call reveals too little to matter."""
+        """Return True if the user's message asks for the call, or if a read-only call reveals very little."""
         claims = claims_of(tool)
         if claims is None:
             asked = question.asked is None or question.asked(self._words.text)
@@ -210,5 +212,5 @@ class _ToolOutputs:
         self._said.setdefault(name, []).append(said)
 
     def of(self, names: Collection[str]) -> str:
-        """Return the outputs of these tools, in `plain` form."""
+        """Return the outputs of these tools as one text, normalized by `plain`."""
         return plain("\n".join(output for name in names for output in self._said.get(name, ())))

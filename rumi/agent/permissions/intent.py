@@ -1,8 +1,9 @@
 """The changing calls that a user's message asks for, declared without influence of untrusted content.
 
-The model declares them with `declare_changes` while its turn is untainted. If it did not, or if the
-conversation was tainted before, a separate model call that sees only the message and the tools declares them
-before the first question. A declared call runs as often as it was declared; earlier runs count.
+The model declares these calls with `declare_changes` while its turn is untainted. If the model has declared
+none, or if the conversation was already tainted, a separate model call declares them before the first
+question; it sees only the message and the tools. A declared call may run as many times as it was declared,
+including runs before the declaration.
 """
 
 import json
@@ -43,7 +44,7 @@ class Intent:
         self._approved: set[tuple[str, str | None]] = set()
 
     async def covers(self, name: str, arguments: Mapping[str, object], claims: Claims) -> bool:
-        """Return True if the message asks for this call, or the user has approved its destinations."""
+        """Return True if the message asks for this call, or the user has approved the call's destinations."""
         if (name, destinations_of(arguments, claims)) in self._approved:
             return True
         if self._find(name, arguments, claims) is not None:
@@ -57,7 +58,7 @@ class Intent:
         return self._find(name, arguments, claims) is not None
 
     def note_made(self, name: str, arguments: Mapping[str, object], claims: Claims) -> None:
-        """Count a changing call that is about to run, with or without a question."""
+        """Count a changing call that is about to run, whether or not the user was asked about it."""
         found = self._find(name, arguments, claims)
         if found is not None:
             found.times -= 1
@@ -65,7 +66,7 @@ class Intent:
             self._uncounted.append((name, arguments, claims))
 
     def approve(self, name: str, arguments: Mapping[str, object], claims: Claims) -> None:
-        """Record an approval: for the rest of the turn it covers calls that differ only in content."""
+        """Record an approval. It also covers later calls of this turn that differ only in their content."""
         where = destinations_of(arguments, claims)
         if where is not None:
             self._approved.add((name, where))

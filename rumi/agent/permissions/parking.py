@@ -1,7 +1,8 @@
 """Parked calls: calls that wait for approval because no person is present.
 
-The turn continues with other work. When it ends, one message asks about all of them. A person answers by
-number, such as `yes 2 3` or `yes 2 no 3`, so that no answer can apply to a call that nobody has seen.
+The turn continues with other work. When the turn ends, one message asks about all parked calls. A person
+answers with the calls' numbers, such as `yes 2 3` or `yes 2 no 3`, so that no answer can apply to a call that
+the person has not seen.
 """
 
 import re
@@ -16,7 +17,7 @@ MOST_WAITING: Final = 20
 MOST_CALL_CHARS: Final = 12_000
 MOST_TEXT_CHARS: Final = 16_000
 MOST_WAITING_CHARS: Final = 40_000
-"""Maximum total length of the questions in one message: a person must read all of it."""
+"""Maximum total length of the questions in one message, because a person must read them all."""
 
 _ANSWER: Final = re.compile(r"(yes|no|sí|si)((?:[\s,]+[0-9]{1,9})+)[\s,;.]*", re.IGNORECASE)
 
@@ -25,7 +26,7 @@ StoreParked: TypeAlias = Callable[[Sequence[Parked]], Awaitable[None]]
 
 
 class ParkedCalls:
-    """The parked calls of a chat or a task, oldest first. `store` writes new and changed ones."""
+    """The parked calls of a chat or a task, oldest first. `store` stores new and changed calls."""
 
     def __init__(self, parked: Sequence[Parked], store: StoreParked) -> None:
         self._parked = {parked_call.number: parked_call for parked_call in parked}
@@ -37,9 +38,9 @@ class ParkedCalls:
         return tuple(self._parked.values())
 
     async def allowed(self, call: str, question: Question) -> bool:
-        """Return True if a person has approved exactly this call; use the approval up.
+        """Return True if a person has approved exactly this call; the approval is then used up.
 
-        The use is stored before this returns, so that an approval holds only once, even after a crash.
+        The use is stored before this returns, so that an approval is valid only once, even after a crash.
         """
         found = self._last(call)
         if found is None or found.state != "allowed":
@@ -48,11 +49,11 @@ class ParkedCalls:
         return True
 
     async def use(self, parked: Parked) -> None:
-        """Record that the approval of a call is used up."""
+        """Record that a call's approval is used up."""
         await self._store(replace(parked, state="used"))
 
     async def withdraw(self, which: Callable[[Parked], bool]) -> None:
-        """Withdraw the waiting calls for which `which` returns True: later answers to them are ignored."""
+        """Withdraw the waiting calls for which `which` returns True; later answers to these are ignored."""
         await self._store(
             *(
                 replace(parked_call, state="withdrawn")
@@ -89,8 +90,8 @@ class ParkedCalls:
     async def hear(self, said: Sequence[str], seen: Collection[int] | None = None) -> tuple[Parked, ...]:
         """Apply the answers in the messages `said`; return the calls that were answered.
 
-        Only calls that a message has asked about can be answered; with `seen`, only calls whose number is in
-        it, which had been asked about when the answer arrived.
+        Only calls that a message has asked about can be answered. `seen` restricts these to the given
+        numbers: the calls that had been asked about when the answer arrived.
         """
         answers: dict[int, ParkedState] = {}
         for text in said:
@@ -108,7 +109,7 @@ class ParkedCalls:
     def to_ask(self) -> list[tuple[int, str]]:
         """Return the number and the question of each waiting call that no message has asked about yet.
 
-        The caller that stores the message records the asking in the same transaction.
+        The caller stores the message, and in the same transaction records that it asks about these calls.
         """
         return [
             (parked_call.number, parked_call.text)
@@ -126,7 +127,7 @@ class ParkedCalls:
         self._parked |= {number: replace(self._parked[number], asked=True) for number in numbers}
 
     async def end_allowed(self, *, done: bool) -> None:
-        """End all unused approvals: with `done` the calls are finished, otherwise they wait again."""
+        """End all unused approvals. With `done`, the calls are finished; otherwise they wait again."""
         left = [
             replace(parked_call, state="used" if done else "waits") for parked_call in self._of("allowed")
         ]
@@ -138,7 +139,7 @@ class ParkedCalls:
         return [(parked_call.number, parked_call.text) for parked_call in self._of("waits")]
 
     def in_words(self) -> str:
-        """Return the block that informs the model of answers; empty if there is nothing to report."""
+        """Return the block that informs the model of the user's answers; empty if there is nothing new."""
         return in_words(self.all)
 
     async def _store(self, *parked: Parked) -> None:
@@ -158,7 +159,7 @@ class ParkedCalls:
 
 
 def answers_in(text: str) -> dict[int, ParkedState]:
-    """Return the answers in a text like `yes 1 no 2`, by number; none if the text has any other words."""
+    """Parse a text like `yes 1 no 2` into answers by number; return none if it has any other words."""
     text = text.strip()
     found = list(_ANSWER.finditer(text))
     if "".join(match[0] for match in found) != text:
@@ -171,7 +172,7 @@ def answers_in(text: str) -> dict[int, ParkedState]:
 
 
 def in_words(parked: Sequence[Parked]) -> str:
-    """Return the block that informs the model of the answers to these calls; empty without any."""
+    """Return the block that informs the model of the answers to these calls; empty if there are none."""
     heads: dict[ParkedState, str] = {
         "allowed": "The user said yes to these calls. Make them now, with exactly these arguments; each "
         "is allowed once:",

@@ -16,16 +16,16 @@ GUEST_TOKENS: Final = 100_000
 
 
 class RightsError(RumiError):
-    """A request that the person's role does not allow."""
+    """The person's role does not allow a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
     """The rights of a role. None means unlimited.
 
-    `tools` are names, or patterns such as `time__*`. `models` are names; an empty tuple allows only the
-    process's default model. `limits` are budgets for each person with the role. `schedules` and `bots` are
-    the maximum numbers that one person may have at the same time.
+    `tools` contains names of tools, or patterns such as `time__*`. `models` contains names of models; an
+    empty tuple allows only the process's default model. `limits` are budgets for each person with the role.
+    `schedules` and `bots` are the maximum numbers that one person may have at the same time.
     """
 
     role: str
@@ -37,9 +37,9 @@ class Rights:
     bots: int | None = None
 
     def may_use(self, tool: str) -> bool:
-        """Return True if a turn for this role gets the tool.
+        """Return True if a turn for this role may use the tool.
 
-        Tools that create schedules or start bots also need the right to have at least one of them.
+        A tool that creates schedules or starts bots also needs a role that may have at least one of them.
         """
         if (tool in ("remind", "schedule") and self.schedules == 0) or (
             tool == "start_bot" and self.bots == 0
@@ -60,8 +60,8 @@ class Rights:
     def model(self, chosen: str, own: str) -> str:
         """Return the model for a message.
 
-        This is the `chosen` one if it is allowed; otherwise the process's `own` model (returned as an empty
-        name) if that is allowed; otherwise the first model of the role.
+        This is the `chosen` model if the role allows it; otherwise the process's `own` model if the role
+        allows that, returned as an empty name; otherwise the role's first model.
         """
         if self.models is None or chosen in self.models:
             return chosen
@@ -83,7 +83,7 @@ GUEST: Final = Rights(
     bots=0,
 )
 NOBODY: Final = Rights("nobody", tools=(), models=(), schedules=0, bots=0)
-"""The rights of people who were removed from all lists: their earlier requests are refused too."""
+"""The rights of people who were removed from all lists of users: their pending requests are refused too."""
 
 BUILT_IN: Final[Mapping[str, Rights]] = {role.role: role for role in (ADMIN, MEMBER, GUEST)}
 
@@ -91,11 +91,12 @@ BUILT_IN: Final[Mapping[str, Rights]] = {role.role: role for role in (ADMIN, MEM
 def may_do(
     rights: Rights, name: str, rest: str = "", *, group: bool = False, has_handler: bool = False
 ) -> bool:
-    """Return True if a role allows a command. `name` is its name, `rest` the text after it.
+    """Return True if a role allows a chat command. `name` is the command, `rest` is the text after it.
 
-    `group`: several people share the chat, its history and its files. `has_handler`: a command handler serves
-    the command, so a `/stop` stops a task, a bot, or everything. A command that is unknown here needs a role
-    that may use all tools. `/allow` and `/stop all` also require an admin, which is checked elsewhere.
+    `group` is True if several people share the chat, its history and its files. `has_handler` is True if a
+    command handler serves the command; a `/stop` with a handler stops a task, a bot, or everything. A command
+    that this function does not know needs a role that may use all tools. `/allow` and `/stop all` also
+    require an admin, which is checked elsewhere.
     """
     if rights == NOBODY:
         return False

@@ -1,4 +1,4 @@
-"""History entries of incoming messages; text that the user did not write is delimited and tainted."""
+"""History entries for incoming messages. Text that the user did not write is delimited and tainted."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ SENT_FILE = "a file that the user sent"
 
 
 def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachment, ...]:
-    """Return the attachments with at most `max_chars` of text in total; cut ones are flagged as `cut`."""
+    """Return the attachments, cut to `max_chars` of text in total; shortened attachments have `cut` set."""
     result: list[Attachment] = []
     for attachment in attachments:
         text = attachment.text[:max_chars]
@@ -24,14 +24,14 @@ def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachme
 
 
 def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
-    """Return the attachments that must be fetched; those of kind `words` already contain their text."""
+    """Return the attachments that must be fetched. Those of kind `words` already contain their text."""
     return [attachment for attachment in attachments if attachment.kind != "words"]
 
 
 def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
     """Return the history entries of a message, before its files are fetched.
 
-    Untrusted text precedes the user's own text, because the last message is the request.
+    Untrusted text precedes the user's own text, because models treat the last message as the request.
     """
     if said.schedule:
         note = (
@@ -66,14 +66,18 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
 def answering(turn: str, said: Incoming, answers: str) -> tuple[HistoryEntry, ...]:
     """Return the history entries of a user's answer to parked calls.
 
-    They are tainted, because the arguments of the calls may contain text of a page.
+    The entries are tainted, because the arguments of the calls may contain text from a web page.
     """
     message = Message("user", f"[The user answers what earlier turns have asked: {said.text}]\n{answers}")
     return (HistoryEntry(turn, message, tainted=True),)
 
 
 def attachment_message(attachment: Attachment, text: str) -> TurnMessage:
-    """Return the history message for an attachment's text: as untrusted if tainted, or as the user's."""
+    """Return the history message for an attachment's text.
+
+    If the attachment is tainted, the message marks the text as untrusted; otherwise the text counts as the
+    user's.
+    """
     if attachment.tainted:
         return untrusted_message(attachment, text)
     return TurnMessage(Message("user", text), links=urls_in_words(text))
@@ -82,8 +86,8 @@ def attachment_message(attachment: Attachment, text: str) -> TurnMessage:
 def untrusted_message(attachment: Attachment, text: str) -> TurnMessage:
     """Return the history message for untrusted text: a delimited block that names its source.
 
-    Its links become known URLs like those of a page, except links with a query: a query may identify the
-    recipient of the text.
+    The text's links become known URLs, as for a web page, except links with a query string, which may
+    identify the recipient of the text.
     """
     note = " Its end is missing: it was too long." if attachment.cut else ""
     inside = untrusted_block(attachment.source or SENT_FILE, text)
@@ -94,9 +98,10 @@ def untrusted_message(attachment: Attachment, text: str) -> TurnMessage:
 
 
 def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:
-    """Return the history entries of a task's result, which is untrusted, or of a notice.
+    """Return the history entries for a task's result, which is untrusted, or for a notice.
 
-    A user message precedes it, because some servers refuse an assistant message without one.
+    The first entry is a user message, because some servers refuse an assistant message without a user message
+    before it.
     """
     if message.notice:
         turn = f"t{message.id}"

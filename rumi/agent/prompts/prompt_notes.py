@@ -1,11 +1,12 @@
-"""Prompt notes: information from the program in a prompt, besides the conversation.
+"""Prompt notes: information that Rumi adds to a prompt, in addition to the conversation.
 
-A note contains the form of answers in the channel, the skills, the facts about the user, and the date.
+A note contains the answer format of the channel, the skills, the facts about the user, and the date.
 
-All of these change, but the beginning of a prompt must not, because servers cache it. So a full note states
-everything once, with the instructions, and later change notes state only the changes, each before the message
-with which the change was noticed. Notes are history entries, so that a later process shows the same ones.
-When a summary has replaced the exchange with the full note, the next message brings a new full note.
+All of this information changes, but the beginning of a prompt must not change, because servers cache it. So a
+full note states everything once, with the instructions. Later change notes state only the changes, each
+before the message with which the change was noticed. Notes are history entries, so that a later process shows
+the same notes. When a summary has replaced the exchange with the full note, the next message brings a new
+full note.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,17 +28,17 @@ _TODAY: Final = "Today is "
 
 @dataclass(frozen=True, slots=True)
 class PromptNotes:
-    """The state that the notes of a prompt have stated. Without a full note, all fields are None or empty."""
+    """The information that a prompt's notes have stated. All fields are None or empty without a full note."""
 
     facts: frozenset[str] | None = None
     skills: Mapping[str, str] | None = None
     today: str = ""
     channel: str = ""
-    """The channel whose form of answers was stated last."""
+    """The channel whose answer format was stated last."""
 
 
 def prompt_notes(entries: Sequence[HistoryEntry]) -> PromptNotes:
-    """Return the state that the notes in this history state."""
+    """Return the information that the notes in this history have stated."""
     notes = _current(entries)
     if not notes:
         return PromptNotes()
@@ -49,7 +50,7 @@ def prompt_notes(entries: Sequence[HistoryEntry]) -> PromptNotes:
 
 
 def next_note(noted: PromptNotes, today: date, *blocks: str) -> str:
-    """Return the next note for a prompt that already states `noted`; empty if nothing has changed."""
+    """Return the next note for a prompt whose notes state `noted`; empty if nothing has changed."""
     line = f"{_TODAY}{today:%A, %Y-%m-%d}."
     parts = [*filter(None, blocks), *([line] if line != noted.today else [])]
     if not parts:
@@ -67,8 +68,8 @@ def whole_note(entries: Sequence[HistoryEntry]) -> str:
 def shown(entries: Sequence[HistoryEntry]) -> tuple[Message, ...]:
     """Return the messages of a prompt with this history, without the full note.
 
-    A change note precedes the messages of its turn. Changes from before the full note are left out, because
-    the full note includes them.
+    A change note precedes the messages of its turn. Change notes from before the full note are left out,
+    because the full note includes their changes.
     """
     changes = _current(entries)[1:]
     messages: list[Message] = []
@@ -85,7 +86,7 @@ def shown(entries: Sequence[HistoryEntry]) -> tuple[Message, ...]:
 
 
 def exchanges(entries: Sequence[HistoryEntry]) -> list[list[HistoryEntry]]:
-    """Return the history grouped by turns: a user's request, and all messages that followed from it."""
+    """Return the history grouped by turn: a user's request, and the messages that followed from it."""
     grouped: list[list[HistoryEntry]] = []
     for entry in entries:
         if not grouped or grouped[-1][0].turn != entry.turn:

@@ -1,4 +1,4 @@
-"""The texts of prompts: one file each in `prompts/files/`, which files in the home may replace."""
+"""The texts of prompts: one file each in `prompts/files/`, which files in $RUMI_HOME may replace."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -27,9 +27,9 @@ def built_in() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The texts of prompts by name: `identity`, `sandbox`, `intent`, and the form of answers per channel.
+    """The texts of prompts by name: `identity`, `sandbox`, `intent`, and the answer format of each channel.
 
-    The texts for research and bots are in the same mapping, under names that no channel has.
+    The same mapping contains the texts for research and bots, under names that no channel has.
     """
 
     words: Mapping[str, str]
@@ -37,13 +37,13 @@ class Prompts:
     def instructions(self, programs: Collection[str], command_timeout_s: float) -> str:
         """Return the beginning of every prompt: the assistant's identity, and the description of its sandbox.
 
-        The text depends only on the programs, not on the chat, so that all chats share the server's prompt
-        cache.
+        The text depends only on the sandbox's programs, not on the chat, so that all chats share the model
+        server's prompt cache.
         """
         return "\n\n".join(filter(None, (self.words["identity"], self.sandbox(programs, command_timeout_s))))
 
     def sandbox(self, programs: Collection[str], command_timeout_s: float) -> str:
-        """Return the description of the sandbox: its time limit, its programs, and missing programs."""
+        """Return the description of the sandbox: its time limit, its programs, and programs that it lacks."""
         values = {
             "seconds": f"{command_timeout_s:g}",
             "programs": _listed(name for name in programs if name not in CORE),
@@ -55,7 +55,7 @@ class Prompts:
         return sandbox
 
     def form(self, channel: str) -> str:
-        """Return the block about the form of answers in a channel; empty if the channel has none."""
+        """Return the block with the answer format of a channel; empty if the channel has none."""
         words = self.words.get(channel) if channel not in ("identity", "sandbox", "intent") else None
         return f'<channel name="{channel}">\n{words}\n</channel>' if words else ""
 
@@ -65,6 +65,6 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def noted_channel(notes: Iterable[str]) -> str:
-    """Return the channel whose form of answers these notes state last; empty if there is none."""
+    """Return the channel whose answer format these notes state last; empty if they state none."""
     found = [name for note in notes for name in _CHANNEL.findall(note)]
     return found[-1] if found else ""

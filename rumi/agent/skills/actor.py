@@ -35,19 +35,19 @@ R = TypeVar("R")
 
 FRESH_S = 0.25
 FRESH_TIMES = 3
-"""A scan of the folders stays valid for this many times its duration, at most for `FRESH_S` seconds.
+"""A scan of the folders stays valid for this multiple of its duration, but at most `FRESH_S` seconds.
 
-With a few skills, it expires before the next message; with thousands, scans use at most a quarter of a
-processor.
+With a few skills, a scan expires before the next message arrives. With thousands of skills, scans use at most
+a quarter of a processor.
 """
 
 
 MOST_PROJECTS = 32
-"""Maximum number of project folders (of attached clients) whose skills are cached."""
+"""Maximum number of project folders whose skills are cached. Attached clients bring project folders."""
 
 
 class AskSkills(Protocol):
-    """A function that sends a request to the skills actor: the `ask` method of its reference."""
+    """A function that sends a request to the skills actor: the `ask` method of the actor's reference."""
 
     async def __call__(self, message: Request[R]) -> R:
         """Return the actor's reply."""
@@ -55,7 +55,10 @@ class AskSkills(Protocol):
 
 
 class _Looking:
-    """A catalogue with its last scan, and the sandbox folder that mirrors it. `own`: it is a project's."""
+    """A catalogue with its last scan, and the sandbox folder with copies of its skills.
+
+    `own` is True for the catalogue of a project.
+    """
 
     def __init__(self, catalogue: Catalogue, mounts: Mounts | None, own: bool) -> None:
         self.catalogue = catalogue
@@ -78,11 +81,11 @@ class _Looking:
 class Skills(Actor[SkillsMessage]):
     """The skills actor: answers requests, and scans the folders first unless the last scan is recent.
 
-    `mounts` is the folder that sandboxes see; it is updated after each scan and each use of a skill.
+    `mounts` is the folder that sandboxes see; the actor updates it after each scan and each use of a skill.
     `of_project` creates a catalogue that includes the skills of a project folder; only requests that name the
-    folder see them.
+    folder see these skills.
 
-    The reply for an unknown skill is a `SkillError`, not a crash.
+    For an unknown skill, the reply is a `SkillError`; the actor does not crash.
     """
 
     def __init__(
@@ -132,7 +135,7 @@ class Skills(Actor[SkillsMessage]):
         return looking.view
 
     async def _looking(self, project: str) -> _Looking:
-        """Return the cached catalogue of a project, or the general one; evict the least recently used."""
+        """Return the catalogue of a project, or the general one. Evict the project used least recently."""
         if not project or self._of_project is None:
             return self._general
         if (known := self._projects.get(project)) is None:

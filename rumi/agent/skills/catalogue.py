@@ -1,4 +1,4 @@
-"""The catalogue of installed skills: scans their folders, and reads only changed ones."""
+"""The catalogue of installed skills: scans their folders, and reads only folders that have changed."""
 
 import os
 import stat
@@ -34,11 +34,13 @@ BUNDLED: Final = Path(__file__).parent / "bundled"
 
 
 def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -> tuple[SkillSource, ...]:
-    """Return the folders that are searched for skills, in order; a later skill replaces an earlier namesake.
+    """Return the folders that are searched for skills, in order of increasing priority.
+
+    A skill from a later folder replaces a skill of the same name from an earlier folder.
 
     `dirs` are the configured paths: `~` is the user's home, and relative paths are below `home`, the
-    installation's home. A folder that is named twice counts only the first time, so the user's own home
-    folder is not a project.
+    installation's home. A folder that occurs twice counts only the first time, so the user's own folder of
+    skills never counts as a project.
     """
     found = [SkillSource("bundled", BUNDLED), SkillSource("home", home / "skills")]
     found += [SkillSource("dirs", home / os.path.expanduser(skills_dir)) for skills_dir in dirs]
@@ -50,7 +52,10 @@ def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class _CachedFolder:
-    """The cached content of one folder: a skill, or an error. Valid while the signature is the same."""
+    """The cached content of one folder: a skill or an error.
+
+    The content is valid until the folder's signature changes.
+    """
 
     signature: object
     skill: Skill | None
@@ -70,7 +75,7 @@ class CatalogueView:
         self._index = Index({name: words[entry.skill.folder] for name, entry in self._by_name.items()})
 
     def find(self, name: str, about: str = "") -> SkillEntry | SkillError:
-        """Return the skill with that name, enabled or not; otherwise an error that suggests similar ones."""
+        """Return the skill with that name, enabled or not, or an error that suggests similar skills."""
         entry = self._by_name.get(same(name))
         if entry is not None:
             return entry
@@ -110,7 +115,7 @@ class CatalogueView:
 
 
 def why_off(entry: SkillEntry) -> tuple[str, str]:
-    """Return the reason why a skill is disabled, and advice."""
+    """Return the reason why a skill is disabled, and how to enable it."""
     name = entry.skill.name
     return {
         "config": (f"The skill {name} is off.", f"Switch it on with: rumi skills enable {name}"),
@@ -128,7 +133,7 @@ def why_off(entry: SkillEntry) -> tuple[str, str]:
 class Catalogue:
     """A cache of the skills in the source folders. Not thread-safe. Calls block briefly.
 
-    `disabled` returns the skills that are disabled now; without `trusted`, no project's skill is trusted.
+    `disabled` returns the currently disabled skills. Without `trusted`, no skill of a project is trusted.
     """
 
     def __init__(
@@ -145,7 +150,7 @@ class Catalogue:
         self._view = CatalogueView((), (), {})
 
     def look(self) -> CatalogueView:
-        """Scan the folders and return the current skills; read only changed ones.
+        """Scan the folders and return the current skills; read only skills that have changed.
 
         Without any change, this returns the same view object as before.
         """
@@ -196,7 +201,7 @@ class Catalogue:
 
 
 def _folders(source: SkillSource) -> tuple[list[str], list[str]]:
-    """Return the folders in a source, sorted by name, and the errors of the source."""
+    """Return the folders in a source, sorted by name, and errors from reading the source."""
     try:
         with os.scandir(source.folder) as entries:
             links = source.kind != "project"  # a link in a project could lead anywhere on the machine
@@ -217,7 +222,7 @@ def _folders(source: SkillSource) -> tuple[list[str], list[str]]:
 
 
 def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
-    """Return True if an entry is a folder. A link that leads to itself is not, and does not stop the scan."""
+    """Return True if an entry is a folder. For a link that leads to itself, return False without an error."""
     try:
         return entry.is_dir(follow_symlinks=links)
     except OSError:
@@ -225,9 +230,9 @@ def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
 
 
 def _signature(folder: str) -> object:
-    """Return a value that changes whenever the skill changes; None if there is no `SKILL.md`.
+    """Return a value that changes whenever the skill changes; None if the folder has no `SKILL.md`.
 
-    A file that has just changed gets a unique signature, so that the next scan reads it again.
+    A file that changed a moment ago gets a unique signature, so that the next scan reads it again.
     """
     try:
         status = os.lstat(f"{folder}/{FILE}")
@@ -239,7 +244,7 @@ def _signature(folder: str) -> object:
 
 
 def _has_code(folder: str | Path) -> bool:
-    """Return True if the folder has a `skill.py`. Errors of unusable code are reported when it is run."""
+    """Return True if the folder has a `skill.py`. Unusable code is only reported when the skill is run."""
     try:
         return not stat.S_ISDIR(os.lstat(f"{folder}/{CODE}").st_mode)
     except OSError:
@@ -261,7 +266,10 @@ def _load(source: SkillSource, folder: Path, trusted: TrustedSkills | None) -> S
 
 
 def _merged(found: Iterable[_CachedFolder], disabled: Disabled, problems: list[str]) -> list[SkillEntry]:
-    """Return one skill per name, from the last source. Duplicates in one source are added to `problems`."""
+    """Return one skill for each name, from the last source that has one.
+
+    Duplicate names in one source are reported in `problems`.
+    """
     by_name: dict[str, SkillEntry] = {}
     for cached in found:
         if (skill := cached.skill) is None:

@@ -12,7 +12,10 @@ MOST_CHARS: Final = 160
 
 
 async def skills_command(ask: AskSkills, language: Language, rest: str, project: str = "") -> str:
-    """Return the Markdown answer to `/skills` with the argument `rest`; `project` adds a folder's skills."""
+    """Return the Markdown answer to `/skills` with the argument `rest`.
+
+    `project` is a folder whose skills are included.
+    """
     name = rest.strip()
     if not name:
         return _listed(language, await ask(Listing(project)))
@@ -60,7 +63,7 @@ _MARKS: Final = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>#|~"})
 
 
 def plain(text: str, most_chars: int) -> str:
-    """Return a skill author's text as one line of Markdown, with all markup characters escaped."""
+    """Return text from a skill's author as one line of Markdown, with all markup characters escaped."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if len(line) > most_chars:
         line = f"{line[: most_chars - 1]}…"

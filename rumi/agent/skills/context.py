@@ -13,11 +13,14 @@ _ERROR_OUTPUT = re.compile(r"\nerror output(?: \([^\n]*\))?:\n")
 
 
 class ToolFailed(Exception):
-    """A tool refused or failed; the text is the reason. A command with an exit code is not a failure."""
+    """A tool refused or failed; the text is the reason.
+
+    A command that ends with a non-zero exit code is not a failure.
+    """
 
 
 class CannotDo(Exception):
-    """Raised by a skill that cannot do its work; the text is one sentence with the reason."""
+    """A skill raises this error if it cannot do its work. The text is one sentence with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,9 @@ Send = Callable[[Mapping[str, Any]], Awaitable[CallReply]]
 class Context:
     """The chat for which a code skill works.
 
-    `input` is the text to work on, `chat` the chat's id, `language` is `es` or `en`. `workspace` is the
-    folder of the chat's files on this machine. Sandboxed commands may have written these files, so do not
-    follow links there; `await context.tool("bash", command=…)` sees the same files at /workspace.
+    `input` is the text to work on. `chat` is the chat's id. `language` is `es` or `en`. `workspace` is the
+    folder with the chat's files on this machine. Do not follow links in it, because sandboxed commands may
+    have created them. `await context.tool("bash", command=…)` sees the same files at /workspace.
     """
 
     def __init__(self, *, input: str, chat: str, workspace: Path, language: str, send: Send) -> None:
@@ -58,7 +61,7 @@ class Context:
         self._send = send
 
     async def tool(self, name: str, /, **arguments: Any) -> ToolReply:
-        """Call one of the chat's tools, like the model does.
+        """Call one of the chat's tools, as the model can.
 
         Raises:
             ToolFailed: The tool does not exist or refused, or the user refused.

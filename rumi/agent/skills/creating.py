@@ -13,12 +13,12 @@ from rumi.agent.skills.messages import SkillError, SkillsUnwritable
 
 
 def name_of_test(name: str) -> str:
-    """Return the name of a skill's test file. It is unique for each skill, as pytest requires."""
+    """Return the name of a skill's test file. Each skill has a different name, as pytest requires."""
     return f"test_{name.replace('.', '_')}.py"
 
 
 def how_to_test(folder: Path) -> str:
-    """Return the command that runs a skill's test, with this Python, where Rumi is installed."""
+    """Return the command that runs a skill's test with this Python, in which Rumi is installed."""
     return shlex.join([sys.executable or "python3", str(folder / name_of_test(folder.name))])
 
 
@@ -127,7 +127,7 @@ if __name__ == "__main__":
 
 
 def create_skill(skills: Path, name: str, *, description: str = "", code: bool = False) -> Path:
-    """Create a skill in the folder `skills`, completely or not at all, and return the skill's folder.
+    """Create a skill in the folder `skills`, and return the skill's folder. A failure leaves no skill behind.
 
     Raises:
         SkillError: The name or the description is invalid, the name is taken, or the folder cannot be

@@ -30,7 +30,7 @@ class Disabled:
 
 
 class DisabledSkills:
-    """The effective list: from the environment variable if it is set, otherwise from the file.
+    """The effective list of disabled skills: from the environment variable if set, otherwise from the file.
 
     While the file cannot be read, for example during an edit, the previous list stays valid. Calls block
     briefly.
@@ -64,7 +64,7 @@ class DisabledSkills:
 def set_disabled(path: Path, name: str, *, off: bool) -> bool:
     """Add a skill to the list in config.toml, or remove it; return False if nothing had to change.
 
-    Preserves comments, order and the file's mode.
+    Comments, order and the file's mode stay unchanged.
 
     Raises:
         ConfigError: The file cannot be read or written, or the key is not a list.
@@ -86,7 +86,7 @@ def set_disabled(path: Path, name: str, *, off: bool) -> bool:
 
 
 def _list_to_fill(document: "TOMLDocument") -> Any:
-    """Return the list in the document; create it if it is missing."""
+    """Return the `disabled` list in the TOML document; create the list if it is missing."""
     import tomlkit
 
     section = section_in(document, ("skills",))
@@ -117,7 +117,10 @@ def _in_file(text: str) -> list[object]:
 
 
 def _from_variable(text: str) -> list[object]:
-    """Return the JSON list in the variable. Loading the configuration has already rejected other content."""
+    """Return the JSON list in the environment variable.
+
+    Other content cannot occur, because loading the configuration rejects it.
+    """
     try:
         names = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Access to a skill's folder: reading and listing its files, and taking a snapshot of its content.
+"""Access to a skill's folder: read files, list files, take a snapshot of the content.
 
-A skill's author controls the folder. So no link in it is followed, no read blocks on a pipe, and every read
-is limited. Calls block briefly.
+A skill's author controls the folder. So the functions follow no link in it, never block on a pipe, and limit
+the size of every read. Calls block briefly.
 """
 
 import contextlib
@@ -30,7 +30,9 @@ _NOT_FOR_READING: Final = frozenset({FILE, CODE, "__pycache__"})
 
 
 def opened(folder: Path, *, own_link: bool) -> AbstractContextManager[int]:
-    """Open the folder for a `with` block. `own_link`: the folder itself may be a link, as users make them.
+    """Open the folder for a `with` block.
+
+    With `own_link`, the folder itself may be a link, because users create such links.
 
     Raises:
         OSError: The folder cannot be opened.
@@ -39,7 +41,7 @@ def opened(folder: Path, *, own_link: bool) -> AbstractContextManager[int]:
 
 
 def signature(path: Path) -> object:
-    """Return a value that changes whenever the file changes; None if there is no file."""
+    """Return a value that changes whenever the file changes; None if the file does not exist."""
     try:
         return stamp(path.stat())
     except OSError:
@@ -88,7 +90,9 @@ _REFUSALS: Final = {
 
 
 def read_skill_file(folder: int) -> bytes:
-    """Return the folder's `SKILL.md`, at most one byte more than allowed, so that an excess is detected.
+    """Return the content of the folder's `SKILL.md`.
+
+    At most one byte more than allowed is read, so that the caller can detect a file that is too large.
 
     Raises:
         SkillError: The file does not exist, or it cannot be read.
@@ -97,9 +101,10 @@ def read_skill_file(folder: int) -> bytes:
 
 
 def further_files(folder: Path, *, own_link: bool) -> tuple[tuple[FurtherFile, ...], int]:
-    """Return the other files that a model may read, sorted by path, and the number of unlisted ones.
+    """Return the additional files that a model may read, sorted by path, and the number of unlisted files.
 
-    The `SKILL.md`, the skill's code, its tests, hidden files and unprintable names are left out.
+    At most `MOST_LISTED` files are listed. The `SKILL.md`, the skill's code, its tests, hidden files and
+    files with unprintable names are no additional files and do not count.
     """
     found: list[FurtherFile] = []
     with contextlib.suppress(OSError, SkillError), opened(folder, own_link=own_link) as top:
@@ -126,7 +131,7 @@ class Snapshot:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over all files, in hexadecimal digits; every change of a file changes it."""
+        """SHA-256 over all files, in hexadecimal digits. Every change to a file changes this digest."""
         whole = hashlib.sha256()
         for path, executable, content in self.files:
             name = os.fsencode(path)
@@ -135,7 +140,10 @@ class Snapshot:
         return whole.hexdigest()
 
     def write(self, folder: Path, *, shared: bool = False) -> None:
-        """Write all files to an empty folder. `shared`: readable for every user, and without hidden files."""
+        """Write all files to an empty folder.
+
+        With `shared`, hidden files are left out, and every user can read the files.
+        """
         most = 0o755 if shared else 0o700
         if shared:
             folder.chmod(most)
@@ -166,9 +174,9 @@ def signature_of_files(folder: Path, *, own_link: bool) -> str:
 
 
 def snapshot(folder: Path, *, own_link: bool = False, lenient: bool = False) -> Snapshot:
-    """Return the content of a skill's folder, without cache files that a test run leaves there.
+    """Return the content of a skill's folder, without the cache files that a test run leaves there.
 
-    `lenient`: skip hidden files, links, pipes and devices instead of refusing them.
+    With `lenient`, hidden files, links, pipes and devices are skipped instead of refused.
 
     Raises:
         SkillError: The folder cannot be read, is too large, or has an entry that is neither file nor folder.
@@ -201,7 +209,7 @@ def snapshot(folder: Path, *, own_link: bool = False, lenient: bool = False) -> 
 
 
 def _walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the path and the status of everything below an open folder except folders, in no order."""
+    """Yield path and status of everything below an open folder, except folders, in no particular order."""
     waiting = [("", 0)]
     seen = 0
     while waiting:

@@ -1,7 +1,7 @@
-"""The parser of `SKILL.md`: the keys of its front matter, and their allowed values.
+"""The parser of `SKILL.md` files: the keys of the front matter, and the allowed values of the keys.
 
-The format is the public Agent Skills format with a few additional keys. Unknown keys are not errors, and
-every understandable value is accepted, so that skills for other assistants need no change.
+The format is the public Agent Skills format with a few additional keys. The parser ignores unknown keys and
+accepts every value that it can interpret, so that skills for other assistants need no change.
 """
 
 import re
@@ -32,12 +32,15 @@ def is_name(name: str) -> bool:
 
 
 def same(name: str) -> str:
-    """Return the normalized form of a name, equal for all spellings: `Tidy_Folder` becomes `tidy-folder`."""
+    """Return a name in a form that is the same for all spellings: `Tidy_Folder` becomes `tidy-folder`."""
     return unicodedata.normalize("NFKC", name.strip()).casefold().replace("_", "-").replace(" ", "-")
 
 
 def class_name(name: str) -> str:
-    """Return the class name in a `skill.py`: TidyFolderSkill for tidy-folder, _2DaysSkill for 2-days."""
+    """Return the name of the class in a skill's `skill.py`: `TidyFolderSkill` for the skill tidy-folder.
+
+    A name that starts with a digit gets an underscore: `_2DaysSkill` for 2-days.
+    """
     camel = "".join(part[:1].upper() + part[1:] for part in re.split(r"[-_. ]+", name)) + "Skill"
     return camel if camel.isidentifier() else f"_{camel}"
 
@@ -125,7 +128,7 @@ def _flag(keys: Mapping[str, Value], key: str, *, default: bool) -> bool:
 
 
 def _allowed_tools(keys: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return the `allowed-tools` for other assistants. Rumi only shows them: skills grant no rights here."""
+    """Return the `allowed-tools`. Rumi only shows these tools: a skill grants no rights here."""
     value = keys.get("allowed-tools", keys.get("allowed_tools", ""))
     said = " ".join(item for item in value if isinstance(item, str)) if isinstance(value, list) else value
     found = _ALLOWED_TOOL.findall(said) if isinstance(said, str) else []
@@ -141,6 +144,6 @@ def _metadata(keys: Mapping[str, Value]) -> Mapping[str, str]:
 
 
 def quoted(name: str) -> str:
-    """Return a name from a model or a person in quotes, on one line."""
+    """Return a name in quotes, on one line; a model or a person wrote the name."""
     short = name[:80]
     return f"“{short}”" if short.isprintable() else ascii(short)

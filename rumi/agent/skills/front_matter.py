@@ -1,7 +1,7 @@
-"""Parser of the YAML front matter, between the two `---` of a `SKILL.md`, to texts, lists and mappings.
+"""Parser of a `SKILL.md`'s YAML front matter, between the two `---`, into texts, lists and mappings.
 
-The parser uses YAML events instead of a loader: every value is text, no object is constructed, an alias costs
-nothing, and depth and number of values are limited while parsing.
+The parser uses YAML events instead of a loader. So every value stays text, no object is constructed, an alias
+needs no memory, and the depth and the number of values are limited during parsing.
 """
 
 import re
@@ -21,7 +21,7 @@ _NULLS: Final = frozenset({"null", "~", "Null", "NULL"})
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return the front matter and the body, for all kinds of line ends.
+    """Split a text into its front matter and its body; all kinds of line ends are accepted.
 
     Raises:
         SkillError: The text has no front matter.
@@ -38,8 +38,8 @@ def split(text: str) -> tuple[str, str]:
 def read(text: str) -> dict[str, Value]:
     """Return the front matter's keys and values.
 
-    Many skills have a colon in an unquoted value, which is invalid YAML, but unambiguous: if the text cannot
-    be parsed otherwise, such values extend to the end of their line.
+    Many skills have a colon in an unquoted value. This is invalid YAML, but unambiguous: if the text cannot
+    be parsed otherwise, such a value extends to the end of its line.
 
     Raises:
         SkillError: The front matter cannot be parsed.
@@ -69,7 +69,7 @@ def _mapping(text: str) -> dict[str, Value]:
 
 
 def _with_quotes(text: str) -> str:
-    """Return the text with unquoted top-level values in quotes, unless they continue on the next line."""
+    """Return the text with quotes around unquoted top-level values, except values of several lines."""
     lines = text.split("\n")
     for index, line in enumerate(lines):
         follows = lines[index + 1] if index + 1 < len(lines) else ""

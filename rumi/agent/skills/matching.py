@@ -1,7 +1,7 @@
-"""Ranking of skills for a message by shared words; equal inputs give equal results.
+"""Ranking of skills by the words that they share with a message; equal inputs give equal results.
 
 The score of a word is its weight in the skill (name 4, tag 3, description 1) times its rarity among all
-skills. Accents, case and endings do not matter: words are compared by their first five letters.
+skills. Accents, case and endings do not matter, because only the first five letters of words are compared.
 """
 
 import math
@@ -25,7 +25,7 @@ _SAY_NOTHING: Final = frozenset(_LITTLE_WORDS.split())
 
 
 def stems(text: str) -> list[str]:
-    """Return the significant words of a text, without duplicates, shortened so that inflected forms match."""
+    """Return the significant words of a text, without duplicates, cut so that inflected forms match."""
     bare = text[:MOST_QUERY_CHARS].casefold()
     if not bare.isascii():
         plain = unicodedata.normalize("NFKD", bare)
@@ -49,20 +49,20 @@ def weights(skill: Skill) -> dict[str, int]:
 
 
 class Index:
-    """The words of many skills, for ranking them by a message."""
+    """An index of the words of many skills, which ranks the skills for a message."""
 
     def __init__(self, words: Mapping[str, Mapping[str, int]]) -> None:
         self._words = words
         self._spread = Counter(stem for word_stems in words.values() for stem in word_stems)
 
     def best(self, query: str, among: Iterable[str]) -> list[str]:
-        """Return all names in `among`, the best matches first; equal matches in alphabetical order."""
+        """Return all names in `among`, best matches first, and equally good matches in alphabetical order."""
         asked = stems(query)
         scores = {name: self._score(asked, self._words[name]) for name in among}
         return sorted(scores, key=lambda name: (-scores[name], name))
 
     def matching(self, query: str, among: Iterable[str], most: int) -> Sequence[str]:
-        """Return at most `most` of the names in `among`, the best first, only those with a shared word."""
+        """Return at most `most` names in `among` that share a word with the message, best matches first."""
         asked = stems(query)
         some = [name for name in among if self._score(asked, self._words[name]) > 0]
         return self.best(query, some)[:most]

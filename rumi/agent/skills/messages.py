@@ -1,4 +1,4 @@
-"""The types of skills, and the requests and replies of the skills actor."""
+"""The data types of skills, and the requests and replies of the skills actor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from actors import Request
 from rumi.errors import RumiError, UsageError
 
 SourceKind: TypeAlias = Literal["bundled", "home", "dirs", "project"]
-"""The origin of a skill. The owner of the installation chose the first three; a project is untrusted."""
+"""The origin of a skill. The installation's owner chose the first three; a project is untrusted."""
 
 WhyOff: TypeAlias = Literal["config", "environment", "itself"]
-"""What disabled a skill: `[skills] disabled`, the overriding variable, or `enabled: false` in the skill."""
+"""The setting that disables a skill: `[skills] disabled`, its environment variable, or the skill itself."""
 
 
 class SkillError(RumiError):
@@ -24,11 +24,11 @@ class UnknownSkill(SkillError, UsageError):
 
 
 class SkillFailed(SkillError):
-    """A skill's code failed. The error may contain text from that code."""
+    """A skill's code failed. The error may contain text that the code produced."""
 
 
 class SkillsUnwritable(SkillError, UsageError):
-    """A file of the skills cannot be written: the disk is full or read-only, or the owner is another user."""
+    """A skill file cannot be written: the disk is full or read-only, or another user owns the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,11 @@ class SkillSource:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The front matter of a `SKILL.md`. `name` is empty if it has no usable name.
+    """The front matter of a `SKILL.md`. `name` is empty if the front matter has no usable name.
 
-    `title` is the name as written. `own_result`: the skill declares that its code's result contains no
-    content that the code fetched itself. `notes` are accepted deviations from the format.
+    `title` is the name as written in the file. With `own_result`, the skill declares that its code's result
+    contains no content that the code itself has fetched. `notes` describe accepted deviations from the
+    format.
     """
 
     name: str
@@ -64,10 +65,10 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill on the disk. `has_code`: its folder contains a `skill.py`.
+    """A skill on the disk. `has_code` is True if the skill's folder contains a `skill.py`.
 
-    `vouched`: its `SKILL.md` is trusted. For a project's skill, that is only so once the user has trusted its
-    content. `words` is the SHA-256 of the `SKILL.md` that was read.
+    `vouched` is True if the `SKILL.md` is trusted. A project's skill becomes trusted only when the user
+    trusts its content. `words` is the SHA-256 of the `SKILL.md` that was read.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class SkillEntry:
-    """A skill in the catalogue, the reason if it is disabled, and the skills of the same name it hides."""
+    """A skill in the catalogue, the reason if it is disabled, and skills that it replaces by name."""
 
     skill: Skill
     off: WhyOff | None = None
@@ -90,7 +91,7 @@ class SkillEntry:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """All skills, sorted by name, and one line for each skill that cannot be loaded."""
+    """All skills, sorted by name, and one line of text about each skill that cannot be loaded."""
 
     entries: tuple[SkillEntry, ...]
     problems: tuple[str, ...]
@@ -106,9 +107,12 @@ class FurtherFile:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A skill opened for use. `files` are its additional files; `more_files` is the number of unlisted ones.
+    """A skill opened for use.
 
-    `sandbox_folder` is its folder in the sandbox; if that is empty, `why_not` is the reason.
+    `files` lists the skill's additional files; `more_files` is the number of files that are not listed.
+
+    `sandbox_folder` is the skill's folder in the sandbox. If the skill has none there, `sandbox_folder` is
+    empty and `why_not` is the reason.
     """
 
     skill: Skill
@@ -121,7 +125,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class SkillFile:
-    """The text of an additional file of a skill. `cut_bytes` is the number of bytes left out at its end."""
+    """The text of an additional file of a skill. `cut_bytes` is the number of bytes cut off at the end."""
 
     skill: Skill
     path: str
@@ -141,8 +145,8 @@ class InPrompt:
 class PromptSkills:
     """Skills for a prompt, the best matches first; `more` is the number of other skills.
 
-    `tainted`: a description is from an untrusted project, so a turn with this prompt is tainted. `gone` are
-    skills that the prompt lists but that can no longer be used.
+    `tainted` is True if a description is from an untrusted project; a turn with this prompt is then tainted.
+    `gone` contains skills that the prompt already lists but that can no longer be used.
     """
 
     shown: tuple[InPrompt, ...] = ()
@@ -177,9 +181,9 @@ class Info(Request["SkillEntry | SkillError"]):
 
 @dataclass(frozen=True, slots=True)
 class ReadInstructions(Request["Opened | SkillError"]):
-    """Request for the instructions of an enabled skill, as they are on the disk now.
+    """Request for the instructions of an enabled skill, in their current version on the disk.
 
-    `about` helps to suggest similar skills if there is none with that name.
+    `about` is text that helps to suggest similar skills if no skill has that name.
     """
 
     name: str
@@ -189,7 +193,7 @@ class ReadInstructions(Request["Opened | SkillError"]):
 
 @dataclass(frozen=True, slots=True)
 class FileOf(Request["SkillFile | SkillError"]):
-    """Request for the text of one of the additional files of an enabled skill."""
+    """Request for the text of an additional file of an enabled skill."""
 
     name: str
     path: str
@@ -198,9 +202,9 @@ class FileOf(Request["SkillFile | SkillError"]):
 
 @dataclass(frozen=True, slots=True)
 class ForPrompt(Request[PromptSkills]):
-    """Request for up to `limit` skills for the prompt of a turn that begins with `query`.
+    """Request for up to `limit` skills for the prompt of a turn whose message is `query`.
 
-    `noted` are the names that the prompt already lists.
+    `noted` contains the names of the skills that the prompt already lists.
     """
 
     query: str

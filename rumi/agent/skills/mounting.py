@@ -1,7 +1,7 @@
 """The folder that sandboxes see as /skills: a copy of each enabled and trusted skill.
 
-A copy stays unchanged until its skill changes, so commands never see a chat's modifications or half-written
-files. All calls block briefly, and must come from one thread at a time.
+A copy stays the same until its skill changes, so commands never see half-written files or changes made by a
+chat. All calls block briefly, and must come from one thread at a time.
 """
 
 import contextlib
@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 
 INSIDE = "/skills"
 PROJECTS = ".projects"
-"""The folder for skills of projects (the folders of attached clients).
+"""The name of the folder with the copies of projects' skills. A project is an attached client's folder.
 
-It cannot be listed: a command must know the name of a folder in it.
+The folder cannot be listed, so a command must know the name of a subfolder to open it.
 """
 
 MOST_PROJECTS = 1_000
@@ -34,7 +34,7 @@ MOST_RECORD_BYTES = 10_000_000
 
 
 class Mounts:
-    """The folder with the copies of skills. A file next to it records the source state of each copy.
+    """The folder with copies of skills. A file next to the folder records each copy's source state.
 
     `inside` is the folder's path in a sandbox.
     """
@@ -48,9 +48,9 @@ class Mounts:
         self._stored = dict(self._mounted)
 
     def of_project(self, project: str) -> "Mounts":
-        """Return the folder for the skills of one project, below this one, which cannot be found by listing.
+        """Return the folder for one project's skills, inside this folder; listing does not reveal its name.
 
-        Its random name stays the same across restarts, because conversations mention it.
+        The random name of the folder stays the same across restarts, because conversations mention it.
         """
         names = self._folder.with_name(f"{self._folder.name}-projects.json")
         known = _read_names(names)
@@ -66,7 +66,7 @@ class Mounts:
         return Mounts(projects / known[project], self._trusted, f"{self.inside}/{PROJECTS}/{known[project]}")
 
     def sync(self, skills: Iterable[Skill]) -> None:
-        """Make the folder contain exactly these skills: remove disabled, untrusted and deleted ones."""
+        """Make the folder contain exactly these skills; remove disabled, untrusted and deleted skills."""
         wanted = {skill.name: skill for skill in skills}
         try:
             for name in {entry.name for entry in self._folder.iterdir()} - {*wanted, PROJECTS}:
@@ -81,7 +81,7 @@ class Mounts:
         self._write_record()
 
     def mount(self, skill: Skill) -> str:
-        """Update the copy of a skill. Return the reason of a failure; empty on success."""
+        """Update the copy of a skill. On failure, return the reason; on success, return ""."""
         why = self._mount(skill)
         self._write_record()
         return why
@@ -105,7 +105,7 @@ class Mounts:
         return why
 
     def _made_from(self, skill: Skill) -> str:
-        """Return a value that changes whenever a file of the skill changes, or the user's trust in it."""
+        """Return a value that changes whenever the skill's files or the user's trust in the skill change."""
         pin = self._trusted.pins().get(str(skill.folder)) if skill.source.kind == "project" else None
         seen = signature_of_files(skill.folder, own_link=skill.source.kind != "project")
         words = f"{skill.folder}\0{seen}\0{pin and pin.digest}\0{skill.vouched}"
@@ -120,7 +120,7 @@ class Mounts:
         return content
 
     def _swap(self, name: str, content: Snapshot) -> None:
-        """Replace a skill's folder by a new copy. Commands see the old copy, the new one, or briefly none."""
+        """Replace a skill's folder with a new copy. Commands see the old or the new copy, or briefly none."""
         self._folder.mkdir(parents=True, exist_ok=True)
         # Built in the parent folder: on the same file system, for the renames, but invisible in sandboxes.
         with tempfile.TemporaryDirectory(prefix=".skills-", dir=self._folder.parent) as building:
@@ -142,7 +142,7 @@ class Mounts:
         return _read_names(self._record)
 
     def _write_record(self) -> None:
-        """Store the changed source states of the copies. If this fails, the next start copies again."""
+        """Store the source states of copies that have changed. If this fails, the next start copies again."""
         if self._mounted != self._stored:
             with contextlib.suppress(OSError):
                 atomic_write(self._record, json.dumps(self._mounted).encode())
@@ -150,7 +150,7 @@ class Mounts:
 
 
 def _read_names(file: Path) -> dict[str, str]:
-    """Return the texts by name in a JSON file; empty if the file cannot be read."""
+    """Return the names and texts in a JSON file; empty if the file cannot be read."""
     try:
         with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
             found = json.loads(opened.read(MOST_RECORD_BYTES))

@@ -1,4 +1,4 @@
-"""Opening of a skill for use: its current instructions and additional files."""
+"""Opening of a skill for use: reads its current instructions and lists its additional files."""
 
 from dataclasses import replace
 from typing import Final
@@ -9,7 +9,7 @@ from rumi.agent.skills.messages import Opened, Skill, SkillError, SkillFile
 from rumi.agent.skills.trust import digest_of
 
 MOST_FILE_BYTES: Final = 100_000
-"""Maximum number of bytes of a skill's additional file that a model gets."""
+"""A model gets at most this many bytes of a skill's additional file."""
 
 
 def open_skill(skill: Skill) -> Opened:

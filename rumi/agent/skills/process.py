@@ -1,6 +1,6 @@
-"""The process of one code skill, a `rumi.sandbox.confined.child`.
+"""The process in which one code skill runs, a `rumi.sandbox.confined.child`.
 
-It may start other processes, which end together with it.
+The skill may start other processes, which end together with this process.
 """
 
 import importlib.util
@@ -28,7 +28,7 @@ MEMORY_BYTES: Final = 4_000_000_000
 NICE: Final = 5
 
 EARLIER_CONTEXT: Final = "rumi.skills.context"
-"""The module of `Context` before `rumi.agent.skills.context`."""
+"""The earlier name of the module `rumi.agent.skills.context`, from which older skills import `Context`."""
 
 
 class Unfit(Exception):
@@ -36,7 +36,7 @@ class Unfit(Exception):
 
 
 class ParentChat:
-    """A connection to the skill's chat, in the parent process. Must be closed."""
+    """A connection to the chat, which runs in the parent process. The connection must be closed."""
 
     def __init__(self, parent: ParentProcess) -> None:
         # Duplicates, because trio makes a stream's descriptors non-blocking and closes them with the stream.
@@ -46,15 +46,15 @@ class ParentChat:
         self._one_by_one = trio.Lock()
 
     def close(self) -> None:
-        """Close the pipes; no request follows."""
+        """Close the pipes. Requests are impossible afterwards."""
         self._in.close()
         self._out.close()
 
     async def ask(self, what: Mapping[str, Any]) -> CallReply:
-        """Send a request and return the answer. One request at a time, so that answers need no id.
+        """Send a request and return the answer. Only one request runs at a time, so answers need no id.
 
-        Shielded from cancellation while a request is in progress: an unread answer would be taken for the
-        answer to the next request.
+        This is shielded from cancellation while a request is in progress, because an unread answer would be
+        taken for the answer to the next request.
         """
         async with self._one_by_one:
             with trio.CancelScope(shield=True):
@@ -116,7 +116,7 @@ async def work(parent: ParentProcess, job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def described(error: BaseException, folder: Path) -> str:
-    """Return a description of a skill's error, with the line in the skill's own code."""
+    """Return a description of a skill's error, with the line of the skill's code where it occurred."""
     error = single(error)
     if isinstance(error, SystemExit):
         return "it ended its process (SystemExit)"
@@ -135,7 +135,7 @@ def described(error: BaseException, folder: Path) -> str:
 
 
 def main() -> None:
-    """Run a skill once. All processes that it started have ended before its result is sent."""
+    """Run a skill once. All processes that the skill started end before its result is sent."""
     parent = ParentProcess({resource.RLIMIT_AS: MEMORY_BYTES}, nice=NICE, family=True)
     sys.dont_write_bytecode = True  # a run must not add files to the skill's folder
     parent.ready()

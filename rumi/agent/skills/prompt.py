@@ -1,4 +1,4 @@
-"""The prompt block that lists the skills, and the block with the changes to that list."""
+"""The prompt block that lists the skills, and the block that states changes to the list."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from rumi.agent.skills.messages import InPrompt, PromptSkills
 from rumi.models.model import text_tokens
 
 MOST_LINE_CHARS: Final = (500, 240, 120, 60)
-"""Maximum lengths of a description in a prompt; the largest one with which all skills fit is used."""
+"""Maximum lengths of a description in a prompt; the largest length with which all skills fit is used."""
 
 INTRODUCTION = (
     "Skills are ways of working that somebody has written down. Where one fits the task, call use_skill with "
@@ -18,18 +18,18 @@ INTRODUCTION = (
 CHANGES = "Changes to the list of skills (+ can be used now, × no longer):"
 
 _LISTED_SHARE: Final = 2
-"""Maximum size of the list and all changes together, as a multiple of the list's token budget."""
+"""Maximum size of the list of skills and all its changes together, as a multiple of the token budget."""
 _LINE: Final = re.compile(r"([-+×]) ([^:\n]+)(?:: (.*))?")
 
 
 def skills_block(
     skills: PromptSkills, max_tokens: float = inf, noted: Mapping[str, str] | None = None
 ) -> str:
-    """Return the list of skills in a block that no description can close; empty if there is nothing to list.
+    """Return the block that lists the skills; empty if there are none. No description can close the block.
 
-    If the list exceeds `max_tokens`, the descriptions are cut; if that is not enough, the worst matches are
-    left out. If the prompt already lists the skills in `noted` (see `noted_skills`), the block contains only
-    new and removed skills.
+    If the list exceeds `max_tokens`, the descriptions are cut. If that is not enough, the skills that match
+    worst are left out. If the prompt already lists the skills in `noted` (see `noted_skills`), the block
+    contains only new and removed skills.
     """
     if noted is not None:
         return _changes(skills, max_tokens, noted)
@@ -47,7 +47,7 @@ def skills_block(
 
 
 def noted_skills(notes: Iterable[str]) -> Mapping[str, str]:
-    """Return the skills, with descriptions, that a prompt with these notes lists. Notes are oldest first."""
+    """Return the skills that a prompt with these notes lists, with descriptions. `notes` is oldest first."""
     noted: dict[str, str] = {}
     for note in notes:
         block, ended, _ = note.partition("<skills>\n")[2].partition("\n</skills>")

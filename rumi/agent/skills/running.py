@@ -1,4 +1,4 @@
-"""Execution of code skills in a separate process that can be killed; answers the process's requests."""
+"""Runs code skills in a separate process that can be killed, and answers the process's requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rumi.sandbox.confined.parent import END_S, Child, ChildFailed
 logger = logging.getLogger(__name__)
 
 OWN_S: Final = 60.0
-"""Maximum run time of a skill's own code, in seconds, without its waits for tools and the model."""
+"""Maximum run time of a skill's own code, in seconds, not counting waits for tools and the model."""
 AT_ONCE: Final = 8
 MOST_FRAME_BYTES: Final = 4_000_000
 MOST_LOGGED: Final = 100
@@ -37,7 +37,7 @@ AskModel: TypeAlias = Callable[[str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class SkillRun:
-    """A run of a code skill: the skill, its input, and the chat. `workspace` is the folder of its files."""
+    """A run of a code skill: the skill, its input, the chat, and the `workspace` with the chat's files."""
 
     skill: Skill
     input: str
@@ -60,10 +60,10 @@ class CodeRunner:
         self._permits = trio.Semaphore(AT_ONCE)
 
     async def run(self, job: SkillRun, call: CallTool, model: AskModel) -> str:
-        """Run a skill and return its text. On cancellation, kills the process before this returns.
+        """Run a skill and return its text. On cancellation, return only after the process was killed.
 
-        `call` and `model` are awaited one at a time; the skill gets the text of a `RumiError` that `model`
-        raises.
+        `call` and `model` are awaited one at a time. If `model` raises a `RumiError`, the skill gets the
+        error's text.
 
         Raises:
             SkillError: The skill is not trusted.
@@ -125,7 +125,7 @@ class CodeRunner:
 
 
 async def _drain(name: str, process: Child) -> None:
-    """Read everything that a skill prints, so that it never blocks on a full pipe; log the beginning."""
+    """Read and discard a skill's output, so that the skill never blocks on a full pipe; log the beginning."""
     assert process.printed is not None
     left = MOST_LOGGED * MOST_LOG_CHARS
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -181,7 +181,10 @@ class _Talk:
             await process.say(asdict(reply))
 
     async def _answer(self, heard: Mapping[str, Any]) -> CallReply:
-        """Return the answer to a request of the skill. The time for it does not count as the skill's own."""
+        """Return the answer to a request from the skill.
+
+        The time for the answer does not count as run time of the skill's own code.
+        """
         if "tool" in heard:
             arguments = heard.get("arguments")
             return await self._call(str(heard["tool"]), arguments if isinstance(arguments, dict) else {})

@@ -1,4 +1,4 @@
-"""Trusted project skills, pinned by their content in `skills-trusted.json`."""
+"""Trusted project skills: `skills-trusted.json` stores a digest of their trusted content."""
 
 import hashlib
 import json
@@ -22,7 +22,10 @@ class SkillPin:
 
 
 class TrustedSkills:
-    """The file with the pins by skill folder, read at each use. An unreadable file trusts nothing."""
+    """The file that stores a `SkillPin` for each trusted skill folder. It is read at each use.
+
+    If the file is unreadable, no skill is trusted.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -41,7 +44,7 @@ class TrustedSkills:
         return signature(self._path)
 
     def is_trusted(self, folder: Path, content: Snapshot) -> bool:
-        """Return True if exactly this content of the folder is trusted."""
+        """Return True if the user trusts exactly this content of the folder."""
         pin = self.pins().get(str(folder))
         return pin is not None and pin.digest == content.digest
 

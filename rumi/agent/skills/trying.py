@@ -19,9 +19,9 @@ T = TypeVar("T")
 class Trial:
     """A skill under test.
 
-    `tools` are the functions that answer a code skill's calls, by tool name: each gets the arguments and
-    returns the tool's text, or raises `ToolFailed`; `model` answers its prompts. `calls` and `prompts` record
-    the requests.
+    `tools` maps tool names to functions that answer the skill's tool calls. Each function gets the arguments
+    and returns the tool's text, or raises `ToolFailed`. `model` answers the skill's prompts. `calls` and
+    `prompts` record the requests.
 
     Raises:
         SkillError: There is no skill in the folder, or it cannot be loaded.
@@ -42,7 +42,7 @@ class Trial:
         self._model = model
 
     def run(self, input: str = "", *, workspace: Path = Path("/nonexistent"), language: str = "en") -> str:
-        """Run the skill's code in a separate process, like Rumi, and return its text.
+        """Run the skill's code in a separate process, as Rumi does, and return its text.
 
         Raises:
             SkillError: The skill failed.
@@ -84,7 +84,10 @@ async def _inline(work: Callable[[], T]) -> T:
 
 
 def run_tests(found: Mapping[str, object]) -> None:
-    """Run all functions whose names start with "test_", and print their names: for tests run as programs."""
+    """Run all functions whose names start with "test_", and print their names.
+
+    A test file that is run as a program calls this function.
+    """
     for name, test in list(found.items()):
         if name.startswith("test_") and callable(test):
             test()

@@ -1,4 +1,4 @@
-"""The `bash` tool: one command in the chat's sandbox, within the command policy."""
+"""The `bash` tool: runs one command in the chat's sandbox, if the command policy allows it."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -30,7 +30,7 @@ OPEN_SPEC = ToolSpec("bash", _FIRST, _PARAMETERS)
 
 
 class CommandShell(Protocol):
-    """One chat's sandbox, as the tool uses it."""
+    """The interface through which the `bash` tool uses one chat's sandbox."""
 
     async def prepare(self) -> None:
         """Make the sandbox ready."""
@@ -63,7 +63,7 @@ class Bash:
         await self._shell.prepare()
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: a command can only affect its own sandbox."""
+        """Return None: no approval is needed, because a command can only affect the sandbox."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -90,7 +90,7 @@ class Bash:
 
 
 def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:
-    """Return a command's result for the model: how the command ended, then both streams."""
+    """Return a command's result for the model: the way the command ended, then its output and its errors."""
     code = "unknown" if result.exit_code is None else str(result.exit_code)
     streams = "\n".join(_stream(name, output) for name, output in _streams(result)) or "(no output)"
     ending = {

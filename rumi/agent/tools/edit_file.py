@@ -1,4 +1,4 @@
-"""The `edit_file` tool: replaces one or all occurrences of a text in a file; other bytes stay unchanged."""
+"""The `edit_file` tool: replaces one or all occurrences of a text in a file; other bytes are kept."""
 
 import re
 from collections.abc import Mapping
@@ -125,7 +125,10 @@ def _edit(name: str, file: TextFile, old: str, new: str, *, every: bool) -> _Edi
 
 
 def _not_found(plain: str, old: str) -> str:
-    """Return a message that the text was not found, with the lines most similar to its first line."""
+    """Return a message that the text was not found.
+
+    The message includes the lines of the file that are most similar to the text's first line.
+    """
     if (bare := _NUMBERED.sub("", old)) != old and bare in plain:
         return "old_text is there only without the line numbers. Leave them out"
     wanted_lines = lines_of(old)

@@ -1,8 +1,8 @@
-"""Access to files of a chat's sandbox, by two fixed scripts that run inside it.
+"""Access to files of a chat's sandbox, by two fixed scripts that run inside the sandbox.
 
 So a file operation has the rights, limits and timeout of a command, and no process outside of the sandbox
-opens a path that a chat chose. The scripts get the path as an argument. No path is ever part of a script, so
-file names cannot inject code.
+opens a path that a chat chose. The scripts get the path as an argument. A path is never part of a script's
+text, so file names cannot inject code.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,13 +17,13 @@ from rumi.sandbox.engine import Command, CommandResult
 FILE_TOOLS: Final = ("read_file", "edit_file", "write_file")
 
 MAX_BYTES: Final = 1_000_000
-"""Maximum size of a file that is read as a whole and can be edited."""
+"""Maximum size of a file that is read completely and can be edited, in bytes."""
 
 LINE_BYTES: Final = 4096
-"""Maximum number of bytes that are read of a line of a larger file."""
+"""Maximum number of bytes that are read from one line of a file larger than `MAX_BYTES`."""
 
 HEAD_BYTES: Final = 64
-"""Number of bytes of a larger file that are read to detect its kind."""
+"""Number of bytes that are read from a file larger than `MAX_BYTES` to detect the kind of file."""
 
 MOST_NAMES: Final = 500
 
@@ -34,7 +34,7 @@ _ROOTS: Final = ("/workspace", "/tmp", "/skills")
 _NEW: Final = ".rumi-new"
 """The temporary name of a file that is being written.
 
-A killed write may leave one file of this name in a folder; the next write there replaces it.
+If a write is killed, a file of this name may remain in the folder; the next write in the folder replaces it.
 """
 
 NO_LINKS: Final = """\
@@ -47,7 +47,7 @@ linked() {
   return 1
 }
 """
-"""A shell function for scripts: true if a path, or a folder above it, is a link."""
+"""A shell function for the scripts, which succeeds if a path or a folder above it is a link."""
 
 _LOOK: Final = f"""\
 {NO_LINKS}
@@ -102,11 +102,12 @@ _KINDS: Final[Mapping[str, Kind]] = {kind: kind for kind in get_args(Kind)}
 class FoundPath:
     """The file, folder or other object at a path.
 
-    `file`: `content` is the whole content. `large`: `content` is the first `HEAD_BYTES`, followed by the
-    requested lines, each cut after `LINE_BYTES`; `lines` is the total number of lines. `folder`: `content`
-    lists the names in it. `missing`: `content` lists the names in the nearest existing folder, `size` levels
-    above. `special`: a device, a pipe or a socket. `denied`: the file cannot be read. `link`: a link, or an
-    object behind one, for tools that follow no links.
+    The meaning of the fields depends on the kind. For `file`, `content` is the whole content. For `large`,
+    `content` is the first `HEAD_BYTES`, followed by the requested lines, each cut after `LINE_BYTES`; `lines`
+    is the total number of lines. For `folder`, `content` lists the names in the folder. For `missing`,
+    `content` lists the names in the nearest existing folder, which is `size` levels above. `special` is a
+    device, a pipe or a socket. `denied` is a file that cannot be read. `link` is a link, or an object behind
+    a link, for tools that follow no links.
     """
 
     kind: Kind
@@ -148,7 +149,7 @@ class FileTool(Tool):
         await self._shell.prepare()
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: like a command, a file tool can only affect its own sandbox."""
+        """Return None: no approval is needed, because a file tool can only affect the sandbox."""
         return None
 
     def refused(self, why: str) -> ToolResult:
@@ -156,7 +157,7 @@ class FileTool(Tool):
         return ToolResult(False, f"{self.spec.name} {why}")
 
     def path(self, value: object) -> str | ToolResult:
-        """Return the absolute path in the sandbox for a model's argument, or an error result."""
+        """Return the absolute path in the sandbox that a model's argument names, or an error result."""
         if not isinstance(value, str) or not value.strip():
             return self.refused("needs `path`, a string")
         path = value if value.startswith("/") else f"/workspace/{value}"
@@ -178,7 +179,10 @@ class FileTool(Tool):
         return path.rstrip("/") or path
 
     async def look(self, path: str, first: int = 1, count: int = 0) -> FoundPath | ToolResult:
-        """Return the object at a path, or an error result; of a large file, `count` lines from `first`."""
+        """Return the object at a path, or an error result.
+
+        From a large file, this reads `count` lines, starting with line `first`.
+        """
         numbers = map(str, (MAX_BYTES, first, count, LINE_BYTES, HEAD_BYTES, MOST_NAMES))
         words = (path, *numbers, "yes" if self.follows else "no")
         result = await self._run(
@@ -195,8 +199,8 @@ class FileTool(Tool):
     async def put(self, path: str, content: bytes) -> ToolResult:
         """Write a file completely or not at all.
 
-        On success, the result's `content` is exactly `created` or `overwritten`. Otherwise it is the reason,
-        in a result with exit code 1 or in an error result.
+        On success, the result's `content` is exactly `created` or `overwritten`. Otherwise `content` is the
+        reason for the failure, in a result with exit code 1 or in an error result.
         """
         command = Command(
             ("sh", "-c", _PUT, "sh", path, str(len(content))),
@@ -226,10 +230,10 @@ class FileTool(Tool):
         exit_code: int | None = None,
         diff: str = "",
     ) -> ToolResult:
-        """Return a successful result, which is tainted if the chat's files are.
+        """Return a successful result, which is tainted if the chat's files are tainted.
 
-        Exit code 1 means, as for a command, that there was nothing to read or to change. That is not a
-        failure.
+        As for commands such as `grep`, exit code 1 means that there was nothing to read or to change. This is
+        not a failure.
         """
         return ToolResult(
             True,

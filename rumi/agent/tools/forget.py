@@ -23,7 +23,10 @@ SPEC = ToolSpec(
 
 
 class ForgetTool(Tool):
-    """The `forget` tool, bound to one owner. `language` is called for each call; `ask` queries the memory."""
+    """The `forget` tool, bound to one owner. `ask` queries the memory.
+
+    `language` is evaluated for each call of the tool.
+    """
 
     spec = SPEC
     concurrent = False
@@ -34,14 +37,14 @@ class ForgetTool(Tool):
         self._language = language
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question with the key."""
+        """Return a question that names the key whose facts would be deleted."""
         key = arguments.get("key")
         if not isinstance(key, str) or not written(key):
             return None
         return Question("forget", {"key": written(key)}, (written(key),), asks_to_forget)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Delete the facts under the key. On cancellation, either all of them are deleted or none."""
+        """Delete the facts stored under the key. On cancellation, either all or none of them are deleted."""
         key = arguments.get("key")
         if not isinstance(key, str) or not written(key):
             return ToolResult(False, "forget needs `key`, a string")

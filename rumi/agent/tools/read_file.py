@@ -30,7 +30,7 @@ from rumi.web.readers.pages.kinds import looks_like
 LINES: Final = 200
 MOST_LINES: Final = 2000
 MOST_CHARS: Final = 50_000
-"""Maximum size of one result; the model reads the rest with a larger offset."""
+"""Maximum number of characters in one result; the model reads the rest with a larger offset."""
 
 LINE_CHARS: Final = 2000
 _NAMES: Final = 40
@@ -124,15 +124,18 @@ class ReadFile(FileTool):
         return self.answer("\n".join(["; ".join(about), *part]), found.trace, found.duration_ms)
 
     async def source_note(self, path: str, file: TextFile) -> str:
-        """Return a text that precedes the file's name in the result; empty here.
+        """Return a text to place before the file's name in the result; empty in this class.
 
-        Subclasses override this to record which files were read.
+        Subclasses override this method to record which files were read.
         """
         return ""
 
 
 def _number(value: object, default: int) -> int | None:
-    """Return the positive number in a model's argument, which may be 0, null or a text; None if invalid."""
+    """Return the positive number in a model's argument; None if it is invalid.
+
+    A number in text form is accepted. For null or an empty text, return `default`; for 0, return 1.
+    """
     if value is None or value == "":
         return default
     if isinstance(value, str) and value.strip().isdecimal():
@@ -143,7 +146,7 @@ def _number(value: object, default: int) -> int | None:
 
 
 def _of_large(found: FoundPath) -> TextFile | None:
-    """Return the lines that were read from a large file; None if it is not text."""
+    """Return the lines that were read from a large file; None if the file is not text."""
     head, lines = found.content[:HEAD_BYTES], found.content[HEAD_BYTES:]
     if decoded(_LAST_CHARACTER.sub(b"", head)) is None:
         return None
@@ -153,7 +156,7 @@ def _of_large(found: FoundPath) -> TextFile | None:
 
 
 def _numbered(lines: list[str], first: int, *, cut: bool) -> list[str]:
-    """Return lines with their numbers, up to `MOST_CHARS` in total."""
+    """Return lines with line numbers, up to `MOST_CHARS` characters in total."""
     shown_lines, size = list[str](), 0
     for number, line in enumerate(lines, first):
         more = len(line) - LINE_CHARS
@@ -167,14 +170,14 @@ def _numbered(lines: list[str], first: int, *, cut: bool) -> list[str]:
 
 
 def no_text(tool: FileTool, path: str, found: FoundPath) -> ToolResult:
-    """Return a result with the kind and the size of a file that is not text."""
+    """Return a result that states the kind and the size of a file that is not text."""
     kind = looks_like(found.content[:HEAD_BYTES]) or "not a text file"
     content = f"{named(path)} is {kind}, {found.size} bytes. Its content cannot be shown as text"
     return tool.answer(content, found.trace, found.duration_ms, 1 if tool.writes else None)
 
 
 def not_a_file(tool: FileTool, path: str, found: FoundPath) -> ToolResult:
-    """Return a result that describes a path that is not a file, and the names near it."""
+    """Return a result about a path that is not a file, with the names of files near the path."""
     names = found.names
     more = f" and {len(names) - _NAMES} more" if len(names) < MOST_NAMES else " and many more"
     some = ", ".join(names[:_NAMES]) + (more if len(names) > _NAMES else "")
@@ -196,7 +199,7 @@ def not_a_file(tool: FileTool, path: str, found: FoundPath) -> ToolResult:
 
 
 def _missing(path: str, levels: int, names: list[str], some: str) -> str:
-    """Return a message that the file does not exist, with similar names."""
+    """Return a message that the file does not exist, with the names of similar existing files."""
     inside = PurePosixPath(path)
     folder, wanted = inside.parents[levels - 1], inside.parts[-levels]
     if wanted in names:

@@ -40,7 +40,7 @@ MOST_FACTS: Final = 5
 
 
 class RecallTool(Tool):
-    """The `recall` tool, bound to one owner. `language` and `now` are called once per call."""
+    """The `recall` tool, bound to one owner. Each call of the tool evaluates `language` and `now` once."""
 
     spec = SPEC
     concurrent = True
@@ -60,11 +60,11 @@ class RecallTool(Tool):
         self._now = now
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: the results stay in the conversation, and keep their taint."""
+        """Return None: no approval is needed. Results stay in the conversation and keep their taint."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Search passages and facts. Changes nothing, so cancellation has no effect on the data."""
+        """Search passages and facts. This changes no data, so cancellation is always safe."""
         try:
             search = search_of(self._owner, arguments, self._now())
         except UsageError as error:
@@ -81,9 +81,9 @@ class RecallTool(Tool):
         )
 
     async def _facts(self, query: str) -> tuple[str, bool]:
-        """Return the facts relevant to a query as lines, and True if any of them is tainted.
+        """Return the facts relevant to a query as lines of text, and True if any of these facts is tainted.
 
-        Without a reachable memory there are none: the conversations can still be searched.
+        If the memory cannot be reached, return no facts, because the conversations can still be searched.
         """
         try:
             known = await self._memory(Facts(self._owner))
@@ -95,11 +95,11 @@ class RecallTool(Tool):
 
 
 LEAST: Final = 0.3
-"""Minimum score of a fact, as a share of the best fact's score."""
+"""Facts with less than this share of the best fact's score are left out."""
 
 
 def facts_for(text: str, facts: Sequence[Fact], now: float) -> list[Fact]:
-    """Return the facts relevant to a text, the best one first; none if they share no word with it."""
+    """Return the facts relevant to a text, the best first; empty if no fact shares a word with the text."""
     query = read_query(text, datetime.fromtimestamp(now).astimezone().date())
     if not query.words or not facts:
         return []

@@ -36,13 +36,13 @@ SPEC = ToolSpec(
 )
 
 MAX_OTHERS = 20
-"""Maximum number of other values of a key in the tool's result."""
+"""Maximum number of other values stored under the same key that the tool's result lists."""
 
 
 class RememberTool(Tool):
     """The `remember` tool, bound to one owner.
 
-    `tainted` and `language` are called for each call; `ask` queries the memory.
+    Each call of the tool evaluates `tainted` and `language`. `ask` queries the memory.
     """
 
     spec = SPEC
@@ -63,9 +63,10 @@ class RememberTool(Tool):
         self._language = language
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question that shows the fact as it would be stored.
+        """Return a question that shows the fact exactly as it would be stored.
 
-        The model chooses the key, so only the value must occur in the user's message to count as consent.
+        The user's message counts as consent if it contains the value. The key need not occur in the message,
+        because the model chooses the key.
         """
         key, value = arguments.get("key"), arguments.get("value")
         if not isinstance(key, str) or not isinstance(value, str):
@@ -79,7 +80,7 @@ class RememberTool(Tool):
         return Question("remember", details, (fact.value,), asks_to_remember)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Store the fact. On cancellation, it is stored completely or not at all."""
+        """Store the fact. On cancellation, the fact is stored completely or not at all."""
         key, value = arguments.get("key"), arguments.get("value")
         if not isinstance(key, str) or not isinstance(value, str):
             return ToolResult(False, "remember needs `key` and `value`, two strings")

@@ -17,7 +17,7 @@ from rumi.sandbox.incoming import safe_name
 from rumi.sandbox.workspace import WorkspaceError, open_beneath
 
 MAX_FILE_BYTES: Final = 50 * 1024 * 1024
-"""Telegram's limit for files from a bot."""
+"""Maximum size of a sent file, in bytes: Telegram's limit for files from a bot."""
 
 MOUNTED_AT: Final = "/workspace"
 _MEGA: Final = 1024 * 1024
@@ -39,8 +39,8 @@ SPEC = ToolSpec(
 class SendFile(Tool):
     """The `send_file` tool, bound to one workspace. Files are sent through `send(name, content)`.
 
-    `send` returns when the user has received the file, or raises a `RumiError`. `offload` runs the file reads
-    in threads; it should have its own threads, because a disk may be slow.
+    `send` returns when the user has received the file, or raises a `RumiError`. `offload` runs file reads in
+    threads. These threads should be reserved for such reads, because a disk may be slow.
     """
 
     spec = SPEC
@@ -58,8 +58,8 @@ class SendFile(Tool):
     ) -> None:
         """Bind the tool to a workspace.
 
-        With `shows`, the result shows the file, for channels whose users can see all files anyway.
-        `in_memory` limits the number of files that all chats together hold in memory.
+        With `shows`, the tool's result shows the file; this is for channels whose users can see all files of
+        the chat anyway. `in_memory` limits the number of files that all chats together hold in memory.
         """
         self._in_memory = in_memory or trio.CapacityLimiter(1)
         self._workspace = workspace
@@ -69,14 +69,14 @@ class SendFile(Tool):
         self._shows = shows
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question with the file's name; None if users can see all files anyway."""
+        """Return a question that names the file; None if users can see all files of the chat anyway."""
         path = None if self._shows else arguments.get("path")
         if not isinstance(path, str):
             return None
         return Question("send_file", {"path": path}, (_relative(path) or path,), _asks_to_send)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Read the file and send it. On cancellation, sends nothing more and leaves no file open."""
+        """Read the file and send it. On cancellation, nothing more is sent and no file stays open."""
         path = arguments.get("path")
         if not isinstance(path, str):
             return ToolResult(False, "send_file needs `path`, a string")
@@ -101,7 +101,7 @@ class SendFile(Tool):
 def _asks_to_send(text: str) -> bool:
     """Return True if the text asks to send a file. Only naming a file is not enough.
 
-    A user may name a file to have it read, and then a page could ask to send it.
+    A user may name a file only to have it read, and a web page could then ask to send the file.
     """
     return any(action_word_in(name, text) for name in ("send_file", "attach_file", "upload_file"))
 
@@ -117,7 +117,7 @@ def _relative(path: str) -> str | None:
 
 
 def _read(workspace: Path, relative: str, max_bytes: int) -> bytes:
-    """Return the file's content; holds at most `max_bytes` + 1 bytes in memory.
+    """Return the file's content. At most `max_bytes` + 1 bytes are held in memory.
 
     Raises:
         WorkspaceError: The file is missing, unreadable, too large or empty.

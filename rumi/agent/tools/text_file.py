@@ -14,7 +14,7 @@ DIFF_CHARS: Final = 8000
 _LINE_CHARS: Final = 300
 _CONTEXT: Final = 3
 _COMPARED: Final = 400
-"""Maximum number of lines for an exact comparison, whose time grows with the square of the number."""
+"""Maximum number of lines for an exact comparison. Its time grows with the square of this number."""
 
 _MARKS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -22,7 +22,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A decoded text file. `mark` is its byte order mark; empty if it has none."""
+    """A decoded text file. `mark` is the file's byte order mark, or empty if the file has none."""
 
     text: str
     encoding: str = "utf-8"
@@ -62,10 +62,10 @@ class TextFile:
         return starts[:-1]
 
     def replaced(self, starts: Sequence[int], old: str, new: str) -> str:
-        """Return the text with `old` replaced by `new` at the indexes `starts` of the plain text.
+        """Return the text with `new` in place of `old` at the indexes `starts` of the plain text.
 
         The occurrences must not overlap. Only the part that differs between `old` and `new` is replaced, so
-        the rest keeps its line ends. New line ends are of the kind of the next one in the file.
+        the rest keeps its line ends. A new line end is of the same kind as the next line end in the file.
         """
         same, rest = _same(old, new)
         length, new = len(old) - same - rest, new[same : len(new) - rest]
@@ -86,10 +86,11 @@ class TextFile:
 
 
 def decoded(content: bytes) -> TextFile | None:
-    """Return the content as text; None if it is not text.
+    """Decode a file's content; return None if the content is not text.
 
-    Without a byte order mark, the encoding is the first that fits of UTF-8, Windows-1252 and Latin-1, the
-    last two only without control characters. Each of them encodes the text to the same bytes again.
+    Without a byte order mark, UTF-8, Windows-1252 and Latin-1 are tried in this order; the last two are only
+    accepted if the text has no control characters. The chosen encoding always encodes the text to the same
+    bytes again.
     """
     mark, encoding = next((byte_mark for byte_mark in _MARKS if content.startswith(byte_mark[0])), (b"", ""))
     for name in (encoding,) if mark else ("utf-8", "cp1252", "latin-1"):
@@ -104,20 +105,20 @@ def decoded(content: bytes) -> TextFile | None:
 
 
 def lines_of(plain: str) -> list[str]:
-    """Return the lines without line ends; an empty text has none."""
+    """Return the lines of a text, without line ends; an empty text has no lines."""
     lines = plain.split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def _same(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
-    """Return the length of the common prefix, and of the common suffix of the rest."""
+    """Return the length of the common prefix, and the length of the common suffix of the remaining texts."""
     most = min(len(one), len(other))
     first = next((n for n in range(most) if one[n] != other[n]), most)
     return first, next((n for n in range(most - first) if one[-1 - n] != other[-1 - n]), most - first)
 
 
 _Change: TypeAlias = tuple[int, int, int, int]
-"""A change: start and end of the old lines, start and end of the new lines; ends are exclusive."""
+"""A change, as line indexes: old start, old end, new start, new end. The ends are exclusive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class TextDifference:
 
 
 def difference(name: str, old: str, new: str) -> TextDifference:
-    """Return the difference by lines. Lines that only differ in their line end are different."""
+    """Return the difference by lines. Two lines that differ only in their line end count as different."""
     before, after = _whole_lines(old), _whole_lines(new)
     changes = _changes(before, after)
     spots = [f"{first + 1}-{last}" if last - first > 1 else str(first + 1) for _, _, first, last in changes]
@@ -154,7 +155,7 @@ def _whole_lines(text: str) -> list[str]:
 
 
 def _changes(old: list[str], new: list[str]) -> list[_Change]:
-    """Return the changed lines. For long texts with many changes, they may be combined to one change."""
+    """Return the changes. For long texts with many changes, they may be combined into a single change."""
     first, same = _same(old, new)
     middle, other = old[first : len(old) - same], new[first : len(new) - same]
     if len(middle) == len(other) > _COMPARED:

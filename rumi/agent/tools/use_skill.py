@@ -25,7 +25,7 @@ from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.web.links import links_in
 
 MOST_CHARS: Final = 60_000
-"""Maximum characters of a skill's text, or of its code's result, in a tool result."""
+"""Maximum number of characters of a skill's text, or of the result of its code, in a tool result."""
 
 FILE_PREFIX: Final = "file:"
 
@@ -51,8 +51,9 @@ class UseSkill(Tool):
 
     `tools` returns the names of the chat's tools. `model` calls the chat's model without tools. `tainted`
     returns True if the chat's files may contain untrusted content, which a skill's code may read. `touches`
-    is called before the code runs, and whenever the code has read untrusted content, because the code may
-    write to the chat's files. `brings` is called before running code that may fetch untrusted content itself.
+    is called before the code runs, and each time the code has read untrusted content, because the code may
+    write that content to the chat's files. `brings` is called before code runs that may fetch untrusted
+    content itself.
     """
 
     spec = SPEC
@@ -86,15 +87,15 @@ class UseSkill(Tool):
         self._project = project
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: each tool call of a skill's code is checked separately."""
+        """Return None: no approval is needed, as each tool call of a skill's code is checked separately."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Use a skill without giving its code any tools; see `call_within`."""
+        """Use a skill, without any tools for its code; see `call_within`."""
         return await self.call_within(arguments, _no_tools)
 
     async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
-        """Use a skill; its code's tool calls go through `calls`. On cancellation, ends its process."""
+        """Use a skill. The tool calls of its code go through `calls`. On cancellation, its process ends."""
         name, skill_input = arguments.get("name"), arguments.get("input")
         if skill_input is None:  # many models write null for arguments that they omit
             skill_input = ""
@@ -178,10 +179,10 @@ class UseSkill(Tool):
 
 
 def instructions(opened: Opened, skill_input: str) -> ToolResult:
-    """Return a skill's instructions, and the input for them, as a tool result.
+    """Return a tool result with a skill's instructions and the input to apply them to.
 
-    The result is tainted if the skill belongs to an untrusted project. The links in the instructions become
-    known URLs; those in the input do not, because the model wrote it.
+    The result is tainted if the skill belongs to an untrusted project. Links in the instructions become known
+    URLs. Links in the input do not, because the model wrote the input.
     """
     name = opened.skill.name
     body = opened.body[:MOST_CHARS].strip() or "(it says nothing but its description)"

@@ -10,7 +10,7 @@ from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.web.messages import FetchError, Method, Page
 
 MAX_TEXT_CHARS: Final = 50_000
-"""Maximum characters of a page's text in a result; links are taken from the whole page."""
+"""Maximum number of characters of a page's text in a result. Links are taken from the whole page."""
 
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9.+-]{0,40}/[a-z0-9][a-z0-9.+-]{0,60}")
 
@@ -37,7 +37,7 @@ SPEC = ToolSpec(
 class WebFetch(Tool):
     """The `web_fetch` tool for the chat that `fetch` is bound to.
 
-    `Fetch` describes the effects, the steps and the errors.
+    The protocol `Fetch` describes the effects, the steps and the errors.
     """
 
     spec = SPEC
@@ -47,9 +47,9 @@ class WebFetch(Tool):
         self._fetch = fetch
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question for a URL that is not exactly one of `known_urls`: additions could leak data.
+        """Return a question for a URL that is not in `known_urls`; text added to a known URL could leak data.
 
-        A known URL without its fragment is still known.
+        A known URL counts as known without its fragment too.
         """
         from rumi.web.url import parse_target  # the parser is loaded on its first use, not at startup
 
@@ -67,7 +67,7 @@ class WebFetch(Tool):
         return Question("fetch", {"url": target.href, "host": target.host})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Fetch the page. On cancellation, ends the fetch completely."""
+        """Fetch the page. On cancellation, the fetch ends completely."""
         return await self.call_reporting(arguments, lambda step: None)
 
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
@@ -89,7 +89,7 @@ class WebFetch(Tool):
 
 
 def report(page: Page, method: Method = "GET") -> ToolResult:
-    """Return the tool result for a page: facts about it, then its content in a delimited untrusted block."""
+    """Return the tool result for a page: facts about the page, then its content in an untrusted block."""
     left_out = len(page.text) - MAX_TEXT_CHARS
     cut = [f"the last {left_out} characters of the text are left out"] if left_out > 0 else []
     return page_result(page, page_inside(page, method), cut=cut)
@@ -118,7 +118,7 @@ def page_result(page: Page, text: str, *, first: Sequence[str] = (), cut: Sequen
 
 
 def failure(url: str, error: FetchError) -> ToolResult:
-    """Return the tool result for a failed fetch. A server's own text is in a delimited untrusted block."""
+    """Return the tool result for a failed fetch. Text from the server is in a delimited untrusted block."""
     if not error.answered:
         return ToolResult(False, f"not fetched: {error}")
     return ToolResult(False, f"not fetched\n{untrusted_block(url, str(error))}", tainted=True)
@@ -134,7 +134,11 @@ def page_inside(page: Page, method: Method = "GET") -> str:
 
 
 def _type(media_type: str) -> str:
-    """Return the media type if it is well-formed: the server chooses it, and it is outside of the block."""
+    """Return the media type if it is well-formed, otherwise `unknown type`.
+
+    The check is needed because the server chooses the media type, and the result shows it outside of the
+    untrusted block.
+    """
     lowered = media_type.lower()
     return lowered if _MEDIA_TYPE.fullmatch(lowered) else "unknown type"
 

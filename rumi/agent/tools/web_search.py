@@ -11,7 +11,7 @@ from rumi.platform.untrusted_text import untrusted_block
 from rumi.web.messages import FetchError, SearchResult, SearchResults, Topic
 
 MAX_QUERY_CHARS: Final = 400
-"""Maximum length of a query: the smallest limit of all providers."""
+"""Maximum length of a query, in characters: the smallest limit of all providers."""
 
 DEFAULT_RESULTS: Final = 5
 MAX_RESULTS: Final = 20
@@ -44,11 +44,11 @@ class WebSearch(Tool):
         self._search = search
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: a query is only sent to the configured provider."""
+        """Return None: no approval is needed, because a query is only sent to the configured provider."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Search the web. On cancellation, ends the search completely."""
+        """Search the web. On cancellation, the search ends completely."""
         query = arguments.get("query")
         if not isinstance(query, str) or not query.split():
             return ToolResult(False, "web_search needs `query`, a string that is not empty")
@@ -67,10 +67,10 @@ class WebSearch(Tool):
 
 
 def report(query: str, results: SearchResults) -> ToolResult:
-    """Return the tool result: the provider, then the results in a delimited untrusted block.
+    """Return the tool result: the provider's name, then the search results in a delimited untrusted block.
 
-    `links` are the results' URLs, except those that the query contains: otherwise a model could make a URL
-    known by searching for it.
+    `links` contains the results' URLs, except URLs that the query contains: otherwise a model could make a
+    URL known by searching for it.
     """
     failed = "".join(f" Before that: {reason}" for reason in results.failed)
     number = len(results.results)
@@ -92,8 +92,8 @@ def _entry(rank: int, found: SearchResult) -> str:
 def _echoes(url: str, query: str) -> bool:
     """Return True if the query contains the URL, or the URL's query string contains the query.
 
-    Such a URL may have been built from the query. All spellings count: with or without the scheme, in
-    compatible letters, percent-encoded, or with spaces in between.
+    Such a URL may have been built from the query. All spellings of the URL count: with or without the scheme,
+    in compatible letters, percent-encoded, or with spaces in between.
     """
     address = _squeezed(url.partition("://")[2]).removeprefix("www.").rstrip("/")
     if address in _squeezed(query):

@@ -26,7 +26,7 @@ class WriteFile(FileTool):
     )
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Write the file. The result has a diff against the old content, if that was text."""
+        """Write the file. If the old content was text, the result contains a diff against it."""
         path, text = self.path(arguments.get("path")), arguments.get("content")
         if isinstance(path, ToolResult):
             return path
@@ -48,7 +48,7 @@ class WriteFile(FileTool):
 
 
 async def _changed(path: str, found: FoundPath, text: str) -> TextDifference | None:
-    """Return the difference from the old file; None if it was too large or not text."""
+    """Return the difference from the old file; None if the old file was too large or was not text."""
     file = decoded(found.content) if found.kind == "file" else None
     if file is None:
         return None
