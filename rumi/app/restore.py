@@ -194,7 +194,7 @@ def _has_content(path: Path) -> bool:
 
 
 def _mounts() -> set[str]:
-    """Return the mount points of disks and files, because a mount point cannot be renamed."""
+    """Return the paths of all mount points; a restore cannot replace them, as they cannot be renamed."""
     lines = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
     return {re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), line.split()[4]) for line in lines}
 

@@ -50,7 +50,8 @@ class Failed:
 class CrashReplies:
     """Replies on behalf of chats that crashed, or that an earlier process served.
 
-    `failed` are the chats that were stopped at their restart limit, until their next message.
+    `failed` holds the chats that reached their restart limit; a chat is removed when it works on a message
+    again.
     """
 
     journal: ActorRef[JournalMessage]
@@ -204,9 +205,9 @@ def _lost_command(language: Language, command: ChatCommand | UnknownCommand) -> 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A request to start a chat that may have open messages it does not know of.
+    """A request to start a chat because it may have open messages that it has not read yet.
 
-    `urgent`: one of the messages is a `/stop`, so the chat does not wait for the starts of other chats.
+    If `urgent`, one of them is a `/stop`: the chat starts at once, without waiting for other chats to start.
     """
 
     chat: str

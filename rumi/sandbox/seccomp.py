@@ -154,7 +154,10 @@ def docker_profile() -> dict[str, object]:
 
 
 def _docker_rules(all_rules: Iterable[Rule], where: dict[str, object]) -> Iterator[dict[str, object]]:
-    """Yield one entry per set of comparisons, to keep the profile small: each create sends all of it."""
+    """Yield the rules as entries of Docker's profile; rules that differ only in name share one.
+
+    This keeps the profile small: each request that creates a container contains all of it.
+    """
     names: dict[Rule, list[str]] = {}
     for rule in all_rules:
         names.setdefault(replace(rule, name=""), []).append(rule.name)

@@ -61,7 +61,10 @@ Starter: TypeAlias = Callable[[StartRecorder, str, Sequence[ShellWord]], None]
 
 @dataclass(frozen=True, slots=True)
 class WrapperProgram:
-    """A program that runs the words after its options. `takes` lists its short options with a value."""
+    """A program that starts another one, given after its own options, like `nice` or `timeout`.
+
+    `takes` lists the short options that take a value.
+    """
 
     takes: str = ""
     operands: int = 0

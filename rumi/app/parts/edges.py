@@ -175,8 +175,8 @@ def _add_partitions(
 ) -> None:
     """Register all parts that take over and hand over partitions, in the order in which they take over.
 
-    The partitions are below these parts in the tree, so they end first: a part that is ending takes over
-    nothing.
+    The actor that calls them comes after these parts in the tree, so it stops before any of them: no part
+    has to take over a partition while it is ending.
     """
     channels = inputs.channels
     parts: tuple[Partitioned, ...] = (

@@ -76,7 +76,7 @@ def is_private(host: str) -> bool:
 
 
 async def listeners_of(peer: Peer) -> list[trio.SocketListener]:
-    """Listen at the address of `peer`, which is this process's own address.
+    """Listen for other processes at the address in `peer`, which here is this process's own.
 
     Raises:
         OSError: This process cannot listen there.

@@ -66,7 +66,7 @@ def _permissions(home: Home) -> list[Check]:
 
 
 def _own_files(home: Home) -> Iterator[Path]:
-    """Yield Rumi's own files, without the sandboxes' files in workspaces and the root file system."""
+    """Yield Rumi's own files, but not those inside the workspaces or the sandboxes' root file system."""
     theirs = {home.workspaces.name, home.rootfs.name}
     yield from (path for path in sorted(home.root.iterdir()) if path.name not in theirs)
     yield home.workspaces

@@ -60,7 +60,7 @@ def facts_known(language: Language, count: int) -> str:
 
 
 def facts_more(language: Language, count: int) -> str:
-    """Return the line below a list of facts that was cut."""
+    """Return the line below a shortened list of facts; `count` is the number of facts left out."""
     return pick(language, f"… y {count} más.", f"… and {count} more.")
 
 

@@ -305,7 +305,10 @@ def _lives(pid: int) -> bool:
 
 
 def _is_filtered(pid: int) -> bool:
-    """Return True if a process of this machine has its system call filter, the last step of its setup."""
+    """Return True if a process on this machine has its system call filter.
+
+    The filter is installed in the last step of the process's setup, so it shows that the setup is complete.
+    """
     try:
         return "\nSeccomp:\t2\n" in Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
     except OSError:

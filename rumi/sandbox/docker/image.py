@@ -243,7 +243,7 @@ def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
 
 
 def _from_host(address: str, image: str, selection: Selection, progress: Progress) -> None:
-    """Make a tree of this host's programs and import it as the image. Blocking."""
+    """Build a root file system from this host's own programs and import it as the image. Blocking."""
     from runner.init import VERSION, InitError, compile_init
     from runner.rootfs import INIT as INIT_PLACE
     from runner.rootfs import RootfsError, build_rootfs, write_tar

@@ -241,9 +241,9 @@ class PlannedCalls:
         return await self.calls.park(call, text)
 
     async def ask_again(self, text: Callable[[Plan, Lapse], str]) -> bool:
-        """Park a lapsed plan for approval again; return False if no plan has lapsed.
+        """Drop the approved plan if it has lapsed, and ask for approval again; return False if it has not.
 
-        `text` writes the question.
+        The proposal is parked again with the question that `text` returns, unless another one is waiting.
         """
         approved = self.approved
         why = None if approved is None else approved.lapsed(self._now(), self._spent())
