@@ -172,7 +172,7 @@ class ClusterWorker(SingleProcess):
             await self._partitions.ask(Drain())
 
     def _require_forwarding(self) -> Forwarding:
-        assert self._forwarding is not None, "reach_others comes first"
+        assert self._forwarding is not None, "start_forwarding comes first"
         return self._forwarding
 
     async def _stop_others(self, language: Language) -> dict[str, str | RumiError]:
