@@ -49,7 +49,7 @@ def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
     if max_tokens is None or (excess := request_tokens(request) - max_tokens) <= 0:
         return request
     fit = _Fit(list(request.messages), excess)
-    results = [place for place, message in enumerate(fit.messages) if message.role == "tool"]
+    results = [index for index, message in enumerate(fit.messages) if message.role == "tool"]
     for index in _replies(fit.messages)[:-1]:
         fit.change(index, replace(fit.messages[index], reasoning=""))
     for index in results[:-1]:
@@ -64,8 +64,8 @@ def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
         if message in fit.messages:  # `forget` may have removed it with its exchange
             fit.cut(fit.messages.index(message))
     fit.forget(0)
-    rest = [place for place, message in enumerate(fit.messages) if message.role != "system"]
-    for index in sorted(rest, key=lambda place: -len(fit.messages[place].content)):
+    rest = [index for index, message in enumerate(fit.messages) if message.role != "system"]
+    for index in sorted(rest, key=lambda at: -len(fit.messages[at].content)):
         fit.cut(index)
     return replace(request, messages=tuple(fit.messages))
 
