@@ -41,7 +41,7 @@ class Process:
 
 
 class RoutedPort(Protocol):
-    """A connection to a chat at the worker that serves the chat. Attached while `keep_attached` runs."""
+    """A connection to a chat at the worker that serves it. It is open while `keep_attached` runs."""
 
     def subscribe(self) -> "ChatSubscription":
         """Subscribe to the chat's events.
@@ -63,7 +63,7 @@ class RoutedPort(Protocol):
         ...
 
     async def keep_attached(self) -> None:
-        """Stay attached to the chat while it moves from worker to worker, until cancelled."""
+        """Keep the connection to the chat until cancelled, even when the chat moves to another worker."""
         ...
 
 
@@ -102,7 +102,7 @@ class Channel:
         hub: "Hub",
         ended: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Add the actors that send replies, above the chats: they outlive the chats and get the last replies.
+        """Add the actors that send replies. They stop after the chats, so that they get the last replies.
 
         The channel calls `ended` to end a chat that no user can reach any more.
         """
@@ -110,7 +110,7 @@ class Channel:
     def add_receiver(
         self, root: "Supervisor", inbox: "Inbox", journal: "ActorRef[JournalMessage]", hub: "Hub"
     ) -> None:
-        """Add the actors that receive messages, below the chats: they stop before the chats."""
+        """Add the actors that receive messages. They stop before the chats."""
 
     def among_workers(self, reached: "Callable[[str], RoutedPort]") -> None:
         """Tell the channel that several workers share the database; called before `add_view`.
@@ -126,7 +126,7 @@ class Channel:
         hub: "Hub",
         status: Callable[[], Mapping[str, object]],
     ) -> None:
-        """Add actors that show the whole process, below all other actors.
+        """Add the actors that show the state of the whole process. They are added after all other actors.
 
         `status` returns the status dump.
         """
@@ -145,7 +145,7 @@ class Channel:
         return ()
 
     async def bring(self, chat: str, attachment: "Attachment") -> str:
-        """Fetch an attachment of a message; return the text about it for the model.
+        """Fetch an attachment of a message; return a text that describes the attachment to the model.
 
         Raises:
             RumiError: The attachment cannot be fetched.
@@ -165,10 +165,10 @@ class Channel:
         """
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Start to serve the chats of these partitions, and send their queued replies."""
+        """Start to serve the chats in these partitions, and send the queued replies of these chats."""
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Stop sending in the chats of these partitions; return when nothing is being sent."""
+        """Stop sending to the chats in these partitions; return when all sends in progress have ended."""
 
     @property
     def limited(self) -> int:
@@ -179,10 +179,10 @@ class Channel:
         """Send less for a while, because the service has rate-limited another worker."""
 
     def look(self, chats: Sequence[str]) -> None:
-        """Send the queued replies of these chats, which another worker has stored. Does not block."""
+        """Send the replies that another worker has stored for these chats. Does not block."""
 
     async def stop_receiving(self) -> None:
         """Stop receiving messages. Returns when all received messages are stored. May be cancelled."""
 
     async def flush(self) -> None:
-        """Return when no queued reply can be sent at the moment. May be cancelled."""
+        """Wait until no queued reply can be sent at the moment. May be cancelled."""

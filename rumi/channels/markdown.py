@@ -1,4 +1,4 @@
-"""Markdown rendering: one parser for the terminal and the page, and the HTML of the page."""
+"""Markdown rendering: the parser for the terminal and the page, and conversion to HTML for the page."""
 
 import html
 from collections.abc import Iterable, Iterator
@@ -126,7 +126,10 @@ def to_html(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def growing_html(text: str) -> tuple[int, str, str]:
-    """Return the length of the final part of a growing text, its HTML, and the HTML of the rest."""
+    """Split a growing text into a part that can no longer change and the rest.
+
+    Returns the length of the first part, the HTML of the first part, and the HTML of the rest.
+    """
     final = sum(len(line) for line in text.splitlines(keepends=True)[: finished_lines(text)])
     return final, to_html(text[:final]) if final else "", to_html(text[final:])
 

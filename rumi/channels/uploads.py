@@ -29,14 +29,15 @@ _MEGA: Final = 1024 * 1024
 
 
 async def _is_there(name: str, content: bytes) -> None:
-    """Send nothing, because the users of these chats have access to the workspace."""
+    """Do nothing: the users of these chats can open the workspace, so no file needs to be sent."""
     await trio.lowlevel.checkpoint()
 
 
 class LocalUploads(Channel):
     """Stores uploads in workspaces, and describes an upload to the model when the turn of its message begins.
 
-    Every upload is untrusted, even an upload by the owner: the chat's files are tainted before it is stored.
+    Every upload is untrusted, even an upload by the owner: the chat's files are marked as tainted before the
+    upload is stored.
     """
 
     name = "handed"
@@ -79,7 +80,7 @@ class LocalUploads(Channel):
         return Attachment("file", reference=name, name=name, media_type=kind, size_bytes=size)
 
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
-        """Return the tool that shows a file: as a picture or a link on the page, as a path in a terminal."""
+        """Return the tool that shows a file: as a picture or link on the page, or as a path in a terminal."""
         return (SendFile(self._home.workspaces / chat, _is_there, self._offload, shows=True),)
 
     async def bring(self, chat: str, attachment: Attachment) -> str:

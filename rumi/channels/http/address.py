@@ -45,8 +45,8 @@ class BoundSocket:
 
         The method accepts the host from the command line, the address that the connection `reached`, and
         localhost if the connection is local. A server on an unspecified address (all interfaces) may be
-        reached through a forwarded port (of a container or of ssh). The browser then names its own machine,
-        so localhost and 127.0.0.1 are accepted there too.
+        reached through a forwarded port (of a container or of ssh). The browser's Host header then names
+        the browser's machine, so localhost and 127.0.0.1 are accepted too.
 
         Foreign host names that were made to resolve to this machine (DNS rebinding) are not accepted.
         """

@@ -1,4 +1,4 @@
-"""Counters of turns, tool calls, waits and restarts since the process started. No counter names a chat."""
+"""Counters of turns, tool calls, waits and restarts since the process started. None identifies a chat."""
 
 from collections import Counter
 from typing import Final, get_args
@@ -51,7 +51,7 @@ class Counts:
                     self._time(max(0.0, event.time - began))
 
     def tree_happened(self, event: TreeEvent) -> None:
-        """Count a restart under the child of the root that restarted or that contains the restarted actor."""
+        """Count a restart for the child of the root supervisor that is or contains the restarted actor."""
         if event.kind == "restarted":
             self._restarts[(event.path.split("/")[1:2] or [event.path])[0]] += 1
 

@@ -84,7 +84,7 @@ class ListenerServer(Actor[Never]):
 
 @contextmanager
 def open_listener(where: str, language: Language, takers: Sequence[Taker] = ()) -> Iterator[Listener]:
-    """Listen at `HOST:PORT` until the block ends.
+    """Listen at `HOST:PORT` until the `with` block ends.
 
     Raises:
         UsageError: The address does not exist, or the port is in use.

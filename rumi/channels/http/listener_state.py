@@ -24,8 +24,8 @@ class Taker(Protocol):
     async def take(self, body: bytes) -> bool | None:
         """Store a delivery. Return False if it cannot be stored now, None if it is unreadable.
 
-        After False, the other server may repeat the delivery. After a cancellation, the delivery may or may
-        not be stored.
+        If the result is False, the other server may repeat the delivery. After a cancellation, the delivery
+        may or may not be stored.
         """
         ...
 
@@ -45,7 +45,7 @@ class ListenerState:
         self.requests: dict[int, int] = {}
 
     def unready(self) -> list[str]:
-        """Return the reasons why the process should get no requests, one line each; empty if it is ready."""
+        """Return the reasons why the process should get no requests, one line each; none if it is ready."""
         dump = self.status()
         reasons = ["The process is ending."] if self.ending else []
         trouble = dump["storage"]["trouble"]

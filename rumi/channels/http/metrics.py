@@ -16,7 +16,7 @@ Labels: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A metric whose value is a number that a child of the root reports in its `metrics`.
+    """A metric whose value is a number that a child of the root supervisor reports in its `metrics`.
 
     `path` is the actor's id, followed by the keys that lead to the number. If the actor or the number is
     missing, the metric is omitted.
@@ -113,9 +113,9 @@ def _lines(dump: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _samples(actors: Mapping[str, Any], path: Sequence[str]) -> Iterator[tuple[Labels, float]]:
-    """Yield the number at `path` of each bot's actor, labelled with the bot's name, if it has one.
+    """Yield the number at `path` for each bot's actor, labelled with the bot's name if the bot has one.
 
-    The actors of additional bots have the bot's name appended to their id.
+    The actor id of an additional bot ends with the bot's name.
     """
     for id in actors:
         name, _, bot = id.partition("-")
@@ -125,7 +125,7 @@ def _samples(actors: Mapping[str, Any], path: Sequence[str]) -> Iterator[tuple[L
 
 
 def _at(actors: Mapping[str, Any], path: Iterable[str]) -> float | None:
-    """Return the number at the end of a path; None if the path leads to no number."""
+    """Return the number that the keys in `path` lead to; None if they lead to no number."""
     found: Any = actors
     for key in path:
         found = found.get(key) if isinstance(found, Mapping) else None

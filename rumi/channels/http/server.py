@@ -106,8 +106,8 @@ class _Connection(TCPServer):
     """A connection that speaks only HTTP/1.
 
     HTTP/2 without TLS is not supported, because a proxy that checks requests would not see requests made with
-    it. The connection ends when its client disconnects; hypercorn's own class keeps it until the idle
-    timeout.
+    it. The connection ends when its client disconnects, whereas hypercorn's own class keeps the
+    connection until the idle timeout.
     """
 
     async def _read_data(self) -> None:
@@ -136,7 +136,7 @@ class _OtherVersion(Exception):
 
 
 class _Http1(H11Protocol):
-    """HTTP/1 protocol that ignores `Upgrade: h2c`, as servers without this upgrade do, and refuses HTTP/2."""
+    """HTTP/1 protocol that refuses HTTP/2, and ignores `Upgrade: h2c` like servers that do not support it."""
 
     async def handle(self, event: Event) -> None:
         try:

@@ -37,7 +37,7 @@ class McpEndpoint:
         self._service = service
 
     def admits(self, authorizations: Iterable[str]) -> bool:
-        """Return True if there is exactly one `Authorization` value and that value has the token."""
+        """Return True if there is exactly one `Authorization` value and that value contains the token."""
         values = list(authorizations)
         scheme, _, token = (values[0] if len(values) == 1 else "").partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token)

@@ -114,7 +114,7 @@ def make_server(service: McpService) -> "MCPServer":
 
 
 async def serve_stdio(service: McpService) -> None:
-    """Serve one program over standard input and output, until the program closes them or on cancellation."""
+    """Serve one program over standard input and output, until the program closes them or until cancelled."""
     # In a thread, because the import would block the event loop.
     server = await trio.to_thread.run_sync(make_server, service)
     await server.run_stdio_async()

@@ -66,7 +66,7 @@ class McpService:
     call_slots: trio.CapacityLimiter
 
     async def ask(self, text: str, chat: str, report: Report) -> str:
-        """Run a turn with the text in the chat with that name; return the answer."""
+        """Run a turn with the text as its message, in the chat with that name; return the answer."""
         if not text.strip():
             raise RumiError("There is no text.", "Say in `text` what to do.")
         id = f"{CHAT}-{chat}" if chat else CHAT

@@ -58,7 +58,7 @@ class Sessions:
                 working.used = next(self._turns)
 
     def _tracking(self, scope: "Scope", send: "Send", name: bytes | None = None) -> "Send":
-        """Return a `send` that records which sessions the responses open or end."""
+        """Return a `send` callable that also records which sessions the responses open or end."""
 
         async def sending(message: "Message") -> None:
             if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""The page: shows the running process in a browser, and lets its owner use their chats.
+"""The page: shows the running process in a browser, where the owner can also use their chats.
 
 One actor runs an ASGI server (hypercorn, on trio). The page's state and its login sessions outlive that
 actor's incarnations. Only this package and `rumi.channels.http` import the server and its web framework.

@@ -37,7 +37,7 @@ class _RunningTurn:
 
 
 class Board:
-    """Follows the events of all chats and of the supervision tree. Reads the tree only on request.
+    """Follows the events of all chats and of the supervision tree. Reads the tree itself only on request.
 
     `own` returns True for a chat of the visitor. For other chats, the board shows only that a turn is
     running. `revisions` counts the changes of each topic.

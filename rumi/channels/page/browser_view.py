@@ -1,8 +1,8 @@
 """Browser views: server-sent events for one browser, without a queue.
 
 A view has no queue of events. It records which entries changed and what it sent last. When the browser reads,
-the view sends the current state. So a slow browser sees fewer intermediate states, needs at most one mark for
-each entry, and delays no other browser.
+the view sends the current state. So a slow browser sees fewer intermediate states and delays no other
+browser, and its view stores at most one mark for each entry.
 """
 
 import json
@@ -29,7 +29,7 @@ SEND_PAUSE_S = 0.03
 
 
 def rendered_entry(shape: dict[str, Any], *more: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with its Markdown rendered to HTML, except text that users wrote. Blocking.
+    """Return an entry with its Markdown rendered to HTML. Text that users wrote is not rendered. Blocking.
 
     `more` contains parts that are already rendered; they are appended to the entry's parts.
     """

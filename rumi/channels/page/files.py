@@ -60,7 +60,7 @@ class Files:
         self._offload = Threads(4)
 
     async def list(self, talk: Talk, folder: str) -> Response:
-        """Respond with the entries of a workspace folder, without the folder of scaled pictures."""
+        """Respond with the entries of a workspace folder. Omits the folder that contains scaled pictures."""
         where = self._page.workspaces / talk.chat.chat
         found, left_out = await self._offload(partial(listing, where, folder[:MOST_NAME]))
         shown = [asdict(file) for file in found if folder or file.name != PICTURES_FOLDER]

@@ -61,7 +61,7 @@ class Programs:
 
 
 class PageGuard:
-    """Passes allowed requests to `app`. `refuse` answers requests to this page that have no valid session.
+    """Passes allowed requests to `app`. Requests to this page without a valid session go to `refuse`.
 
     A request is allowed if four conditions hold: its Host names this page; its Origin is this page (the
     header is required only for requests that change something); the browser does not report another site as
@@ -157,7 +157,7 @@ def session_of(scope: Scope, bound: BoundSocket) -> str:
 
 
 def with_headers(send: Send) -> Send:
-    """Return a `send` that adds the headers that every response has."""
+    """Return a `send` callable that adds the headers that every response must have."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

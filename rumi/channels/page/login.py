@@ -127,7 +127,7 @@ def _read(path: Path) -> dict[str, float]:
 
 
 def _digest(secret: str) -> bytes:
-    """Return the digest of a secret. With digests, the duration of a lookup does not depend on the guess."""
+    """Return the digest of a secret. Looking up digests keeps the lookup time from revealing a secret."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
 
 
@@ -142,7 +142,7 @@ class Entrance:
     ask_browsers: bool
 
     def language_of(self, request: HTTPConnection) -> Language:
-        """Return the language for a browser: its own if `ask_browsers` is True, else the configured one."""
+        """Return the browser's language if `ask_browsers` is True; otherwise the configured language."""
         if not self.ask_browsers:
             return self.language
         return language_of_browser(request.headers.get("accept-language", ""), self.language)
@@ -158,7 +158,7 @@ class Entrance:
 def open_entrance(
     where: str, language: Language, say: Callable[[str], None], sessions: Path, *, ask_browsers: bool = False
 ) -> Iterator[Entrance]:
-    """Listen at `HOST:PORT` until the block ends.
+    """Listen at `HOST:PORT` until the `with` block ends.
 
     `say` prints a line, such as a login link, where the program was started. `sessions` is the file that
     stores login sessions. If `ask_browsers` is True, the browser's language takes precedence over `language`.

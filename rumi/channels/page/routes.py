@@ -134,7 +134,7 @@ class Handlers:
         return response
 
     async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request without a session, and say that a new login link is in the terminal."""
+        """Refuse a request without a session, and tell the user that the terminal shows a login link."""
         await self._closed(Request(scope))(scope, receive, send)
 
     def _closed(self, request: Request) -> Response:
@@ -148,7 +148,7 @@ class Handlers:
         return error_text(self._page.entrance.language_of(request), error)
 
     def _talk(self, request: Request, chat: object) -> Talk:
-        """Return the talk that a request names. The chat of another owner is refused like an unknown id."""
+        """Return the `Talk` for a requested chat. Another owner's chat is refused like an unknown id."""
         if not isinstance(chat, str):
             raise HTTPException(400, "no chat")
         try:
@@ -205,7 +205,7 @@ class Handlers:
             raise HTTPException(503, self._why(request, error)) from None
 
     async def answer(self, request: Request) -> Response:
-        """Answer the turn's question with yes or no; the response says whether the answer counts."""
+        """Answer the turn's question with yes or no. The response says if the question was still pending."""
         fields = await _fields(request)
         id, yes = fields.get("id"), fields.get("yes")
         talk = self._talk(request, fields.get("chat"))
@@ -277,7 +277,7 @@ class Handlers:
         return JSONResponse({"title": shown})
 
     async def _asked(self, request: Request, answer: Awaitable[T]) -> T:
-        """Return the journal's answer.
+        """Ask the journal, and return its answer.
 
         Raises:
             HTTPException: The journal is unreachable or does not answer in time (503).

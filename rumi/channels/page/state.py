@@ -43,7 +43,7 @@ MOST_BROWSERS: Final = 32
 
 
 class Endpoint(Protocol):
-    """An application for programs that the page's server serves, such as the MCP endpoint."""
+    """An ASGI application that the page's server serves to programs, such as the MCP endpoint."""
 
     @property
     def path(self) -> str:
@@ -86,7 +86,7 @@ class PageState:
     # Chats: only those of the local owner
 
     def talk(self, chat: str) -> Talk:
-        """Return the talk of a chat, creating it if needed.
+        """Return the `Talk` of a chat, creating the `Talk` if needed.
 
         Raises:
             UsageError: The chat id is not valid, or the chat has another owner.
@@ -106,7 +106,7 @@ class PageState:
         return talk
 
     def chat_of(self, request: HTTPConnection, talk: Talk) -> LocalChat:
-        """Return the talk's chat, in the language of the browser that made the request."""
+        """Return the chat of a `Talk`, in the language of the browser that made the request."""
         return replace(talk.chat, language=self.entrance.language_of(request))
 
     async def chats(self) -> list[StoredChat]:
@@ -117,10 +117,7 @@ class PageState:
         return found
 
     async def search(self, words: str) -> list[StoredEntry]:
-        """Return the entries that contain all of the words, latest first.
-
-        Searches the local owner's chats.
-        """
+        """Return the entries of the local owner's chats that contain all of the words, latest first."""
         found: list[StoredEntry] = []
         request = SearchHistory(words, without=self._others)
         for _ in range(MOST_SLICES):
@@ -137,7 +134,7 @@ class PageState:
         return tuple(prefix.text for prefix in self.inbox.chats.ids.prefixes)
 
     async def new_window(self, session: str, talk: Talk) -> BrowserView | None:
-        """Return a view of a talk for a browser with a session; None if there are too many views.
+        """Return a new view of a chat for a browser with a session; None if there are too many views.
 
         Raises:
             ActorError: The chat or the journal is unreachable.

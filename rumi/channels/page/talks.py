@@ -1,4 +1,4 @@
-"""Talks of the page: chats that browsers have opened and whose events the page follows."""
+"""A `Talk` is a chat that a browser has opened and whose events the page follows."""
 
 from contextlib import suppress
 

@@ -45,9 +45,9 @@ class Watcher(Protocol):
 class TranscriptEntry:
     """A message, an answer that may still grow, or a reply to a command.
 
-    `parts` have the format that the page's script expects. `revision` counts the changes, except growth of
-    the last part's text and steps that running calls report; `steps` counts those steps. `delivery` is the
-    delivery to acknowledge when a person has seen the entry.
+    `parts` have the format that the page's script expects. `steps` counts the steps that running tool calls
+    report. `revision` counts all other changes, except growth of the last part's text. `delivery` is the
+    number of the delivery to acknowledge when a person has seen the entry.
     """
 
     id: str
@@ -76,7 +76,7 @@ class TranscriptEntry:
 
     @property
     def showing(self) -> dict[str, object]:
-        """Return the latest steps of each running call, by call id."""
+        """Return the latest steps of each running tool call, by call id."""
         running = (part for part in self.parts if part.get("state") == "running")
         return {str(part["id"]): part["steps"] for part in running if "steps" in part}
 
@@ -105,9 +105,9 @@ def stored_entries(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
 
 
 class Transcript:
-    """The entries of a chat, oldest first. Watchers learn which entries changed, not each single change.
+    """The entries of a chat, oldest first. Watchers are told which entries changed, but not how.
 
-    So a slow watcher sees fewer intermediate states, and never has more marks than there are entries.
+    So a slow watcher sees fewer intermediate states, and never stores more marks than there are entries.
     """
 
     def __init__(self) -> None:
@@ -312,7 +312,7 @@ class Transcript:
 
 
 def _running(entry: TranscriptEntry, call: str) -> Iterator[dict[str, Any]]:
-    """Yield the part of a running call, if there is one."""
+    """Yield the entry's part that shows a running tool call, if there is one."""
     for part in entry.parts:
         if part.get("id") == call and part.get("state") == "running":
             yield part

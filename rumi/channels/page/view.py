@@ -130,7 +130,7 @@ def _first(children: list[Any]) -> tuple[list[Any], int]:
 
 
 def _rank(child: Mapping[str, Any]) -> tuple[bool, float]:
-    """Return the sort key of a child: active children come first, the longest-running before the others."""
+    """Return the sort key of a child: active children come first, and among these the longest-running."""
     return not child["doing"], -(child["figures"].get("age_s") or 0.0)
 
 

@@ -42,7 +42,7 @@ def address_of(chat: str) -> TelegramAddress | None:
 
 
 class Moves:
-    """Known changes of the numbers of one bot's groups, as stored in the journal.
+    """The known moves of one bot's groups, as stored in the journal. A move changes a group's number.
 
     The object outlives the incarnations of the sender and the poller. `bot` is the bot's name, empty for the
     first bot. `works` returns True if a chat has running work. `on_move` is called for each new move with two
@@ -79,8 +79,9 @@ class Moves:
     def here(self, address: TelegramAddress) -> TelegramAddress:
         """Map a Telegram address to the address of the chat that handles its messages.
 
-        A chat may have been created under the new number before the move was known. It keeps its messages as
-        long as it has running work, because a `/stop` there is meant for the turn that its user sees.
+        A chat may have been created under the new number before the move was known. While that chat has
+        running work, it still gets the messages, because a `/stop` there is meant for the turn that the user
+        sees.
         """
         address = replace(address, bot=self.bot)
         number = self._chat.get(address.number, address.number)

@@ -251,24 +251,21 @@ class Telegram(Channel):
         return self._serves(f"{POLLER} {self._bot_name}" if self._bot_name else POLLER)
 
     def _named(self, actor: str) -> str:
-        """Return the actor id for one of this bot's actors.
-
-        The name of an additional bot is appended to it.
-        """
+        """Return the id for one of this bot's actors. An additional bot's name is appended to the id."""
         return f"{actor}-{self._bot_name}" if self._bot_name else actor
 
     @override
     def among_workers(self, reached: Callable[[str], RoutedPort]) -> None:
-        """Read moves from the journal from now on, because other workers also store moves."""
+        """From now on, read moves of groups from the journal, because other workers store moves too."""
         self._moves_until = -inf
 
     async def _know_moves(self, journal: ActorRef[JournalMessage], groups: frozenset[int]) -> None:
-        """Read the moves that other workers stored.
+        """Read the moves that other workers stored. A move gives a group a new Telegram number.
 
-        Moves are always read before a group's first messages in this process, otherwise at most once in
-        `MOVES_S` seconds. Telegram delivers a group's messages in order, and the first message under a new
-        number announces the move. So the move is stored before this worker gets any other message with that
-        number.
+        Moves are always read before this process handles the first messages of a group, and otherwise at
+        most once in `MOVES_S` seconds. Telegram delivers a group's messages in order, and the first message
+        under a new number announces the move. So the move is stored before this worker gets any other message
+        with that number.
         """
         now = trio.current_time()
         if self._moves_until == inf or (groups <= self._met and now < self._moves_until):
@@ -365,9 +362,9 @@ class Telegram(Channel):
 
     @override
     def look(self, chats: Sequence[str]) -> None:
-        """Send undelivered replies of these chats, and check for parts of albums.
+        """Send the undelivered replies of these chats, and check for stored parts of albums.
 
-        If a mailbox is full, the request is dropped.
+        If an actor's mailbox is full, the request to that actor is dropped.
         """
         assert self._sender is not None
         with suppress(MailboxFull, ActorStopped):

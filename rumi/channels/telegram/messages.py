@@ -43,17 +43,17 @@ class LookFor:
 
 @dataclass(frozen=True, slots=True)
 class TakeChats(Request[None]):
-    """Start sending in the chats of these partitions. Answered when their undelivered replies are loaded."""
+    """Start sending to the chats in these partitions. Answered when their undelivered replies are loaded."""
 
     partitions: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveChats(Request[None]):
-    """Stop sending in the chats of these partitions. Answered when no send to these chats is in progress.
+    """Stop sending to the chats in these partitions. Answered when no send to these chats is in progress.
 
-    Before that, replies that can be sent at once are sent, for at most `patience_s` seconds. The worker that
-    takes over the chats sends the remaining replies.
+    Before sending stops, replies that can be sent at once are sent, for at most `patience_s` seconds. The
+    worker that takes over the chats sends the remaining replies.
     """
 
     partitions: frozenset[int]
@@ -75,8 +75,8 @@ class Toast:
 class Press:
     """A person pressed a button of a question. `query` is Telegram's id of the press.
 
-    `message` is the number of the message with the button. `chat` is the id of its chat in Rumi, and `number`
-    is the chat's Telegram number at the time of the press. `known` is True if the person may talk to the bot.
+    `message` is the number of the message with the button. `chat` is the chat's id in Rumi, and `number` is
+    the chat's Telegram number at the time of the press. `known` is True if the person may talk to the bot.
     """
 
     update: int
@@ -122,7 +122,7 @@ class Deliver(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class AlbumsCame:
-    """Other workers stored parts of albums for chats that this worker serves."""
+    """Notification that other workers stored parts of albums for chats that this worker serves."""
 
 
 PollerMessage: TypeAlias = StopPolling

@@ -84,8 +84,8 @@ async def open_bot(
     """Open a bot that is ready for calls until the block ends. Sends no request to Telegram.
 
     `base_url` is the root of a Bot API server, by default the official one. `variable` names the environment
-    variable that contains the token. `rumi.platform.http` describes proxies and certificates. Closing is
-    bounded in time, even when cancelled.
+    variable that contains the token. `rumi.platform.http` describes proxies and certificates. Closing the
+    bot is bounded in time, even when cancelled.
 
     Raises:
         TokenRefused: The token is malformed.
@@ -224,5 +224,5 @@ def in_words(error: BaseException) -> str:
 
 
 def about_webhook(error: Conflict) -> bool:
-    """Return True if the conflict is with a webhook that gets the updates; False if another program polls."""
+    """Return True if polling conflicts with a registered webhook; False if with another program's polling."""
     return "webhook" in error.message.lower()

@@ -110,7 +110,7 @@ class GuardedHTTP(Guarded, HTTPXRequest):
 
 
 class _Body(httpx.AsyncByteStream):
-    """A request body that is an iterator object and not the client's async generator.
+    """A request body as an iterator object, which replaces the client's async generator.
 
     A generator that is cancelled while sending would be left to the garbage collector, which cannot finalise
     it in order.

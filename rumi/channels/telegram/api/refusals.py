@@ -86,7 +86,7 @@ def refusal_of(error: TelegramError) -> RefusalReason | None:
 
 
 def never_left(error: TelegramError) -> bool:
-    """Return True if the request certainly never reached Telegram.
+    """Return True if the failed request certainly never reached Telegram.
 
     If the result is False, Telegram may have executed the request, or may execute it later.
     """

@@ -33,12 +33,12 @@ class Transcribes(Protocol):
 
 
 class TelegramFiles:
-    """Fetches the attachments of messages. Its creator must close it. Closing does not close `transcriber`.
+    """Fetches the attachments of messages. The creator must close this object, and `transcriber` separately.
 
     `workspace` prepares a chat's folder and returns its path; it may block and raise a `RumiError`. Files in
     that folder belong to `user`, the sandbox's uid and gid. Downloads are buffered in unnamed files below
-    `spool`, a folder on a disk and outside of the workspaces. `offload` runs blocking work, and returns only
-    after that work has ended. `in_memory` limits how many complete recordings are in memory.
+    `spool`, a folder that is on a disk and outside of the workspaces. `offload` runs blocking work, and
+    returns only after that work has ended. `in_memory` limits how many complete recordings are in memory.
     """
 
     def __init__(

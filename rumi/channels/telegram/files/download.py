@@ -29,10 +29,10 @@ _MEGA: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DownloadTimeouts:
-    """Times of a download, in seconds.
+    """Time limits of a download and pauses between its attempts, in seconds.
 
-    `in_all_s` limits the whole download. `silence_s` limits the time without a received byte. `pauses_s` has
-    the pauses between attempts.
+    `in_all_s` limits the whole download. `silence_s` limits the time without a received byte. `pauses_s`
+    lists the pauses between attempts.
     """
 
     in_all_s: float = 120.0

@@ -40,7 +40,9 @@ class Cuts:
             start, above = self._begin(end)
 
     def tail(self, start: int) -> int:
-        """Return the best start of the last part, in the first half of the text from index `start`."""
+        """Return the best index at which the last part can begin.
+
+        The index lies in the first half of the text that follows `start`."""
         half = start + (self._length - start) // 2
         for separator in ("\n", " "):
             at = self._text.find(separator, max(0, start - 1), half)
@@ -92,7 +94,7 @@ class Cuts:
         return at if at is not None else self._in_words(start, end)
 
     def _in_words(self, start: int, end: int) -> int:
-        """Return a cut inside a word if it is longer than a part; otherwise a cut before the word."""
+        """Return an index at which to cut: before a word, or inside a word that is longer than a part."""
         anywhere = next((at for at in range(end, start, -1) if self._parts_nothing(at)), None)
         if anywhere is None:
             return next((at for at in range(end, start, -1) if breakable(self._text, at)), end)
@@ -104,9 +106,9 @@ class Cuts:
         return before if word is None or self._fits(*word.span()) else anywhere
 
     def _before_code(self, floor: int, end: int) -> int | None:
-        """Return the start of the code block around `end`, if the part may end there; None otherwise.
+        """Return the start of the code block around `end` if the part may end at that start; None otherwise.
 
-        The part may end there only if the block then stays whole and no title is separated from the block.
+        The part may end there only if this leaves the block whole and separates no title from the block.
         """
         code = self._code_around(end)
         if code is None or code.start < floor or not self._fits(code.start, code.end):

@@ -1,4 +1,4 @@
-"""Inline content of a paragraph (text, emphasis, links), repaired so that a reader sees the intended text.
+"""Repair of a paragraph's inline content (text, emphasis, links), so that readers see the intended text.
 
 The parser drops backslashes and reads `2*3*4` as emphasis. The writer drops HTML and decorates pictures.
 Telegram refuses a message with a link that is not a web URL. This module repairs all of this.
@@ -158,7 +158,7 @@ class Inline:
             self._links[-1].words.append(words)
 
     def _plain_mark(self, tag: Emphasis, start: int, end: int) -> str | None:
-        """Return the mark if it belongs to a URL, product, power or name; None if it is emphasis."""
+        """Return a mark such as `*` if it is part of a URL, product, power or name; None for emphasis."""
         source = self._source
         width = 1 if tag == "Emphasis" or source[start + 1 : start + 2] != source[start : start + 1] else 2
         mark = source[start : start + width]

@@ -216,7 +216,7 @@ class _Repair:
         self._lists[-1] = number + 1
 
     def _before_block(self, where: Range) -> Iterator[Pair]:
-        """Begin a new line before a block in a list item, where the writer would continue the line."""
+        """Begin a new line before a block in a list item, because the writer would continue the line."""
         if self._lists and self._behind == "words":
             yield "SoftBreak", where
             self._behind = "line end"
@@ -257,9 +257,9 @@ class _Repair:
         self._behind = "block"
 
     def _surplus(self, where: Range) -> None:
-        """Restore text after a row's last column, which the parser drops.
+        """Restore the text after a table row's last column, which the parser drops.
 
-        Usually a `||` in it is not a border.
+        Such text usually comes from a `||` in a cell that the author did not mean as a border.
         """
         assert self._table is not None
         rest = self._source[self._cell_end : where["end"]].decode(errors="replace").rstrip()

@@ -14,7 +14,7 @@ _BETWEEN: Final = " | "
 def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str]) -> str | None:
     """Return the rows as aligned columns; None if they would be too wide. The first row is the header.
 
-    `alignments` has one of `None`, `Left`, `Center` and `Right` for each column. Wide characters count as two
+    `alignments` contains `None`, `Left`, `Center` or `Right` for each column. Wide characters count as two
     cells.
     """
     count = max((len(row) for row in rows), default=0)

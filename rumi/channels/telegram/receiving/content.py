@@ -44,7 +44,7 @@ _FILES: Final = (("document", "file", ""), ("audio", "audio", ".mp3"), ("video",
 
 
 def content_of(message: Fields, language: Language, hears: bool) -> IncomingContent | None:
-    """Return the message's attachments; None if no person wrote its content, as for a join or a pin.
+    """Return the message's attachments; None for a service message, for example about a new member or a pin.
 
     `hears` is True if a transcriber for voice messages is configured.
 
@@ -243,7 +243,7 @@ def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[st
 
 
 def _call(entity: Fields, units: bytes, me: Me) -> tuple[int, int] | None:
-    """Return start and end of a mention of the bot, in bytes; None if the entity is not such a mention."""
+    """Return start and end of a mention of the bot, in bytes; None if the entity does not mention the bot."""
     kind = text_or_none(entity, "type")
     if kind not in ("mention", "text_mention"):
         return None

@@ -44,9 +44,9 @@ class Intake:
     """Stores each update once, and starts the resulting actions. Outlives the poller and the webhook actor.
 
     `hears` is True if voice messages can be transcribed. `know_moves`, if set, reads the moves that other
-    workers stored; its argument is the groups whose messages are read next. `say` sends a text to a chat if
-    this is possible at once. `last` is the time at which updates were last stored, on trio's clock. `counts`
-    counts updates.
+    workers stored; its argument contains the groups whose messages are read next. `say` sends a text to a
+    chat if the text can be sent at once. `last` is the time at which updates were last stored, on trio's
+    clock. `counts` counts updates.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Intake:
         return await self._inbox.join_albums(ALBUM_QUIET_S)
 
     def _notify_not_taken(self, message: Incoming, error: NotTaken) -> None:
-        """Tell a chat, once, that its message waits at Telegram."""
+        """Tell the users of a chat, once, that their message still waits at Telegram."""
         if message.chat and message.chat not in self._notified:
             self._notified.add(message.chat)
             words = storage_texts.kept_at_telegram(message.language or self.who.default, error.trouble)

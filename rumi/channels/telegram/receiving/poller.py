@@ -51,7 +51,7 @@ fetched too.
 
 
 class Poller(Receiver[PollerMessage]):
-    """Polls until `StopPolling` ends polling permanently. A restart of the actor does not resume it."""
+    """Polls until `StopPolling` ends polling permanently; after that, a restarted actor does not poll."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class Poller(Receiver[PollerMessage]):
     ) -> None:
         """Create the actor.
 
-        `poll_s` is the time by which Telegram may delay the response to a poll. A poll is abandoned `grace_s`
-        seconds after that. `polls` returns True if this process is the one that polls.
+        `poll_s` is the maximum time that Telegram may delay the response to a poll. A poll without a response
+        is abandoned `grace_s` seconds later. `polls` returns True if this process is the one that polls.
         """
         super().__init__(bot, intake, memory, random=random, grace_s=grace_s, waits=waits)
         self._poll_s = poll_s
@@ -161,7 +161,7 @@ class Poller(Receiver[PollerMessage]):
         return updates
 
     async def _ask(self, wait_s: float) -> Sequence[RawUpdate]:
-        """Make one poll. It also confirms the updates below the offset, so that they do not arrive again."""
+        """Make one poll. The poll also confirms the updates below the offset, so they do not arrive again."""
         limit_s = wait_s + self._grace_s
         with trio.fail_after(limit_s):
             updates = await raw_updates(self._bot, offset=self._offset, wait_s=wait_s, read_timeout_s=limit_s)

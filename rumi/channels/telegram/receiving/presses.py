@@ -114,7 +114,7 @@ class Presses:
         self._lines: dict[str, deque[Press]] = {}
 
     def react(self, update: RawUpdate, one: Read, who: Who) -> bool:
-        """Acknowledge a press of a reply's button. Return False if the update is not a press."""
+        """Acknowledge a press of a reply's button. Return False if the update is not such a press."""
         query = record_or_none(update, "callback_query")
         if query is None:
             return False

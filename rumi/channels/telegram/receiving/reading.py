@@ -238,7 +238,7 @@ def _answers_bot(message: Fields, me: Me) -> bool:
 
 
 def _judge(received: Sequence[_TelegramMessage], who: Who, *, apart: bool) -> Read | None:
-    """Return the interpretation of a message, of a complete album, or of one part of an album (`apart`)."""
+    """Return the interpretation of a message, an album, or, if `apart` is True, one part of an album."""
     last = received[-1]
     addressed, part = (
         any(part_of_album.addressed for part_of_album in received),

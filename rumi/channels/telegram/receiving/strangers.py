@@ -1,4 +1,4 @@
-"""Replies to users who are not on the list: they get their Telegram id, so that the owner can add it.
+"""Replies to users without permission: each gets their own Telegram id, which the owner can then allow.
 
 The content of these users' messages is not stored.
 """
@@ -25,7 +25,7 @@ MOST: Final = 10_000
 
 
 class Strangers:
-    """Remembers when each stranger got their id, on trio's clock. The memory ends with the process."""
+    """Remembers when each stranger was sent their Telegram id, on trio's clock. Nothing is stored on disk."""
 
     def __init__(self, sender: ActorRef[Say | Toast], *, most: int = MOST) -> None:
         self._sender = sender
@@ -33,7 +33,7 @@ class Strangers:
         self._notified_at: OrderedDict[int, float] = OrderedDict()
 
     def meet(self, stranger: Stranger) -> None:
-        """Send a stranger their id, unless they got it within the last hour. Does not block.
+        """Send a stranger their Telegram id, unless it was sent within the last hour. Does not block.
 
         If the sender's mailbox is full, the text is dropped, because strangers must not delay anyone.
         """
@@ -41,7 +41,7 @@ class Strangers:
         self._notify(stranger.user, Say(stranger.chat, words, stranger.origin))
 
     def pressed(self, user: int, query: str, language: Language) -> None:
-        """Show a stranger who pressed a button their id, at most once per hour.
+        """Show their Telegram id to a stranger who pressed a button, at most once per hour.
 
         Only the stranger sees the notice.
         """

@@ -1,4 +1,4 @@
-"""Raw updates: checked access to their numbers and fields, before the updates are interpreted."""
+"""Checked access to the numbers and fields of raw updates, before the updates are interpreted."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -185,7 +185,7 @@ def groups_of(updates: Sequence[RawUpdate]) -> frozenset[int]:
 
 
 def moves_in(updates: Sequence[RawUpdate]) -> dict[int, tuple[int, int]]:
-    """Return the moves among the updates as pairs of old and new group number, by update number.
+    """Return the moves of groups that these updates report: old and new group number, by update number.
 
     Telegram reports a move in both groups, so each move arrives twice. Only Telegram sets these fields, so no
     user can claim a group's number.

@@ -56,7 +56,7 @@ def secret_of(token: str) -> str:
 def with_path(url: str, bot: str = "") -> str:
     """Return the URL to register with Telegram. The listener's `PATH` is added to a URL without a path.
 
-    For an additional bot, the bot's name is appended.
+    The name of an additional bot is appended as the last segment of the path.
     """
     if not urlsplit(url).path.strip("/"):
         url = url.rstrip("/") + PATH
@@ -217,7 +217,7 @@ class Webhook(Receiver[WebhookMessage]):
             raise
 
     async def _keep_joining(self) -> None:
-        """Pass on albums when they are complete; at intervals, also those that a killed process left."""
+        """Pass on complete albums; at intervals, also pass on albums that a killed process left behind."""
         while True:
             # Before the check: parts that are stored during it set the new event.
             self._parts = trio.Event()

@@ -66,7 +66,7 @@ class ChatOutbox:
     """The ordered output of one chat.
 
     `changed` is called when the outbox may have become idle, and `gone` when the chat is unreachable. `start`
-    starts a task of the sender. `shown` is called with a question's id and message number when a person can
+    starts a task in the sender. `shown` is called with a question's id and message number when a person can
     read the question. `questions` has the questions that are pending or whose messages do not show the
     verdict yet.
     """
@@ -151,7 +151,7 @@ class ChatOutbox:
                 pass
 
     def finished(self, turn: str) -> None:
-        """End the preview of a turn whose reply will be announced next."""
+        """End the preview of a turn that has finished; the turn's reply will be announced next."""
         if self._turn is not None and self._turn.turn == turn:
             self._turn.end()
 
@@ -176,7 +176,7 @@ class ChatOutbox:
 
     @property
     def waiting(self) -> int:
-        """Return the number of final replies that are known and not sent yet."""
+        """Return the number of final replies that the outbox knows about and has not sent yet."""
         return self._announced + len(self._replies)
 
     @property
@@ -296,7 +296,7 @@ class ChatOutbox:
         )
 
     async def _give_up(self, why: str) -> None:
-        """Record that the chat is unreachable, and report it."""
+        """Record that the chat is unreachable, and call `gone`."""
         logger.warning("nobody can be reached in %s: %s", self.chat, why)
         if self._turn is not None:
             self._turn.end()

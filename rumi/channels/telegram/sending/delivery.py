@@ -57,7 +57,7 @@ class Unsendable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTimes:
-    """Times of a delivery, in seconds.
+    """Time limits and pauses of a delivery, in seconds.
 
     After network errors, the pauses between attempts are 1, 2, 4… seconds, at most `most_s`; the number of
     attempts is not limited. `grace_s` is the time that a running request may continue when the sender must
@@ -72,7 +72,7 @@ class DeliveryTimes:
     token_s: float = 60.0
 
     def backoff_s(self, failures: int, random: Random) -> float:
-        """Return the pause after that many consecutive failures, in seconds.
+        """Return the pause after the given number of consecutive failures, in seconds.
 
         The pause is randomised so that chats do not all retry at the same time.
         """
@@ -240,7 +240,7 @@ class Delivery:
         return None
 
     async def _failed(self, error: TelegramError) -> None:
-        """Handle a failed attempt: change the next attempt to suit the error, or wait before it."""
+        """Handle a failed attempt: adapt the next attempt to the error, or wait before the next attempt."""
         self._to.wire.statistics.retried += 1
         if self._to.note_error(error):
             if isinstance(error, RetryAfter):

@@ -1,4 +1,4 @@
-"""One Telegram chat to which the sender sends. Calls are bounded in time and respect rate limits."""
+"""Calls to Telegram for one chat. The calls are bounded in time and respect rate limits."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -116,7 +116,7 @@ class Destination:
         return self.wire.moves.now(self._number)
 
     def found(self, message: int) -> Sent:
-        """Return the message with this id under the chat number at the time this object was created."""
+        """Return the message with this id; its chat number is the one from when this object was created."""
         return Sent(self._first, message)
 
     def has(self, sent: Sent) -> bool:
@@ -129,7 +129,10 @@ class Destination:
         return self.wire.limits.closed_until(self.number)
 
     async def turn(self) -> None:
-        """Wait until a message may be sent, and count it for the chat's number at the end of the wait."""
+        """Wait until a message may be sent, and count the message.
+
+        If the chat's number changes during the wait, the message counts for the new number.
+        """
         number, began = None, trio.current_time()
         try:
             # The group may get another number during the wait; the new number has limits of its own.
@@ -152,7 +155,7 @@ class Destination:
             raise Unserved("another worker serves this chat")
 
     def take(self, share: float = NOW_SHARE) -> bool:
-        """Return True and count a preview, if it may be sent now without delaying final replies."""
+        """If a preview may be sent now without delaying final replies, count it and return True."""
         return self.wire.limits.take(self.number, share)
 
     def has_capacity(self, share: float) -> bool:
@@ -162,8 +165,8 @@ class Destination:
     def note_error(self, error: TelegramError) -> bool:
         """Record what an error says about the chat. Return True if the request may be repeated at once.
 
-        After `RetryAfter`, the result is True too, because the next `turn` waits as long as Telegram asked
-        for.
+        After `RetryAfter`, the result is also True, because the next call of `turn` waits for as long as
+        Telegram asked.
         """
         if isinstance(error, ChatMigrated):
             self.wire.moves.refused(self._number, error.new_chat_id)

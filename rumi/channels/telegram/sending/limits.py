@@ -1,4 +1,4 @@
-"""Rate limits of the bot: for all chats together, for one chat, and per minute for a group.
+"""Rate limits of the bot: a limit for all chats together, limits for each chat, and limits for each group.
 
 Telegram rejects messages above its limits with "too many requests", and a bot that keeps sending must wait
 longer and longer. So the sender delays messages itself. A final reply queues, first in its own chat and then
@@ -18,7 +18,7 @@ class Rate:
     """A limit of `count` messages in any `seconds` seconds, counted with a sliding window.
 
     Sending that respects the sliding window also respects a token bucket of `count` tokens that refills
-    evenly. So Telegram may count in either way.
+    evenly. So the limit is respected whichever of the two Telegram uses.
     """
 
     count: int
@@ -93,9 +93,9 @@ class SendLimits:
                 self._everywhere.count()
 
     def take(self, number: int, share: float = NOW_SHARE) -> bool:
-        """Count a message and return True, if it may be sent now without delaying a final reply.
+        """If a message may be sent now without delaying a final reply, count it and return True.
 
-        The message may be sent if no final reply is waiting and if every rate is used up to `share` at most.
+        This is the case if no final reply is waiting and the message uses at most `share` of every rate.
         """
         if not self.has_capacity(number, share):
             return False
@@ -104,7 +104,7 @@ class SendLimits:
         return True
 
     def has_capacity(self, number: int, share: float = NOW_SHARE) -> bool:
-        """Return True if a message could be sent to this chat now. Does not count it."""
+        """Return True if a message could be sent to this chat now. Counts nothing."""
         now = trio.current_time()
         windows = (self._window(number), self._everywhere)
         # A locked line means that a final reply waits, which goes first.
@@ -171,7 +171,7 @@ class _Window:
         return at
 
     async def free(self) -> None:
-        """Wait until another message may be sent. Events during the wait may extend it."""
+        """Wait until another message may be sent. Pauses and messages during the wait may extend the wait."""
         while (at := self.free_at()) > trio.current_time():  # noqa: ASYNC110  # it is the clock that is waited for
             await trio.sleep_until(at)
 

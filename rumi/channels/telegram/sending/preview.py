@@ -96,7 +96,7 @@ class Preview:
         self._news.set()
 
     def end(self) -> None:
-        """Start no more calls, because the turn is over. A call that cannot be undone still finishes."""
+        """Start no more calls, because the turn is over. Calls that cannot be undone still finish."""
         self._over = True
         self._typing.cancel()
         self._waiting.cancel()
@@ -113,7 +113,7 @@ class Preview:
     async def vanish(self) -> bool:
         """End the preview and delete its message, because the answer will continue below another message.
 
-        Return True if no message is left or Telegram refuses to delete it; after False, the caller may try
+        Return True if no message is left or Telegram refuses to delete it. After False, the caller may try
         again. Bounded in time.
         """
         self.end()
@@ -135,7 +135,7 @@ class Preview:
     def again(self) -> "Preview":
         """Return a new preview of the same turn.
 
-        It shows nothing until `vanish` of this preview has finished.
+        The new preview shows nothing until `vanish` of the old preview has finished.
         """
         new = Preview(self._to, self._journal, self._state, self._pace)
         new._above = self

@@ -120,7 +120,7 @@ class Questions:
             question.end("no")
 
     def moved(self) -> None:
-        """Record that the group has a new number: typed answers now count for every question sent before.
+        """Record that the group has a new number. Typed answers now count for all questions sent earlier.
 
         Messages in the new group are numbered from 1. So every message there is later than the questions that
         were sent to the old group.
@@ -257,7 +257,7 @@ class AskedQuestion:
         return InlineKeyboardMarkup([buttons])
 
     async def _not_asked(self, error: TelegramError, failures: int) -> None:
-        """Handle a failed attempt to ask: change the next attempt to suit the error, or wait before it."""
+        """Handle a failed attempt to ask: adapt the next attempt to the error, or wait before it."""
         logger.warning("a question was not sent: %s", in_words(error))
         may_repeat = self._to.note_error(error)  # limits and moves also apply to the next attempt
         if not self.open:
@@ -297,7 +297,7 @@ class AskedQuestion:
                     self._done(message)
 
     async def _again(self, error: TelegramError, failures: int) -> bool:
-        """Prepare another attempt after an error, with a pause if needed. Return True if it may succeed."""
+        """Prepare another attempt after an error, pausing if needed. Return False if none can succeed."""
         if isinstance(error, ChatMigrated):  # messages stay in the old group
             return False
         if self._to.note_error(error):

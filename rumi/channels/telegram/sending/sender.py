@@ -239,7 +239,7 @@ class Sender(Actor[SenderMessage]):
         self._changed()
 
     async def _unless_lost(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` for a chat; return when it ends or when another worker serves the chat."""
+        """Run `work` for a chat. Return when `work` ends or when another worker serves the chat."""
         try:
             await work()
         except NotOwner as error:
@@ -328,7 +328,7 @@ class Sender(Actor[SenderMessage]):
     # Requests
 
     async def _say(self, say: Say, *, owned: bool = False) -> None:
-        """Send a text once, unless a final reply would have to wait for it.
+        """Try once to send a text, unless a final reply would have to wait for the text.
 
         Logs never contain the recipient.
         """
@@ -388,7 +388,10 @@ class Sender(Actor[SenderMessage]):
             raise Refused(RumiError(f"The file could not be sent: {type(error).__name__}.")) from None
 
     async def _last_reply(self, chat: str) -> int:
-        """Return the delivery of the chat's last undelivered reply, announced or not; 0 if there is none."""
+        """Return the delivery number of the chat's last undelivered reply; 0 if none is found.
+
+        The reply may not have been announced yet.
+        """
         try:
             stored = await self._journal.ask(Undelivered(chat))
         except ActorError:
@@ -397,7 +400,7 @@ class Sender(Actor[SenderMessage]):
 
     @answers(Flush)
     async def flush(self, message: Flush) -> None:
-        """Wait until no reply can be sent at the moment, including replies whose events are still missing."""
+        """Wait until no reply can be sent at the moment, including stored replies that no event announced."""
         try:
             await self._look()
         except ActorError:

@@ -38,7 +38,7 @@ def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Mess
 
 
 def _tools(state: TurnState, language: Language) -> MessagePart | None:
-    """Return the latest running tool, and the running tools that reported steps, each above its last step."""
+    """Return lines for the latest running tool and for running tools with steps, each above its last step."""
     if not state.calls:
         return None
     calls = [event.what for event in state.calls.values()]

@@ -18,7 +18,7 @@ in memory.
 
 @dataclass(slots=True, eq=False)
 class Upload:
-    """The slot of an upload in the chat's outbox.
+    """An upload's position in the queue of the chat's outbox.
 
     The outbox sets `begun` when the upload may start. The uploading task then sets `over`, and the outbox
     continues.
@@ -28,7 +28,7 @@ class Upload:
     over: trio.Event = field(default_factory=trio.Event)
 
     async def bring(self, to: Destination, name: str, content: bytes, rest: Rest) -> None:
-        """Wait for the slot, then send the file. Cancellation stops the upload.
+        """Wait until the outbox reaches the upload, then send the file. Cancellation stops the upload.
 
         Raises:
             RumiError: Telegram did not accept the file. The error gives the reason.
