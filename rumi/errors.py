@@ -32,7 +32,7 @@ class RumiError(Exception):
 
 
 class UsageError(RumiError):
-    """Wrong usage or configuration; also a home that another process has locked."""
+    """Wrong usage or configuration, or a home that another process has locked."""
 
     exit_code = 2
     code = "tool_input"
@@ -59,7 +59,7 @@ class ConfigError(UsageError):
 
 
 def single(error: BaseException) -> BaseException:
-    """Return the only error of an exception group, however deeply nested; any other exception as it is.
+    """Return the only error in an exception group, even if nested; return any other exception unchanged.
 
     trio's nurseries wrap every exception in a group, even the KeyboardInterrupt of Ctrl-C.
     """

@@ -66,7 +66,7 @@ async def open_app(
     service: bool = False,
     cluster: Cluster | None = None,
 ) -> AsyncIterator[App]:
-    """Start everything; end everything, including the engine, when the block ends.
+    """Start all parts of Rumi; end them and the engine when the block ends.
 
     The caller has locked the home and prepared the engine. Each of the `channels` gets its connections and
     its position in the tree; the caller introduces the channel and ends it (see `rumi.app.shutdown`). `full`:

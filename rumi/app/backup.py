@@ -30,7 +30,7 @@ FOLDERS = ("skills", "prompts", "bots", TASKS, MCP, WORKSPACE)
 
 
 class BackupError(RumiError):
-    """The backup failed, and no part of it is left."""
+    """The backup failed; its partial files were removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ def _opened(path: Path) -> sqlite3.Connection:
 def copy_entry(source: Path, copy: Path) -> int:
     """Copy a file, or a folder with its files, folders and links; only the owner can read the copy.
 
-    `path` itself may be a symbolic link, because people link their configuration or skills. Return the number
-    of omitted entries of a folder. Files of servers and bots are not trusted: see `copy_files`.
+    `source` may be a symbolic link, because people link their configuration or skills. Return the number of
+    entries omitted from a folder. Files of servers and bots are not trusted: see `copy_files`.
     """
     source = source.resolve()
     if source.is_dir():
@@ -143,7 +143,7 @@ def copy_entry(source: Path, copy: Path) -> int:
 
 
 def size_of_entry(path: Path) -> int:
-    """Return the disk usage of a file, or of all files below a folder, in bytes; holes use none."""
+    """Return the disk usage of a file, or of all files below a folder, in bytes; holes count as 0."""
     path = path.resolve()
     return size_of_files(path) if path.is_dir() else path.stat().st_blocks * 512
 

@@ -114,7 +114,7 @@ def usage_call(
     """Return the function that serves the control call `usage`. A caller sees only the usage in its scope."""
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:
-        """Return the usage, grouped `by` one property, from the day `first` to the day `last`.
+        """Return the usage from the day `first` to the day `last`, grouped by the property named in `by`.
 
         The request may select an `owner` or a `chat`.
 

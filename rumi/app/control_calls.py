@@ -16,7 +16,7 @@ from rumi.platform.texts.language import Language
 
 @dataclass(frozen=True, slots=True)
 class ControlCalls:
-    """The calls of the process itself, and as `more` the calls that other packages provide."""
+    """The control calls of the process itself; `more` are the calls that other packages provide."""
 
     status: StatusSource
     inbox: Inbox

@@ -200,7 +200,7 @@ def _lock_descriptors(home: Home) -> list[int]:
 
 
 def _set_process_title(name: str) -> None:
-    """Set the process title that `ps` shows: the inherited command line contains the user's request."""
+    """Set the process title that `ps` shows: the inherited one would reveal the user's request."""
     with suppress(OSError, ValueError):
         fields = Path("/proc/self/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         begin, end = int(fields[45]), int(fields[46])

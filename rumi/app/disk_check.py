@@ -1,4 +1,4 @@
-"""Startup checks: the home's disk can be written, and if not, which files can be deleted. Blocks briefly."""
+"""Startup check that the home's disk can be written; advises which files to delete. Blocks briefly."""
 
 import contextlib
 from collections.abc import Sequence

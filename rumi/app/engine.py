@@ -1,4 +1,4 @@
-"""Prepares the engine that runs commands: its image or root file system, and facts about them."""
+"""Preparation of the sandbox engine: builds its image or root file system, and reports facts about it."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -148,7 +148,7 @@ async def _ready_image(engine: Engine, home: Home, loaded: Loaded, progress: Pro
 
 
 async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
-    """Return the state of Docker's image."""
+    """Return the state of the sandbox's Docker image."""
     from rumi.sandbox.docker.engine import DockerEngine
     from rumi.sandbox.docker.image import look_at_image
 
@@ -260,7 +260,7 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
 
 
 async def who_starts_commands(engine: Engine) -> str:
-    """Return a text about how Docker's containers start commands.
+    """Return a text that says how commands are started in Docker containers.
 
     Raises:
         SandboxError: The daemon does not answer, or there is no image.

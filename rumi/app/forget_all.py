@@ -84,7 +84,7 @@ class Forgetting:
         return counts
 
     async def _leave_no_trace(self) -> bool:
-        """Remove the deleted data from the database's WAL too; return False if a reader prevents that."""
+        """Remove the deleted data from the database's WAL too; return False if a reader prevents this."""
         with contextlib.suppress(ActorError, RumiError):
             for _ in range(TRACE_TRIES):
                 if await self.journal.ask(LeaveNoTrace()):

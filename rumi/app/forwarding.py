@@ -302,7 +302,7 @@ class Forwarding:
 
 
 def unreachable(worker: str) -> tuple[str, str]:
-    """Return the message and the advice of an error: a worker that serves the request is unreachable."""
+    """Return the message and advice of the error that the worker serving the request is unreachable."""
     return (
         f"The worker {worker} serves this, and cannot be reached from here.",
         "Give all workers a [store] address and the same STORE_TOKEN.",

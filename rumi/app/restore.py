@@ -1,4 +1,4 @@
-"""Restores a backup: checks a copy of it first, then replaces the home's files together. Blocking."""
+"""Restores a backup: checks a copy of the backup, then replaces the home's files as a unit. Blocking."""
 
 import contextlib
 import os
@@ -65,7 +65,7 @@ class Restorable:
         return self.home.restoring.replaced
 
     def commit(self) -> None:
-        """Replace the home's entries together.
+        """Replace the affected entries of the home as a unit.
 
         If this process is killed meanwhile, the next process that locks the home finishes the replacement.
 
@@ -194,13 +194,13 @@ def _has_content(path: Path) -> bool:
 
 
 def _mounts() -> set[str]:
-    """Return the paths of all mount points; a restore cannot replace them, as they cannot be renamed."""
+    """Return the paths of all mount points. They cannot be renamed, so a restore cannot replace them."""
     lines = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
     return {re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), line.split()[4]) for line in lines}
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder with all files that sandboxed commands have left in it."""
+    """Remove a folder and its contents, including files that sandboxed commands have created."""
     if folder.is_dir():
         clear_workspace(folder)
         with contextlib.suppress(OSError):

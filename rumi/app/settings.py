@@ -1,4 +1,4 @@
-"""Converts the configuration for the packages, which do not read it themselves."""
+"""Converts the configuration into settings for the other packages, which do not read it themselves."""
 
 from collections.abc import Mapping
 from typing import Final, TypeGuard, get_args
@@ -173,7 +173,7 @@ def bot_limits_of(loaded: Loaded) -> BotLimits:
 
 
 def schedule_limits_of(loaded: Loaded) -> ScheduleLimits:
-    """Return the maximum number of schedules per owner, and the quiet hours in which none fires."""
+    """Return the maximum number of schedules per owner, and the quiet hours in which no schedule fires."""
     section = loaded.settings.schedules
     return ScheduleLimits(section.max_per_owner, quiet_hours(section.quiet))
 
@@ -192,7 +192,8 @@ def people_of(loaded: Loaded, ids: ChatIds) -> People:
 def _rights(name: str, role: RoleSection) -> Rights:
     """Return the rights of a role.
 
-    A right that the role's section omits comes from the built-in role of the same name, or else from `guest`.
+    A right that is missing in the role's section is taken from the built-in role of the same name, or from
+    `guest` if there is no such role.
     """
     base = BUILT_IN.get(name, GUEST)
     most: list[Limit] = []

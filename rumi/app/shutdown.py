@@ -107,7 +107,7 @@ async def wind_down(
     drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     drain_s: float = 0.0,
 ) -> None:
-    """Stop receiving, let turns finish or report them, send the last replies, and extract facts.
+    """Stop receiving messages, let turns finish or report them as interrupted, send replies, extract facts.
 
     Each step has a time limit. If cancelled, the remaining work is left to the shutdown of the tree and to
     the next process.

@@ -1,4 +1,4 @@
-"""The status dump: the state of the process and of every actor, as plain data. Making it never waits."""
+"""The status dump: the state of the process and every actor, as plain data. It is made without waiting."""
 
 import contextlib
 import os
@@ -81,7 +81,7 @@ def size_of(database: Path) -> int:
 
 
 def node(status: NodeStatus, now: float) -> dict[str, object]:
-    """Return one node of the tree with its descendants. `age_s` is the age of its current activity."""
+    """Return one node of the tree with its descendants. `age_s` is the age of the node's current activity."""
     return {
         "id": status.id,
         "kind": status.kind,

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 STOP_ALL_S: Final = 20.0
 """Maximum time that the reply waits for the work to end, in seconds.
 
-The reply names the work that is still ending then.
+The reply names the work that has not ended by then.
 """
 
 Others = Callable[[Language], Awaitable[Mapping[str, str | RumiError]]]
@@ -36,9 +36,10 @@ Pause = Callable[[], Awaitable[int]]
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """All work of this process. `pauses` are the packages that start work by themselves, by name.
+    """Stops all work of this process. `pauses` are functions by name; each pauses one source of new work.
 
-    A turn or a task has ended only when none of its processes is left: the code that ends it checks this.
+    A turn or task counts as ended only when none of its processes is left, which is checked when it is
+    stopped.
     `_asking` maps a chat to the message number of the `/stop all` that is being executed there.
     """
 

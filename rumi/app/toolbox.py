@@ -147,7 +147,7 @@ def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
 
 
 def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
-    """Return the current specs of the chats' tools by name; some tools have several specs."""
+    """Return the current specs of the chats' tools by the tools' names; a tool may have several specs."""
     forms: dict[str, list[ToolSpec]] = {}
     for tool in (Bash, ResearchTool, RepositoryTool):
         for spec in tool.specs:

@@ -156,7 +156,7 @@ class ActorTree:
             channel.tree_happened(event)
 
     def _disk_changed(self, trouble: Trouble | None) -> None:
-        """Report that the databases can no longer, or can again, be written; running turns wait meanwhile."""
+        """Report that the databases cannot be written (running turns wait), or can be written again."""
         self.audit.write("storage", chat_id="", trouble=trouble)
         self._events.storage_changed(trouble)
         if trouble is not None:
@@ -166,7 +166,7 @@ class ActorTree:
             )
 
     def _worker_status(self) -> dict[str, object]:
-        """Return the figures of this worker that other workers display."""
+        """Return statistics of this worker, which other workers display."""
         turns = sum(state.started is not None for state in self._hub.turns.values())
         return {
             "turns": turns,

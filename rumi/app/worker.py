@@ -1,6 +1,7 @@
 """The process's role: a `SingleProcess` on its home's own files, or a `ClusterWorker` on a shared database.
 
-In the supervision tree, a worker's lease is above everything that serves chats, and its partitions are below.
+In the supervision tree, the actor of a worker's lease comes before all actors that serve chats, and the actor
+of its partitions comes after them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -51,7 +52,7 @@ class SingleProcess:
         return file
 
     def part(self) -> float:
-        """Return this process's share of limits that all workers have together, between 0 and 1."""
+        """Return this process's share, between 0 and 1, of the limits that apply to all workers together."""
         return 1.0
 
     def serves(self, partition_key: str) -> bool:

@@ -1,4 +1,4 @@
-"""`rumi bot diff` and `rumi bot apply`: a bot's changes in its copy of a project folder."""
+"""`rumi bot diff` and `rumi bot apply`: show and apply a bot's changes to its copy of a project folder."""
 
 import os
 from contextlib import AbstractContextManager

@@ -198,7 +198,7 @@ def _text(entry: dict[str, Any]) -> str:
 
 
 def _around(text: str, word: str) -> str:
-    """Return the part of the text that begins shortly before the word."""
+    """Return the rest of the text, beginning shortly before the searched word."""
     at = text.casefold().find(word.casefold())
     return f"…{text[at - 30 :]}" if at > 40 else text
 

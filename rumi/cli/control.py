@@ -143,7 +143,7 @@ def _ask_to_yield(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]
 def say(chat: str, call: Literal["stop", "reset", "undo"]) -> None:
     """Stop or reset a chat, or undo its last turn, in the daemon or in this process; print the reply.
 
-    Without a chat, everything is stopped.
+    If `chat` is empty, everything is stopped.
     """
 
     echo(_asked(call, chat))
@@ -223,9 +223,9 @@ def _do(home: Home, call: str, chat: str) -> str:
 
 
 async def _stop(home: Home, loaded: "Loaded", chat: str) -> str:
-    """Stop work that the next daemon would start: without a chat, all open tasks and all schedules.
+    """Stop work that the next daemon would start: all open tasks and all schedules if `chat` is empty.
 
-    With a chat, there is nothing to stop, because no turn runs without a daemon.
+    If `chat` is given, nothing needs to be stopped, because no turn runs without a daemon.
 
     Raises:
         UsageError: The chat is unknown.

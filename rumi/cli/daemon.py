@@ -1,4 +1,4 @@
-"""Commands attach to the daemon through this module, which starts a daemon if none runs."""
+"""Attaching a command to the daemon; this module starts a daemon if none runs."""
 
 import os
 import time
@@ -39,7 +39,7 @@ QUIET_S = 1.0
 
 
 class Reattaching(Protocol):
-    """A client of an earlier daemon; it sets `left` if the user leaves while no daemon is attached."""
+    """A client that lost its daemon and waits for another; `left` is set if the user leaves meanwhile."""
 
     left: "trio.Event"
 

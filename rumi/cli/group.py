@@ -124,7 +124,7 @@ class LazyGroup(click.Group):
 def _speaking(command: click.Command) -> click.Command:
     """Make the command and its subcommands show their help in the reader's language; return the command.
 
-    Its short help becomes the complete first sentence of its help; click would cut a long one.
+    A command's short help becomes the complete first sentence of its help; click would cut a long sentence.
     """
     command.context_class = _Context
     first = " ".join((command.help or "").split("\n\n")[0].split())
@@ -198,7 +198,7 @@ def run() -> None:
 
 
 def _show(text: str) -> None:
-    """Print an error, with secrets and anything that looks like one redacted: its text may be untrusted."""
+    """Print an error. Secrets and similar strings are redacted, because the error's text may be untrusted."""
     from rumi.platform.redact import Redactor
 
     # Half a surrogate pair, from an argument that is not UTF-8, must not raise another error here.

@@ -84,7 +84,7 @@ class _DaemonAccess:
     launch: Launch | None = None
 
     def client(self) -> "AbstractAsyncContextManager[ControlClient]":
-        """Connect to the daemon's control socket, with the rights of a program: only its owner's rows."""
+        """Connect to the daemon's control socket with a program's rights, limited to its owner's data."""
         from rumi.platform.caller import PROGRAM
 
         return self._connected(partial(connected_to, PROGRAM))

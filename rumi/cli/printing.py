@@ -1,4 +1,4 @@
-"""The only output functions of commands: they clean all text that a command prints, from any source.
+"""The output functions of all commands: they clean all text that a command prints, from any source.
 
 Commands call no other function that prints; a test checks the code of all commands. Control characters are
 removed from text and escaped in JSON, even if the output is a pipe, because the pipe's reader may print them.
@@ -42,7 +42,7 @@ def echo_json(value: object, *, indent: int | None = None, ascii: bool = False) 
 
 
 def confirm(question: str, *, abort: bool = False, err: bool = False) -> bool:
-    """Ask for a yes or a no. Without a yes, return False or, with `abort`, end the command."""
+    """Ask for a yes or a no; return True for a yes. Otherwise return False, or end the command if `abort`."""
     return click.confirm(clean(question), abort=abort, err=err)
 
 
@@ -52,7 +52,7 @@ def prompt(question: str, default: str | None = None, **more: Any) -> str:
 
 
 def write_through(lines: str) -> None:
-    """Write ASCII lines to standard output without Python's buffer: a stuck thread may hold its lock."""
+    """Write ASCII lines to standard output, bypassing Python's buffer, whose lock a stuck thread may hold."""
     data = escaped(lines).encode("ascii")
     while data:
         data = data[os.write(sys.stdout.fileno(), data) :]

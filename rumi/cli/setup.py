@@ -228,8 +228,8 @@ class _Wizard:
     def _tried(self, model: str, *, key: str = "", custom: Any = None) -> bool:
         """Make one short model call; return False if the user should answer again.
 
-        After an error the user may keep the answer, because the network may be down, but not if the server
-        refused the key.
+        After an error, the user may keep the answer, because the network may be down. A key that the server
+        refused cannot be kept.
         """
         from rumi.errors import RumiError, single
         from rumi.models.model import ModelError

@@ -175,8 +175,8 @@ def _add_partitions(
 ) -> None:
     """Register all parts that take over and hand over partitions, in the order in which they take over.
 
-    The actor that calls them comes after these parts in the tree, so it stops before any of them: no part
-    has to take over a partition while it is ending.
+    The actor that calls these parts comes after them in the tree, so it stops first: no part has to take over
+    a partition while that part is ending.
     """
     channels = inputs.channels
     parts: tuple[Partitioned, ...] = (

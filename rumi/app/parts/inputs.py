@@ -47,7 +47,7 @@ class Port(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The parts that earlier parts call: messages of tasks wake chats, tools of chats start tasks."""
+    """References to parts that earlier parts call, for example when a task wakes a chat with a message."""
 
     inbox: Port[Inbox] = field(default_factory=lambda: Port("inbox"))
     tasks: Port[Tasks] = field(default_factory=lambda: Port("tasks"))

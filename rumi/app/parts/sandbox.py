@@ -51,7 +51,7 @@ def add_sandbox(inputs: TreeInputs, store: StorePart) -> SandboxPart:
 def _workspaces(inputs: TreeInputs, ask: AskJournal) -> ChatWorkspaces:
     """Return the workspaces of the chats.
 
-    Workers that share no folder transfer the files through the database.
+    Workers that do not share a folder for workspaces transfer the files through the database.
     """
     home, limits, ownership = inputs.home, inputs.limits, inputs.workers.ownership
     if ownership is None or inputs.loaded.settings.store.workspaces is not None:

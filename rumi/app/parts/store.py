@@ -43,7 +43,7 @@ def add_store(
     """Add the journal, the worker's lease, the ledger, the memory and the recall index.
 
     `disk_changed` is called when the databases cannot be written, and when they can be written again.
-    `worker_status` returns the figures of this worker that other workers display.
+    `worker_status` returns statistics of this worker, which other workers display.
     """
     root, home, workers = inputs.root, inputs.home, inputs.workers
     reserve = Reserve(home.reserve)

@@ -48,7 +48,7 @@ def age_of(item: Item) -> float:
 
 
 def activity_of(item: Item, language: Language) -> str:
-    """Return what the actor is doing and for how long; if it is idle, return its last error."""
+    """Return the actor's activity and its duration; if the actor is idle, return its last error."""
     words = _chat(item, language) if is_chat(item) else _actor(item, language)
     if words and not (is_chat(item) and "job" not in item["figures"]):
         return words

@@ -38,7 +38,7 @@ class NotAccepting(RumiError):
 
 
 class DaemonGone(RumiError):
-    """The daemon to which the client was attached has ended. `sent`: the pending request had been sent."""
+    """The daemon to which the client was attached has ended. `sent`: True if the request had been sent."""
 
     sent = False
 
@@ -98,11 +98,11 @@ class _RemoteEvents:
 
 
 class RemoteChat:
-    """A chat of another process. Its events are read at once and buffered here: the process never waits.
+    """A chat of another process. Events are read at once and buffered here, so that process never waits.
 
-    `model` is used for the messages that are sent. `engine` is the process's sandbox engine. `notes` are
-    sentences for the user. `differing_settings` are the settings and keys that differ in the process.
-    `moved`: another worker serves the chat now.
+    `model` is used for the messages that are sent. `engine` is the sandbox engine of the other process.
+    `notes` are sentences for the user. `differing_settings` are the settings and keys that differ between the
+    two processes. `moved` is True if another worker serves the chat now.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class RemoteChat:
         self._out.send_nowait({"do": "unasked", "question": question})
 
     async def delivered(self, delivery: int) -> None:
-        """Acknowledge a reply that a person has read; the next client shows unacknowledged replies again."""
+        """Acknowledge a reply that a person has read. Otherwise the next client shows the reply again."""
         self._out.send_nowait({"do": "delivered", "delivery": delivery})
         await trio.lowlevel.checkpoint()
 
@@ -323,10 +323,10 @@ async def run_task(
     step: Callable[[str], None],
     began: Callable[[int], None] = lambda id: None,
 ) -> dict[str, Any]:
-    """Run or follow a task over the stream `task`; return the task at its end.
+    """Run or follow a task over the stream `task`; return the task when it has ended.
 
-    `step` is called with each step, `began` with the task's number. If cancelled, the daemon stops a task
-    that was started here.
+    `step` is called with each step, `began` with the task's number. If this call is cancelled, the daemon
+    stops the task if this call started it.
 
     Raises:
         RumiError: The task could not be started, or the daemon ended before the task.
@@ -348,7 +348,7 @@ async def run_task(
 
 
 def _refusal(message: Mapping[str, Any]) -> RumiError:
-    """Return the error of a refusal. A process that does not know the request has another version."""
+    """Return the error for a refusal. If the process does not know the request, it has another version."""
     if message.get("later"):
         return NotAccepting(message["error"], message["advice"])
     if "error" not in message or "ok" in message:  # the control server's answer to an unknown request

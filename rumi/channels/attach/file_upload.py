@@ -60,7 +60,7 @@ _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 async def _upload(wire: Wire, file: int) -> Mapping[str, object]:
-    """Send the file until the process answers; a refusal can arrive before the end of the file."""
+    """Send the file, but stop when the process answers: a refusal can arrive before the end of the file."""
     async with trio.open_nursery() as nursery:
 
         async def send() -> None:

@@ -45,7 +45,7 @@ LONGEST = 100
 
 
 def socket_path(run: Path, installation: str) -> Path:
-    """Return `run/control.sock` in the home; if that is too long, a path in the user's runtime folder."""
+    """Return the path `run/control.sock` in the home; if too long, a path in the user's runtime folder."""
     path = run / "control.sock"
     if len(os.fsencode(path)) <= LONGEST:
         return path

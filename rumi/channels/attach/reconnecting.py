@@ -25,9 +25,9 @@ ACKNOWLEDGED = 64
 class ReconnectingChat:
     """A `ChatPort` over successive processes.
 
-    The caller calls `connect` with each process's port, and `disconnect` when that process has ended; calls
-    wait until the next process is connected. `left` is set when the front end has finished. The events of a
-    turn end with the turn's process: then subscribers get a `Moved`.
+    The caller calls `connect` with each process's port, and `disconnect` when that process has ended; other
+    calls wait until the next process is connected. `left` is set when the front end has finished. When a
+    process ends, its running turn produces no more events, and subscribers get a `Moved`.
     """
 
     def __init__(self, chat: str, language: Language) -> None:
@@ -93,7 +93,7 @@ class ReconnectingChat:
                     raise RumiError(*operation_texts.perhaps_lost(self._language, text)) from None
 
     def subscribe(self) -> "_ReconnectingEvents":
-        """Subscribe to the events of each process in turn."""
+        """Subscribe to the events of the current process and of the processes after it."""
         follower = _ReconnectingEvents(self)
         self._followers.append(follower)
         return follower
@@ -149,7 +149,7 @@ class ReconnectingChat:
             self._port.unasked(question)
 
     async def delivered(self, delivery: int) -> None:
-        """Acknowledge a reply that a person has read; between two processes, `undelivered` does it later."""
+        """Acknowledge a reply that a person has read; between processes, `undelivered` does this later."""
         self._read.append(delivery)
         if self._port is None:
             await trio.lowlevel.checkpoint()

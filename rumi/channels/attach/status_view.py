@@ -187,7 +187,7 @@ def _walk(item: Item, lead: str, below: str, choice: Choice) -> Iterator[tuple[s
 
 
 def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
-    """Return the children to show, and a text about the hidden ones; static children keep their order."""
+    """Return the children to show, and a text about the hidden ones. Static children are not sorted."""
     children: Sequence[Item] = item["children"]
     if item["kind"] != "dynamic_supervisor":
         shown = [child for child in children if _matters(child)] if choice.terse else children

@@ -1,4 +1,4 @@
-"""`rumi status --watch`: a tree with keys, refreshed in place; without a terminal, successive trees."""
+"""`rumi status --watch`: the actor tree, refreshed in place; without a terminal, one tree after another."""
 
 import json
 import os
@@ -108,7 +108,7 @@ class Watch:
         return SegmentLines([*self._tree(rows)[:rows], *foot], new_lines=True)
 
     def _tree(self, rows: int) -> Lines:
-        """Return the tree in at most `rows` lines; a longer tree shows only actors that concern chats."""
+        """Return the tree in at most `rows` lines; a longer one is limited to actors of chats."""
         whole = self._lines(render(self._status, self._choice))
         if len(whole) <= rows:
             return whole

@@ -12,7 +12,7 @@ MAX_MESSAGE_BYTES = 16_000_000
 """Maximum length of a client's message: all text that is typed or piped into a client is one message."""
 
 MAX_ANSWER_BYTES = 256_000_000
-"""Maximum length of a message of the daemon, which is trusted; no reply or output is longer."""
+"""Maximum length of a message from the daemon, which is trusted; no reply or output is longer."""
 
 PROTOCOL = "rumi-2"
 """The subprotocol of the handshake: a process that answers with it knows callers (`rumi.platform.caller`)."""
@@ -44,7 +44,7 @@ class Wire(trio.abc.AsyncResource):
         await self.send_text(json.dumps(message, separators=(",", ":")))
 
     async def send_text(self, text: str) -> None:
-        """Send an object that is already encoded as JSON, like `send`."""
+        """Send an object that is already encoded as JSON; otherwise like `send`."""
         try:
             await self._connection.send_message(text)
         except ConnectionClosed:
@@ -72,11 +72,11 @@ class Wire(trio.abc.AsyncResource):
 
 
 class LastWords(trio.abc.Stream):
-    """A stream that ends only when all received data has been read, not when a send fails.
+    """A stream that stays readable until all received data has been read, even after a send has failed.
 
     After a failed send, trio-websocket would drop the messages that the peer had sent before it disconnected.
-    `at_end` is called at the end, because trio-websocket does not notice a peer that disconnects during the
-    opening handshake.
+    `at_end` is called when all data has been read, because trio-websocket does not notice a peer that
+    disconnects during the opening handshake.
     """
 
     def __init__(self, stream: trio.abc.Stream, at_end: Callable[[], None] = lambda: None) -> None:
@@ -91,7 +91,7 @@ class LastWords(trio.abc.Stream):
             await trio.lowlevel.checkpoint()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        """Return the received data; empty at the end, also if the connection broke."""
+        """Return received data; an empty result means the end, or that the connection broke."""
         try:
             data = await self._stream.receive_some(max_bytes)
         except trio.BrokenResourceError:

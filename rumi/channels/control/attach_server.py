@@ -76,9 +76,9 @@ LAST_WORDS_S = 1.0
 class About:
     """Properties of this process for its attached clients.
 
-    `service`: the process never ends on a client's request, and is restarted after its end; no client may
-    lock the home in between. `marks` are fingerprints of its settings and keys. `notes` are sentences for
-    each user.
+    If `service` is True, the process never ends on a client's request, and is restarted when it has ended; no
+    client may lock the home before the restart. `marks` are fingerprints of the process's settings and keys.
+    `notes` are sentences that are shown to every user.
     """
 
     engine: str
@@ -120,10 +120,11 @@ class _AttachedClient:
 
 
 class AttachServer:
-    """The stream `window` of the control socket: `serve` handles a client, from `open` to `wind_down`.
+    """The stream `window` of the control socket: `serve` handles one client.
 
-    `wait_until_unused` returns when a process that runs only for its clients may end. `yield_home` is the
-    control call with which a command that needs the home makes the process end earlier.
+    Clients are accepted from the call of `open` to the call of `wind_down`. `wait_until_unused` returns when
+    a process that runs only for its clients may end. `yield_home` is the control call with which a command
+    that needs the home makes the process end earlier.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class AttachServer:
         self._accepting, self._ending = False, True
 
     def busy_clients(self) -> int:
-        """Return the number of clients that wait for a reply, or whose program was active just now."""
+        """Return the number of clients that wait for a reply or belong to a recently active program."""
         return sum(self._is_busy(client) for client in self._clients)
 
     async def wait_until_idle(self) -> None:
@@ -351,7 +352,7 @@ class AttachServer:
     # Among other workers
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Do nothing: clients of these chats are attached to other workers, and reattach here themselves."""
+        """Do nothing: clients of these chats are still attached to other workers, and will reattach here."""
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """Make the clients of these partitions attach again: another worker serves their chats now.
@@ -461,7 +462,7 @@ class AttachServer:
         return client
 
     def _model_for(self, request: Mapping[str, object]) -> str | None:
-        """Return the requested model as messages name it; None if that model cannot be used.
+        """Return the requested model's name as used in messages; None if the model cannot be used.
 
         Raises:
             RumiError: the model cannot be used, and the request's `must` demands it.
@@ -605,7 +606,7 @@ def _unreachable_note(worker: str) -> str:
 
 
 async def _say_moved(wire: Wire) -> None:
-    """Notify the client that it has to attach again: another worker serves the chat, or this one restarts.
+    """Tell the client to attach again, because another worker serves the chat, or this process restarts.
 
     Ignores a closed connection.
     """

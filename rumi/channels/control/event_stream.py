@@ -46,14 +46,14 @@ class EventStream:
         self._topic: Topic[str, Item] = Topic(Backlog(most=MOST_WAITING))
 
     def tree_happened(self, event: TreeEvent) -> None:
-        """Publish an event of the supervision tree, if readers get that kind. Fast: the tree waits for it."""
+        """Publish a supervision tree event if its kind is published. Must be fast: the tree waits for it."""
         row = tree_item(event)
         if row is not None:
             name, chat, more = row
             self._topic.publish(chat, _item(time.time(), name, chat, "", **more))
 
     def storage_changed(self, trouble: str | None) -> None:
-        """Publish why the databases cannot be written; None means that they can be written again."""
+        """Publish the reason why the databases cannot be written; None means that writing works again."""
         self._topic.publish("", _item(time.time(), "storage", "", "", trouble=trouble))
 
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:

@@ -63,8 +63,8 @@ class ControlServer(Actor[Never]):
     ) -> None:
         """Create the server of the control socket at `path`.
 
-        `beside` is a task that runs as long as the server, for example a signal handler. Peers connect to the
-        address `peer`, and may not make the calls in `own`.
+        `beside` is an async function that runs as long as the server does, for example a signal handler.
+        Other workers (peers) connect to the address `peer`, and may not make the calls named in `own`.
         """
         self._path = path
         self._calls = calls
@@ -112,7 +112,7 @@ class ControlServer(Actor[Never]):
             ) from None
 
     async def _peer_connection(self, stream: trio.SocketStream) -> None:
-        """Serve a peer that proves the secret; close the connection of any other without a response."""
+        """Serve a peer that proves the shared secret; close any other connection without a response."""
         assert self._peer is not None
         if self._unproved_peers >= MOST_STRANGERS:
             return
@@ -128,7 +128,7 @@ class ControlServer(Actor[Never]):
         await self._connection(stream, forwarded=True)
 
     def activity(self) -> str:
-        """Return the open streams with their counts."""
+        """Return a text with the names and numbers of the open streams."""
         return ", ".join(f"{count} {name}" for name, count in sorted((+self._open).items()))
 
     def metrics(self) -> Mapping[str, object]:

@@ -19,7 +19,7 @@ LINE_CHARS = 160
 
 
 def outcome_of(result: ToolResult, words: Phrases, steps: int = 0) -> str:
-    """Return the outcome, such as `exit 0 · 12 ms` or `failed · 4 steps`; an empty text without details."""
+    """Return the outcome, such as `exit 0 · 12 ms` or `failed · 4 steps`; empty if there are no details."""
     parts = []
     if not result.ok:
         parts.append(words.failed)
@@ -35,7 +35,7 @@ def outcome_of(result: ToolResult, words: Phrases, steps: int = 0) -> str:
 
 
 def paths_of(result: ToolResult, words: Phrases) -> list[str]:
-    """Return a line for each file that the call shows: its path on this machine."""
+    """Return one line for each file that the call shows: the file's path on this machine."""
     return [clean(f"→ {PurePath(words.workspace, path)}") for path in result.shows[:LINES]]
 
 
@@ -52,7 +52,7 @@ def excerpt_of(result: ToolResult, words: Phrases) -> list[str]:
 
 
 def diff_of(result: ToolResult, words: Phrases) -> list[str]:
-    """Return at most `DIFF_LINES` lines of the diff that a call made, without the lines of file names."""
+    """Return at most `DIFF_LINES` lines of a call's diff; the header lines with file names are omitted."""
     return _first(_lines(result.diff)[2:], DIFF_LINES, words)
 
 

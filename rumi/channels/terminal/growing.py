@@ -1,4 +1,4 @@
-"""A streamed answer, split into its finished part, its part that may still change, and its hidden part."""
+"""A streamed answer: finished blocks, and a last block that may still change and be shown only in part."""
 
 import re
 

@@ -46,14 +46,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Ctrl-C. `cleared`: the key press cleared text in the input line."""
+    """A press of Ctrl-C. `cleared` is True if it cleared text in the input line."""
 
     cleared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Ctrl-D, or the terminal was closed."""
+    """The end of the input: Ctrl-D was pressed, or the terminal was closed."""
 
 
 Typed: TypeAlias = Line | Interrupt | End
@@ -78,7 +78,7 @@ class CommandCompleter(Completer):
 def open_history(path: Path | None) -> History:
     """Return the input history, stored in a file that only its owner can read.
 
-    Without a usable file the history is in memory.
+    If the file cannot be used, the history exists only in memory.
     """
     if path is None:
         return InMemoryHistory()
@@ -113,7 +113,7 @@ class Glance:
 
 
 class Interface:
-    """The input line, below the lines of `live`. It calls `post` with input, and `suspend` for Ctrl-Z."""
+    """The input line, below the lines of `live`. Calls `post` with typed input, and `suspend` on Ctrl-Z."""
 
     def __init__(
         self,

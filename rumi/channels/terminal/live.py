@@ -55,7 +55,7 @@ class Screen(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Content to print permanently; only an empty line if `what` is None."""
+    """Content to print permanently. If `what` is None, only an empty line is printed."""
 
     what: RenderableType | None
     gap: bool
@@ -67,9 +67,9 @@ class _Piece:
 class LiveView:
     """Draws a conversation on a `Screen`. `run` must be running: it redraws the live region.
 
-    `prompted`: an input line is below the live region, and an empty line separates it from replies.
-    `answered_below`: a person types the answer to a question where the live region was; the region is hidden
-    meanwhile.
+    If `prompted` is True, an input line is below the live region, and an empty line separates the input line
+    from replies. If `answered_below` is True, a person types the answer to a question in place of the live
+    region, which is hidden while the question is pending.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class LiveView:
         await self._end()
 
     async def copy(self, sequence: str, text: str) -> None:
-        """Write a control sequence to the terminal, and a dim notice about it."""
+        """Write a control sequence to the terminal, and print `text` as a dim line."""
         self._pieces.append(_Piece(Text(text, style="dim"), gap=False, sequence=sequence))
         await self._end()
 
@@ -253,7 +253,7 @@ class LiveView:
         await self._draw()
 
     def _lay_out(self, pieces: list[_Piece], width: int) -> list[str]:
-        """Return the pieces as lines, without empty lines at the start and end of each piece."""
+        """Return the pieces as lines, without leading and trailing empty lines in each piece."""
         above: list[str] = []
         for piece in pieces:
             lines = [] if piece.what is None else self._painter.paint(piece.what, width)
@@ -355,7 +355,7 @@ class LiveView:
         return words.starting if turn.thinking is None else words.thinking, since
 
     def _status_lines(self, width: int, most_steps: int) -> list[str]:
-        """Return a line for each running call, with its last step; without calls, the turn's activity."""
+        """Return a line with the last step of each running call; if none runs, return the turn's activity."""
         label, since = self._label()
         waiting = self._turn.waiting
         now = trio.current_time()

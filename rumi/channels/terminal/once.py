@@ -49,10 +49,10 @@ async def once(
 ) -> int:
     """Run one turn for a text and its attachments; return the exit code.
 
-    The turn's questions are answered from `person`, the input of the person who types. If `person` is None,
-    the questions are refused with a notice, and the exit code is `UNCONFIRMED` unless the turn ends worse. A
-    signal stops the turn: this function then returns 130 when the stop is confirmed, at the latest after
-    `STOP_WAIT_S`, and immediately at the third signal.
+    The turn's questions are answered by lines from `person`, the input of the person who types. If `person`
+    is None, the questions are refused with a notice, and the exit code is `UNCONFIRMED`, unless the turn
+    itself fails. A signal stops the turn: this function then returns 130 when the stop is confirmed, at the
+    latest after `STOP_WAIT_S`, and immediately at the third signal.
     """
     code = INTERRUPTED
     stopping = False

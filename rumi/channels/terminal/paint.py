@@ -94,7 +94,7 @@ class Painter:
 
 
 def _without_end(line: list[Segment]) -> list[Segment]:
-    """Return the line without invisible trailing spaces: they would wrap when the terminal shrinks."""
+    """Return the line without invisible trailing spaces, which would wrap when the terminal shrinks."""
     segments = list(line)
     while segments:
         text, style, control = segments.pop()
@@ -114,7 +114,7 @@ def _visible(style: Style | None) -> bool:
 
 
 def hanging(mark: Text, text: Text) -> Table:
-    """Return `text` after `mark`; all lines of the text are aligned to the first one."""
+    """Return `text` after `mark`; later lines of the text are indented to align with its first line."""
     table = Table.grid()
     table.add_row(mark, text)
     return table

@@ -1,4 +1,4 @@
-"""The message of `-p`: its text, and piped data, which is read within limits of time and length.
+"""The message given with `-p`: its text, and piped data, which is read with limits on time and length.
 
 The data is read before the home is locked or the client attaches, so that no other process waits for a slow
 pipe.
@@ -31,8 +31,9 @@ async def what_to_send(
 ) -> tuple[str, tuple[Attachment, ...]]:
     """Return the text of a single turn (`-` reads it from standard input), and its attachments.
 
-    The attachments are the `files`, the files that `@name` in the text refers to, and piped data. For a chat
-    command nothing is read, because it takes no data. In a text from standard input `@name` has no meaning.
+    The attachments are the `files`, the files that `@name` in the text refers to, and piped data. If the text
+    is a chat command, nothing is read, because commands take no data. In a text from standard input, `@name`
+    has no meaning.
 
     Raises:
         UsageError: there is nothing to send, or a file cannot be read.

@@ -1,4 +1,4 @@
-"""The front end for pipes and dumb terminals: no colours, no redrawing, and input line by line.
+"""The front end for pipes and dumb terminals: it reads line by line, and uses no colours or redrawing.
 
 Answers go to standard output; tool calls, waits and notices go to the error output.
 """
@@ -95,7 +95,7 @@ class PlainView:
         await self.notice(f"{self._words.elsewhere} {PROMPT}{text}")
 
     async def stopping(self, presses: int) -> None:
-        """Confirm the first Ctrl-C; at later ones, say what another Ctrl-C does."""
+        """Confirm the first Ctrl-C; after each later one, say what another Ctrl-C does."""
         await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
 
     async def notice(self, text: str) -> None:

@@ -154,7 +154,7 @@ class TerminalSession:
             subscription.close()
 
     async def recall(self) -> list[PastTurn]:
-        """Return the session's last turns, without unread answers, which `run` shows."""
+        """Return the session's last turns without unread answers: `run` shows those."""
         unseen = {turn_of(message) for reply in await self.port.undelivered() for message in reply.messages}
         turns = await self.port.recent()
         self.last_answer = next((turn.answer for turn in reversed(turns) if turn.answer), "")
@@ -204,9 +204,9 @@ class TerminalSession:
     async def interrupt(self) -> bool:
         """Handle a Ctrl-C while the chat is busy: the first one stops the turn. Return True to leave.
 
-        The third Ctrl-C returns True. If the session is `alone` and its messages are queued, the first one
-        already returns True: the running turn belongs to another sender and must not be stopped, and leaving
-        withdraws the queued message.
+        The result is True at the third Ctrl-C. If the session is `alone` and its message is queued, it is
+        True at the first Ctrl-C: the running turn belongs to another sender and must not be stopped, and
+        leaving withdraws the queued message.
         """
         if self._alone and self.queued:
             return True
@@ -218,7 +218,7 @@ class TerminalSession:
         return presses >= 3
 
     async def settled(self, number: int) -> Settled:
-        """Wait until the reply to the message with that number has been shown; return the reply."""
+        """Wait until the reply to the message with this `number` has been shown; return the reply."""
         while number not in self._results:
             await self.changed()
         return self._results[number]
@@ -242,7 +242,7 @@ class TerminalSession:
         self._changed = trio.Event()
 
     async def _moved(self, moved: Moved) -> None:
-        """Continue with the chat in another process.
+        """Continue the conversation after the chat has moved to another process.
 
         The turn of the old process has ended; the new process returns the turn's reply as undelivered.
         """
@@ -322,7 +322,8 @@ class TerminalSession:
     async def _is_own(self, event: ChatEvent) -> bool:
         """Return True if the event belongs to a message of this session.
 
-        Waits for messages that are being sent: they have no number yet, and may already be answered.
+        Wait first for messages that are being sent: such a message has no number yet, but the event may
+        already belong to it.
         """
         numbers = event.what.messages if isinstance(event.what, Replied) else ()
         if event.turn == self._judged[0] and not numbers:

@@ -1,8 +1,8 @@
 """The three standard streams as file descriptors, read and written without blocking other tasks.
 
 No descriptor is made non-blocking: the shell that started this process shares the terminal's descriptor, and
-would break. Python's own file objects are not used, because a thread that is stuck in one of them prevents
-the interpreter from exiting.
+the shell would break. Python's own file objects are not used, because a thread that is stuck in a file object
+prevents the interpreter from exiting.
 """
 
 import codecs
@@ -23,7 +23,7 @@ _CHUNK_BYTES = 65536
 
 
 class OutputClosedError(Exception):
-    """The reader of the output is gone (`| head`, a closed terminal)."""
+    """The reader of the output is gone, for example `head` after a pipe, or a closed terminal."""
 
 
 class Lines(Protocol):
@@ -48,7 +48,7 @@ class Writer(Protocol):
 
 
 class OutputStream:
-    """A descriptor that is written in a thread: a slow reader delays only its writers.
+    """A descriptor that is written in a thread, so that a slow reader delays only the tasks that write to it.
 
     Without `required`, text is dropped without an error if the reader is gone.
     """
@@ -159,7 +159,7 @@ class InputStream:
         return "".join(pieces)
 
     async def more(self) -> str | None:
-        """Return the next text, at least one character; None at the end. If cancelled, nothing is lost."""
+        """Return available text, at least one character; None at the end. If cancelled, nothing is lost."""
         while not self._text:
             if self._ended:
                 return None

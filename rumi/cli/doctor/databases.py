@@ -88,7 +88,7 @@ def _integrity(db: sqlite3.Connection) -> str:
 
 
 def _damaged(path: Path, found: str) -> Check:
-    """Return the failure and its fix. The fix also moves the WAL: SQLite would replay it into a new file."""
+    """Return the failure and its fix, which also moves the WAL: SQLite would replay it into a new file."""
     siblings = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
     moves = [(path, path.with_name(f"{path.name}.damaged"))]
     moves += [

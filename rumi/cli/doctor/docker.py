@@ -94,7 +94,7 @@ def _user() -> str:
 async def _image(engine: Engine, loaded: Loaded) -> Check:
     """Check the image. A missing or old image is only a warning, because the first chat builds a new one.
 
-    An image of that name that Rumi did not build is a failure.
+    An image that has the same name but was not built by Rumi is a failure.
     """
     image = await image_state(engine, loaded)
     if image.own and not image.fault:

@@ -71,7 +71,7 @@ def files(home: Home, loaded: Loaded) -> list[Check]:
 
 
 def programs(loaded: Loaded) -> list[Check]:
-    """Report the programs that a sandbox built from this host contains, and those that it lacks. Blocking."""
+    """Report the programs that are available and missing in a sandbox built from this host. Blocking."""
     selection = selection_of(loaded)
     missing = missing_programs(selection)
     install = "Install them, then: rumi sandbox build"
