@@ -76,7 +76,7 @@ class Acting:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that the model can call now: the turn's tools, and the tools that these have added."""
+        """The tools that the model can call now: the turn's tools, and tools that they have added since."""
         return (*self._tools.values(), *(more for tool in self._bringing for more in tool.brought))
 
     def tool(self, name: str) -> Tool | None:
@@ -102,9 +102,9 @@ class Acting:
     ) -> list[tuple[ToolCall, Mapping[str, object], ToolResult]]:
         """Run a batch of calls concurrently; return each call with its arguments and its result, in order.
 
-        The calls start in order: each runs up to its first checkpoint before the next one starts. So their
-        events and questions are in order too. `cut_off` means that the reply was cut off, so that its last
-        call may be incomplete.
+        The calls start in order: each call runs up to its first checkpoint before the next call starts. So
+        events and questions are in the order of the calls too. `cut_off` means that the model's reply was cut
+        off, so the last call may be incomplete.
         """
         done: dict[int, tuple[ToolCall, Mapping[str, object], ToolResult]] = {}
 
@@ -163,7 +163,7 @@ class Acting:
     async def _inner(
         self, outer: ToolCall, numbers: "count[int]", name: str, arguments: Mapping[str, object]
     ) -> ToolResult:
-        """Run a call that a tool makes, with the same gate and the same events as for the model's calls."""
+        """Run a call that a tool makes, with the same gate and events as a call that the model makes."""
         call = ToolCall(f"{outer.id}.{next(numbers)}", name, json.dumps(arguments, default=str))
         if name == outer.name:
             return ToolResult(False, f"{name} cannot call itself", refused=True)
@@ -173,7 +173,7 @@ class Acting:
 
 
 class _Steps:
-    """Publisher of one call's steps: the latest step every `STEP_S` seconds, and always the last step.
+    """Publisher of a call's progress steps: the latest one every `STEP_S` seconds, and always the final one.
 
     A step that is not published costs almost nothing. `shown` counts the published steps.
     """

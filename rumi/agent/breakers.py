@@ -61,7 +61,7 @@ class Breakers:
         return self._repeats
 
     def forget_last(self) -> None:
-        """Forget the last call, because the model cannot see its whole result and may ask for it again."""
+        """Forget the last call: the model cannot see the call's whole result, so it may repeat the call."""
         self._last = None
 
     def after_result(self) -> Breaker | None:

@@ -1,4 +1,4 @@
-"""The events of a running turn, read by chat, terminal, journal and audit log."""
+"""The events of a running turn, which the chat, the terminal, the journal and the audit log read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,8 @@ from rumi.store.journal.records import Reason
 class Thinking:
     """A model call starts. Text emitted before this event belongs to a separate message.
 
-    `call` is the number of the call, or 0 for the call for a closing answer after a breaker.
+    `call` is the number of the model call; 0 if the call requests a closing answer after a breaker has
+    tripped.
     """
 
     call: int

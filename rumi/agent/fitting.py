@@ -34,7 +34,7 @@ class Fitting:
         """Shorten the oldest results if the messages exceed `max_tokens`; return the last shortened message.
 
         Results that the model has not seen yet are shortened only if shortening the others is not enough, and
-        the latest result is shortened last. The returned message has its original text. Return None if
+        the latest result is shortened last. The returned message still has its original text. Return None if
         nothing was shortened.
         """
         if self._total <= max_tokens:
@@ -73,7 +73,8 @@ def complete(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return the conversation with a result after each tool call; drop results that belong to no call.
 
     An interrupted turn (stopped, timed out, crashed, restarted) leaves calls without results, and servers
-    refuse such conversations. The request `CLOSING` is converted to a user message.
+    refuse such conversations. The system message `CLOSING`, which asks for a closing answer, becomes a user
+    message.
     """
     whole: list[Message] = []
     unanswered: list[str] = []

@@ -70,8 +70,8 @@ class Question:
     """A question that lets the user judge a call's effect: the real arguments by name, destinations first.
 
     The question is not asked if the user's message of this turn asks for the call: the message contains every
-    value of `consent` (`rumi.agent.permissions.consent`), and `asked`, if set, finds the action in the
-    message. Calls of tools with `Claims` are judged by their arguments instead.
+    value of `consent` (`rumi.agent.permissions.consent`), and `asked`, if set, returns True for the message,
+    because the message names the action. Calls of tools with `Claims` are judged by their arguments instead.
     """
 
     action: ActionKind

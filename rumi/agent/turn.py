@@ -272,7 +272,7 @@ class _Turn:
         """Return the number of tokens that new results may take before the next model call.
 
         The number is at least half of the budget that shortening earlier results would free, because the next
-        prompt shortens them if needed.
+        prompt shortens earlier results if needed.
         """
         messages, budget = self.fitting.messages, self._prompt_budget
         left = budget - messages_tokens(messages)
@@ -384,7 +384,7 @@ class _Turn:
 def _cut_off(reply: Reply) -> bool:
     """Return True if a reply's text was cut off at the model's maximum length.
 
-    A cut-off tool call becomes an error instead.
+    Replies with tool calls do not count: a cut-off tool call gets an error result instead.
     """
     return reply.finish_reason == "length" and not reply.tool_calls
 

@@ -1,7 +1,8 @@
 """The `models` actor: permits for model calls, shared fairly between chats.
 
-A permit is an ask that stays in progress while the model call runs. The caller cancels the ask when the call
-is over. If the caller itself is cancelled, its ask is cancelled too, so no release can be forgotten or lost.
+A permit is an ask: a request to the actor, which stays unanswered while the model call runs. The caller
+cancels the ask when the call is over. If the caller itself is cancelled, its ask is cancelled too, so no
+release can be forgotten or lost.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -143,7 +144,7 @@ class Models(Actor[ModelsMessage]):
 
 
 def _now() -> float:
-    """Return trio's current time, or infinity outside of trio; `limits` then reports no durations."""
+    """Return trio's current time, or infinity outside of trio; `CallLimits` then reports no durations."""
     try:
         return trio.current_time()
     except RuntimeError:

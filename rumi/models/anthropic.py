@@ -171,8 +171,8 @@ def _picture(picture: Picture) -> dict[str, object]:
 def _mark(messages: Sequence[Mapping[str, object]]) -> None:
     """Set a cache breakpoint at the end of the last two user messages.
 
-    The server reads the cache up to the first breakpoint, up to which the previous call wrote the cache. It
-    then writes the cache up to the second breakpoint.
+    The first breakpoint is at the end of the prefix that the previous call wrote to the server's cache. The
+    server reads this prefix, and then extends the cache up to the second breakpoint.
     """
     mine = [message["content"] for message in messages if message["role"] == "user"]
     for content in mine[-2:]:

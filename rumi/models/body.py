@@ -27,7 +27,7 @@ class Sampling:
 def takes_schema(request: ModelRequest, facts: KnownModel) -> bool:
     """Return True if the answer should be JSON and the server may be able to enforce the schema.
 
-    Custom servers are assumed to be able to. `ChatCompletions` retries without a schema if such a server
+    Custom servers are assumed to support schemas. `ChatCompletions` retries without a schema if such a server
     refuses the schema.
     """
     return request.schema is not None and not request.tools and facts.schema

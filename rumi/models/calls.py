@@ -1,4 +1,4 @@
-"""A lenient parser of malformed tool calls, with parts of a model's format in names or calls in the text.
+"""A lenient parser of malformed tool calls: names with parts of a model's internal format, calls in text.
 
 The format of gpt-oss has channels, and parts of this format leak into tool names (`functions.bash`,
 `bash<|channel|>commentary`). If Groq cannot parse a model's call, Groq answers 400 (`tool_use_failed`) and

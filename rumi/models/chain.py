@@ -93,7 +93,7 @@ class ChainStep:
 
 
 class _EventForwarder:
-    """A forwarder of model events that records whether text was emitted that a retry must discard.
+    """A forwarder of model events, which records whether a retry must discard emitted text.
 
     `has_output` is True if some output of the current attempt has arrived.
     """
@@ -122,13 +122,13 @@ class Chain:
 
     With permits, a rate-limited call is tried up to five times.
 
-    Temporary failures are retried after the server's `retry-after`, or after about 1 and 4 seconds: a rate
-    limit, a cut connection, a server error, an empty or unreadable reply. The chain continues with the next
-    model at once after a timeout, an unknown model or a required wait of more than `MAX_WAIT_S`, and also
-    after a rate limit if a model of another server can answer before the wait is over. After a refused key,
-    the other models of that server are skipped too. A refused request ends the call, because other servers
-    would refuse the request too. The chain emits `Waiting` for waits and for changes of the model, and
-    `Discarded` before a new attempt if text was already emitted.
+    Temporary failures (a rate limit, a cut connection, a server error, an empty or unreadable reply) are
+    retried after the server's `retry-after`, or after about 1 and 4 seconds. The chain continues with the
+    next model at once after a timeout, an unknown model or a required wait of more than `MAX_WAIT_S`, and
+    also after a rate limit if a model of another server can answer before the wait is over. After a refused
+    key, the other models of that server are skipped too. A refused request ends the call, because other
+    servers would refuse the request too. The chain emits `Waiting` for waits and for changes of the model,
+    and `Discarded` before a new attempt if text was already emitted.
 
     The request is cut to each model's budget. If a server still refuses the request as too large, the chain
     cuts the request to the limit in the server's answer and sends it once more. If the model wrote an

@@ -63,8 +63,8 @@ class ChatCompletions(ServerModel):
     ) -> Reply | ModelError:
         """Return the reply or the error.
 
-        An error is returned, not raised: the caller raises it outside of the handlers of exceptions that
-        contain keys.
+        An error is returned, not raised: the caller raises it outside of the `except` blocks of
+        exceptions that contain keys.
         """
         import groq
         from groq.types.chat import ChatCompletionChunk

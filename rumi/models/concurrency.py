@@ -1,8 +1,9 @@
 """The adaptive limit of simultaneous calls to one server, needed as servers do not report their capacity.
 
-The limit adapts like TCP's congestion window. Each successful call raises the limit by one, so it doubles
-each round, until the server refuses a call because there are too many. From then on, the limit rises by one
-per round, and falls by a quarter after a refusal. The limit rises only while it delays calls.
+The limit adapts like TCP's congestion window. Each successful call raises the limit by one, so the limit
+doubles with each round of calls, until the server refuses a call because there are too many. From then on,
+the limit rises by one per round, and falls by a quarter after a refusal. The limit rises only while it delays
+calls.
 """
 
 from dataclasses import dataclass

@@ -225,7 +225,7 @@ def _kind(status: int, code: str, said: str) -> FailureKind:
 
 
 def _limits(error: Mapping[str, object], said: str) -> TooLarge | None:
-    """Return the sizes in a refusal, from the error's text or, for llama.cpp's server, its JSON fields."""
+    """Return the sizes that a refusal states in its text or, for llama.cpp's server, in its JSON fields."""
     if (found := _A_MINUTE.search(said)) is not None:
         return TooLarge(int(found[1]), int(found[2]), a_minute=True)
     if (found := _TOO_LONG.search(said)) is not None:

@@ -143,10 +143,7 @@ class _Fit:
             self.change(index, _without_middle(message, least))
 
     def forget(self, keep_tokens: int) -> None:
-        """Remove the oldest exchanges until the conversation fits or earlier exchanges take `keep_tokens`.
-
-        Whole exchanges are removed, so that every call keeps its result; the current exchange stays.
-        """
+        """Remove the oldest exchanges until the rest fits or earlier exchanges take at most `keep_tokens`."""
         first = next((n for n, message in enumerate(self.messages) if message.role != "system"), 0)
         starts = [n for n in range(first, len(self.messages)) if self._begins(n)]
         if len(starts) < 2:

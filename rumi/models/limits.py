@@ -217,7 +217,7 @@ class CallLimits:
     def saw(self, model: str, ticket: Ticket | None, limits: RateLimits, now: float) -> None:
         """Store the limits that a server reported.
 
-        The limits came with the answer to the call of `ticket`, which is given if that call still runs.
+        The server sent the limits with its answer to a call. If that call still runs, `ticket` is its ticket.
         """
         state = self._model(model)
         if limits.requests is not None:

@@ -76,7 +76,7 @@ class Hold(Protocol):
         ...
 
     async def settle(self, counted: Counted | None) -> Usage:
-        """Record the usage, and return it with its price. For None, the reserved amount is recorded."""
+        """Record the usage, and return it with its price. Without `counted`, record the reserved amount."""
         ...
 
     def abandon(self) -> None:

@@ -1,6 +1,6 @@
 """The common types of all models: the request, the events while a reply streams, and the reply.
 
-The shapes follow OpenAI's chat completions, which Groq and the self-hosted servers share.
+The shapes follow OpenAI's chat completions, which Groq and self-hosted servers use.
 """
 
 import json
@@ -49,7 +49,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture for a model. `path` is its file in the workspace; `data` holds the bytes that are sent.
+    """A picture for a model. `path` is the workspace file; `data` holds the bytes that are sent.
 
     `data` is empty in the history, because each model call reads the file again.
     """
@@ -225,7 +225,7 @@ FailureKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TooLarge:
-    """The sizes in the error for a too large request: the limit, and the size of the request.
+    """The sizes that a server reports for a too large request: the limit, and the size of the request.
 
     `a_minute` is True if the limit is the tokens per minute of the server's plan, not the model's context.
     """

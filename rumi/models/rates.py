@@ -32,7 +32,7 @@ class RateLimits:
 
 
 def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """Return the limits in `x-ratelimit-*` and `retry-after`; None if there are no such headers."""
+    """Return the limits in the headers `x-ratelimit-*` and `retry-after`; None without such headers."""
     limits = RateLimits(
         requests=_window(headers, "requests"),
         tokens=_window(headers, "tokens"),
@@ -42,7 +42,7 @@ def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the `retry-after` header in seconds from now; it is a number or a date (RFC 9110, 10.2.3)."""
+    """Return the wait in the `retry-after` header, in seconds: a number or a date (RFC 9110, 10.2.3)."""
     text = headers.get("retry-after", "").strip()
     if not text:
         return None

@@ -62,7 +62,7 @@ class Cutter(Protocol):
     """Splitter of a byte stream into events. The bytes may arrive in pieces of any size."""
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Process more bytes; yield the data of each event that they complete."""
+        """Process more bytes; yield the data of each event that is now complete."""
         ...
 
     def end(self) -> Iterator[str]:
@@ -77,7 +77,7 @@ class LineReader:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Process more bytes; yield each line that they complete."""
+        """Process more bytes; yield each line that is now complete."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_EVENT_BYTES:
             raise BadStreamError("a line of its stream has no end")

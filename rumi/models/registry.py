@@ -115,9 +115,9 @@ class Registry:
         return ChainStep(made, server.name, budget, model_takes_pictures(name, settings))
 
     def _context_tokens(self, name: str, first: bool) -> int | None:
-        """Return a model's context size, in tokens; None for an unknown fallback.
+        """Return a model's context size, in tokens; None if a fallback's size is not known.
 
-        A request to an unknown fallback is only cut after the server has refused a request as too large.
+        A request to such a fallback is cut only after the server has refused a request as too large.
         """
         if first:
             return self.settings.context_tokens or context_tokens_of(name)

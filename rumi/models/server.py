@@ -95,7 +95,7 @@ class ModelServer:
         return self._bare
 
     async def aclose(self) -> None:
-        """Close the idle connections, also under cancellation, within the time limit of `http.close`."""
+        """Close the idle connections, even if cancelled, within the time limit of `http.close`."""
         # Removed before the awaits, so that a concurrent call creates a new client and uses no closed one.
         client, self._client = self._client, None
         bare, self._bare = self._bare, None

@@ -49,7 +49,7 @@ class EventReader:
         self._data: list[str] = []
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Process more bytes; yield the data of each event that they complete."""
+        """Process more bytes; yield the data of each event that is now complete."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_EVENT_BYTES:
             raise BadStreamError("a line of its stream has no end")
@@ -295,7 +295,7 @@ def mapping(value: object, what: str) -> Mapping[str, object]:
     """Return `value` if it is an object.
 
     Raises:
-        BadStreamError: It is not; `what` names it in the message.
+        BadStreamError: The value is not an object; the message calls it `what`.
     """
     if not isinstance(value, dict):
         raise BadStreamError(f"{what} is not an object")
@@ -306,7 +306,7 @@ def text_of(value: object, what: str) -> str:
     """Return `value` if it is a string.
 
     Raises:
-        BadStreamError: It is not; `what` names it in the message.
+        BadStreamError: The value is not a string; the message calls it `what`.
     """
     if not isinstance(value, str):
         raise BadStreamError(f"{what} is not text")

@@ -1,8 +1,8 @@
 """A model's token budget: its context size, or the plan's tokens per minute if that number is smaller.
 
-A server refuses a request with more tokens than its plan allows per minute with a 413, and waiting does not
-help. A free key from Groq allows 8,000. Servers report this limit in a header of each answer
-(`x-ratelimit-limit-tokens`), and in the error.
+If a request has more tokens than the plan allows per minute, the server answers 413, and waiting does not
+help. A free key from Groq allows 8,000 tokens per minute. Servers report this limit in a header of each
+answer (`x-ratelimit-limit-tokens`), and in the error.
 """
 
 from dataclasses import dataclass

@@ -97,7 +97,7 @@ class Transcriber:
         raise self._in_words(failure)
 
     async def aclose(self) -> None:
-        """Close the idle connections, also under cancellation, within a time limit."""
+        """Close the idle connections, even if the caller is cancelled, within a time limit."""
         await self._server.aclose()
 
     def _unfit(self, audio: bytes) -> ModelError | None:
@@ -123,8 +123,8 @@ class Transcriber:
     ) -> str | ModelError:
         """Make one attempt; return the text or the error.
 
-        An error is returned, not raised: the caller raises it outside of the handlers of exceptions that
-        contain keys.
+        An error is returned, not raised: the caller raises it outside of the `except` blocks of
+        exceptions that contain keys.
         """
         import groq
 
@@ -175,8 +175,8 @@ class Transcriber:
 def _as_file(name: str, audio: bytes) -> tuple[str, bytes, str]:
     """Return the file for the upload form: a neutral name with the right extension, bytes, media type.
 
-    The server derives the format from the extension. Telegram uses `.oga`, which Groq does not know. Groq
-    does not get the user's file name, because it does not need it.
+    The server derives the format from the extension. Telegram uses `.oga`, which Groq does not know. The
+    user's file name is not sent, because Groq does not need the name.
     """
     ending = PurePath(name).suffix.removeprefix(".").lower()
     ending = ending if ending in _TYPES else "ogg"

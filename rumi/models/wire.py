@@ -25,10 +25,10 @@ def messages_json(
 ) -> list[dict[str, object]]:
     """Return the conversation, one object per message. With `reasoning`, include the tool calls' reasoning.
 
-    With `system_first`, a system message in the middle is sent as a user message, because the chat templates
-    of some models otherwise refuse the whole request. `call_ids` is the length of call ids, for servers that
-    require ids of a fixed length with only letters and digits. With `signed`, each call is sent with its
-    signature from the server.
+    With `system_first`, a system message in the middle of the conversation is sent as a user message, because
+    the chat templates of some models otherwise refuse the whole request. `call_ids` is the length of call
+    ids, for servers that require ids of a fixed length with only letters and digits. With `signed`, each call
+    is sent with its signature from the server.
     """
     messages: list[dict[str, object]] = []
     of_results: list[Picture] = []

@@ -110,9 +110,9 @@ def find(command: str) -> Path:
 def installation(program: Path, rumi_home: Path) -> list[Path]:
     """Return the files and folders outside of `/usr` that a program needs.
 
-    For each of the program, the targets of its links and its interpreters, the result contains the folder
-    above `bin`, or the program's own folder if there is no `bin`. If that folder contains the user's home or
-    Rumi's home, the result contains only the program's file.
+    These are the program, the targets of its links, and its interpreters. For a file in a folder `bin`, the
+    result contains the parent of `bin`; for any other file, the file's own folder. If that folder contains
+    the user's home or Rumi's home, the result contains only the file itself.
     """
     found: dict[Path, None] = {}
     homes = {Path.home(), Path.home() / ".local", rumi_home.absolute(), rumi_home.resolve()}

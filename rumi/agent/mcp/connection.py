@@ -147,7 +147,7 @@ class LibraryConnection:
 
 
 class _State:
-    """The state of a connection: `ended` is the error that ended it; an event reports changed tools."""
+    """The state of a connection: the error that `ended` the connection, and an event for changed tools."""
 
     def __init__(self) -> None:
         self.ended: McpError | None = None
@@ -332,7 +332,7 @@ def _tool(tool: wire.Tool, hide: Callable[[str], str]) -> RemoteTool:
 
 
 def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a tool's argument schema, or a general schema if it is too long or models would refuse it."""
+    """Return a tool's argument schema; a general schema if that one is too long or models would refuse it."""
     fits = schema.get("type") == "object" and len(json.dumps(schema)) <= MOST_SCHEMA_CHARS
     return schema if fits else {"type": "object", "properties": {}}
 
@@ -354,9 +354,9 @@ def _part(content: wire.ContentBlock) -> ResultPart:
 
 
 def _file(data: str, media_type: str, name: str) -> ResultPart:
-    """Return a file, named by the last part of `name`.
+    """Return a file whose name is the last component of the path `name`.
 
-    If that part has no extension, the extension of the media type is appended.
+    If that component has no extension, the extension of the media type is appended.
     """
     try:
         body = base64.b64decode(data, validate=True)

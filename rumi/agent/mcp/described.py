@@ -36,7 +36,7 @@ def _harmless(value: object, depth: int) -> object:
 
 @dataclass(frozen=True, slots=True)
 class DescriptionChange:
-    """A changed value in a tool's description: its path, its old value and its new value, in JSON or None."""
+    """A changed value in a tool's description: its path, and the old and the new value as JSON or None."""
 
     path: str
     before: str | None
@@ -77,7 +77,7 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 def values_of(arguments: Mapping[str, object], schema: Mapping[str, object]) -> tuple[Value, ...]:
     """Return each argument value, at any depth, with its path.
 
-    Destinations come first; apart from that, the values are in the schema's order.
+    Destinations, which determine what the call acts on, come first; otherwise, the schema's order applies.
 
     Values that are not destinations are content; a question to the user may shorten content.
     """

@@ -25,7 +25,7 @@ _DESCRIBED_CHARS: Final = 160
 
 
 class FindTools(Tool):
-    """The `find_tools` tool: finds tools by words, and adds them to the turn (`brought`).
+    """The `find_tools` tool: searches for tools by words, and adds the tools found to the turn.
 
     Tools that were called earlier in the session are available from the beginning of the turn.
     """

@@ -23,11 +23,11 @@ class McpError(RumiError):
 class ServerSettings:
     """The configuration of one server, with resolved secrets. `fault` is the error if a secret is missing.
 
-    `command` starts a process, `url` is the address of a streamable HTTP server; one of them is empty.
-    Without `open_world`, Rumi assumes that the server's tools access only the server's own data, even if the
-    tools claim otherwise. Times are in seconds. `max_bytes` is the maximum size of a message from the server,
-    `max_folder_bytes` the maximum disk usage of the server's own folder. `redact` hides secrets in the
-    server's output, because the server received some secrets and may repeat them.
+    The server is either a process, started by `command`, or a streamable HTTP server at `url`; the other
+    field is empty. Without `open_world`, Rumi assumes that the server's tools access only the server's own
+    data, even if the tools claim otherwise. Times are in seconds. `max_bytes` is the maximum size of a
+    message from the server, `max_folder_bytes` the maximum disk usage of the server's own folder. `redact`
+    hides secrets in the server's output, because the server received some secrets and may repeat them.
     """
 
     name: str

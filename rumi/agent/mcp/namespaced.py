@@ -3,8 +3,8 @@
 This file is a program, not a module: `python -I -S namespaced.py PARENT PROGRAM…`. bubblewrap alone is not
 enough: the first process of its namespace has the server's uid, so the server could prevent that process from
 ending; and bubblewrap leaves a process behind if it is killed while it starts. The first process of the
-launcher's namespace is outside of bubblewrap's namespace. When it ends, the kernel kills all other processes
-in the launcher's namespace.
+launcher's namespace is outside of bubblewrap's namespace. When that first process ends, the kernel kills all
+other processes in the launcher's namespace.
 """
 
 import ctypes
@@ -37,7 +37,7 @@ def enter_namespaces() -> None:
 
 
 def be_first(words: list[str]) -> int:
-    """Run the program as a child of this process, the namespace's first; return the child's exit code."""
+    """As the namespace's first process, run the program as a child; return the child's exit code."""
     call(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     call(libc.mount(b"none", b"/", b"", ctypes.c_ulong(MS_REC | MS_PRIVATE), b""))
     call(libc.mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(MS_NOSUID | MS_NODEV | MS_NOEXEC), b""))

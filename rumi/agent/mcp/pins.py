@@ -20,8 +20,9 @@ MOST_SAID_CHARS: Final = 500_000
 class ServerPin:
     """The accepted state of a server: the SHA-256 of its command or URL, and of the description of each tool.
 
-    `said` contains the accepted descriptions themselves, which are only used to show changes. They are
-    missing for tools that an earlier version of Rumi accepted, and for a server with very long descriptions.
+    `said` contains the accepted descriptions themselves, which are only used to show changes. These
+    descriptions are missing for tools that an earlier version of Rumi accepted, and for a server with very
+    long descriptions.
     """
 
     address: str = ""
@@ -34,7 +35,7 @@ class ServerPin:
 
 
 class AcceptedTools:
-    """The file that stores a `ServerPin` for each server name. It is read at each use.
+    """The file that stores a `ServerPin` for each server name. The file is read at each use.
 
     All methods block. They raise `McpError` if the file cannot be read or written.
     """
@@ -43,7 +44,7 @@ class AcceptedTools:
         self._path = home / FILE
 
     def of(self, settings: ServerSettings) -> ServerPin | None:
-        """Return the pin of a server; None if it has no pin, or if its command or URL has changed."""
+        """Return a server's accepted state; None if there is none, or if the command or URL has changed."""
         pin = self._pins().get(settings.name)
         return pin if pin is not None and pin.address == _address(settings) else None
 
@@ -57,7 +58,7 @@ class AcceptedTools:
         return pin
 
     def forget(self, name: str) -> None:
-        """Remove the pin of a server."""
+        """Remove the accepted state of a server."""
         self._change({name: None})
 
     def _change(self, changes: Mapping[str, ServerPin | None]) -> None:

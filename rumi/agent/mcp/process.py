@@ -136,10 +136,10 @@ class ServerProcess:
             yield found
 
     async def _kill_namespace(self, children: list[int]) -> None:
-        """Kill the PID namespace, and wait for the first process in it.
+        """Kill all processes of the PID namespace, and wait until its first process has exited.
 
-        That process exits only after the kernel has ended all other processes of the namespace. bubblewrap
-        itself exits earlier.
+        The first process exits only after the kernel has ended all other processes of the namespace.
+        bubblewrap itself exits earlier.
         """
         # Repeated, because a namespace that is still being set up may get new processes meanwhile.
         while not select.select([self._pidfd], [], [], 0)[0]:

@@ -86,7 +86,7 @@ class McpServer(Actor[McpMessage]):
         self.start_soon(self._live)
 
     async def stopped(self, reason: str) -> None:
-        """Publish the state `stopped`. The connection has already ended with the incarnation's tasks."""
+        """Publish the state `stopped`. The connection has already ended with the actor's tasks."""
         await trio.lowlevel.checkpoint()
         # After a crash the state stays `failed`, with its reason, until the next incarnation starts.
         if reason != "crashed":

@@ -107,7 +107,7 @@ class McpServers:
         return (*tools, *declare)
 
     async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
-        """Answer the control request "mcp" from the owner of this home with the list of servers."""
+        """Answer the control request "mcp" from the owner of this Rumi home with the list of servers."""
         await trio.lowlevel.checkpoint()
         caller.check_all()
         return self.report()
@@ -181,11 +181,12 @@ def _reported(known: KnownServer) -> dict[str, object]:
 
 
 async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> KnownServer:
-    """Connect to a server and list its tools, even if no Rumi is running.
+    """Connect to a server and list its tools, even if Rumi is not running.
 
     With `accept`, the listed tools are accepted.
 
-    The first listing of a server always accepts its tools. On cancellation, leaves no process behind.
+    When a server is listed for the first time, its tools are always accepted. On cancellation, leaves no
+    process behind.
 
     Raises:
         McpError: The server cannot be used.

@@ -65,7 +65,8 @@ class McpTool(Tool):
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question for a call that could change something or leak data.
 
-        A read-only tool that accesses only its server's own data can do neither, so it needs no question.
+        A read-only tool that accesses only its server's own data can do neither, so its calls need no
+        question.
         """
         if self._tool.read_only and not self._tool.open_world:
             return None

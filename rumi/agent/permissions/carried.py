@@ -59,7 +59,7 @@ class CarriedOut:
         self._disclosed: set[tuple[frozenset[str], str]] = set()
 
     def takes(self, arguments: Mapping[str, object], claims: Claims) -> bool:
-        """Return True if a call may run without a question to the user; if so, add its bits to the count."""
+        """Return True if a call may run without a question; if so, add the call's bits to the count."""
         known, server = self._known(claims.siblings), frozenset(claims.siblings)
         bits, free, disclosed = float(CALL), 0, set[tuple[frozenset[str], str]]()
         for argument in argument_values(arguments, claims.schema):
@@ -76,7 +76,7 @@ class CarriedOut:
         return True
 
     def allow(self) -> None:
-        """Reset the count: the user has seen a call and approved it."""
+        """Reset the count after the user has seen and approved a call."""
         self._bits = 0.0
 
     def _cost(self, argument: ArgumentValue, known: str, server: frozenset[str]) -> float | None:

@@ -63,8 +63,9 @@ class Words:
     ) -> bool:
         """Return True if the user chose every value of a call, and the call has at least one value.
 
-        Empty values and the schema's own defaults are ignored; an enum value must be in the message.
-        `action_word` is the word that names the call: a value equal to it is not a choice.
+        Empty values and the schema's own defaults are ignored, and so are enum values that the message
+        contains. `action_word` is the word of the message that names the action: a value that equals this
+        word is not a choice.
         """
         chosen = False
         for argument in argument_values(arguments, schema):
@@ -180,7 +181,7 @@ def _stands_in(wanted: str, text: str) -> bool:
 
 
 def _goes_on(edge: str, beyond: str) -> bool:
-    """Return True if a word that ends with the character `edge` continues in the text `beyond` it."""
+    """Return True if the word that ends with the character `edge` continues in the text `beyond`."""
     if not edge.isalnum() and edge not in _JOINING:
         return False
     for letter in beyond:

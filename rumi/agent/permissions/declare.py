@@ -51,7 +51,7 @@ DECLARE: Final = ToolSpec(
 
 @dataclass(slots=True, eq=False)
 class Declaration:
-    """A declared call, which may run `times` times.
+    """A declared call, with the number of `times` that it may run.
 
     `fixed` arguments must have the declared values. `free` arguments may have other values, but these must
     not contain an address that is missing in the user's message.
@@ -81,9 +81,9 @@ class Declaration:
     def _is_grounded(self, claims: Claims, words: Words) -> bool:
         """Return True if the message contains every destination, and at least one of them is not a number.
 
-        A number in addition to such a destination may be an amount or an id; a number alone is no evidence. A
-        call without a destination, for example a call that adds to the user's calendar, needs a fixed
-        argument or must have no free arguments.
+        A number may be an amount or an id that belongs to another destination; numbers alone do not show that
+        the user asked for this call. A call without a destination, for example a call that adds to the user's
+        calendar, needs a fixed argument or must have no free arguments.
         """
         schemas = _schemas(claims)
         goes = {name: value for name, value in self.fixed.items() if _goes(name, value, schemas)}

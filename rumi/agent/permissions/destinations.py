@@ -66,8 +66,8 @@ def is_destination(name: str, schema: Mapping[str, object], value: object) -> bo
     """Return True if an argument determines the call's target: where it goes or what it acts on.
 
     `schema` is the argument's part of the tool's schema; it may be empty. An object is a destination if it is
-    empty or if any member is a destination. A list is a destination if its name is not a name of content, or
-    if any item is a destination.
+    empty or if any member is a destination. A list is a destination if its name does not identify it as
+    content, or if any item is a destination.
     """
     if isinstance(value, Mapping):
         known = schema.get("properties")

@@ -40,11 +40,11 @@ class Parking(Protocol):
     """
 
     async def allowed(self, call: str, question: Question) -> bool:
-        """Return True if a person has approved exactly this call, or the effect described in its question."""
+        """Return True if a person has approved exactly this call, or the effect named in the question."""
         ...
 
     async def park(self, call: str, text: str) -> str:
-        """Park a call; `text` is the question for a person. Return the tool result for the model."""
+        """Store a call until a person answers the question `text`. Return the tool result for the model."""
         ...
 
 
@@ -77,7 +77,7 @@ class Gate:
     """The permission gate of one turn, which tracks its taint and the known URLs of its conversation.
 
     `words` is the user's own text in this turn's message; calls that the text asks for need no approval.
-    `history` contains the earlier results of MCP servers; `declare_for` and `tools` are for `Intent`.
+    `history` contains the earlier results of MCP servers; `declare_for` and `tools` are passed to `Intent`.
     `deadline` is the turn's cancel scope; its time limit is paused while a question waits for an answer. With
     both `confirm` and `parking`, calls that were approved earlier run without a question, and no call is
     parked.
@@ -173,7 +173,7 @@ class Gate:
         return None
 
     async def _is_asked_for(self, tool: Tool, arguments: Mapping[str, object], question: Question) -> bool:
-        """Return True if the user's message asks for the call, or if a read-only call reveals very little."""
+        """Return True if the user's message asks for the call, or if a read-only call reveals little."""
         claims = claims_of(tool)
         if claims is None:
             asked = question.asked is None or question.asked(self._words.text)

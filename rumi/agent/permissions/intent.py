@@ -2,8 +2,8 @@
 
 The model declares these calls with `declare_changes` while its turn is untainted. If the model has declared
 none, or if the conversation was already tainted, a separate model call declares them before the first
-question; it sees only the message and the tools. A declared call may run as many times as it was declared,
-including runs before the declaration.
+question; it sees only the message and the tools. A call may run as many times as it was declared; runs before
+the declaration count too.
 """
 
 import json
@@ -66,7 +66,7 @@ class Intent:
             self._uncounted.append((name, arguments, claims))
 
     def approve(self, name: str, arguments: Mapping[str, object], claims: Claims) -> None:
-        """Record an approval. It also covers later calls of this turn that differ only in their content."""
+        """Record an approval, which also covers later calls of the turn that differ only in their content."""
         where = destinations_of(arguments, claims)
         if where is not None:
             self._approved.add((name, where))

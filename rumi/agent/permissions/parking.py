@@ -53,7 +53,7 @@ class ParkedCalls:
         await self._store(replace(parked, state="used"))
 
     async def withdraw(self, which: Callable[[Parked], bool]) -> None:
-        """Withdraw the waiting calls for which `which` returns True; later answers to these are ignored."""
+        """Withdraw the waiting calls for which `which` returns True; later answers about them are ignored."""
         await self._store(
             *(
                 replace(parked_call, state="withdrawn")
@@ -63,7 +63,7 @@ class ParkedCalls:
         )
 
     async def park(self, call: str, text: str) -> str:
-        """Park a call, unless it already waits, and return the tool result for the model."""
+        """Park a call, unless the same call already waits; return the tool result for the model."""
         found = self._last(call)
         if found is not None and found.state == "refused":
             return "the user said no to this call, and it was not done. Do not try it another way"
@@ -127,7 +127,10 @@ class ParkedCalls:
         self._parked |= {number: replace(self._parked[number], asked=True) for number in numbers}
 
     async def end_allowed(self, *, done: bool) -> None:
-        """End all unused approvals. With `done`, the calls are finished; otherwise they wait again."""
+        """End all unused approvals.
+
+        With `done`, the approved calls are finished; otherwise they wait for an answer again.
+        """
         left = [
             replace(parked_call, state="used" if done else "waits") for parked_call in self._of("allowed")
         ]
@@ -139,7 +142,7 @@ class ParkedCalls:
         return [(parked_call.number, parked_call.text) for parked_call in self._of("waits")]
 
     def in_words(self) -> str:
-        """Return the block that informs the model of the user's answers; empty if there is nothing new."""
+        """Return the prompt block that tells the model the user's answers; empty if there is nothing new."""
         return in_words(self.all)
 
     async def _store(self, *parked: Parked) -> None:
@@ -172,7 +175,7 @@ def answers_in(text: str) -> dict[int, ParkedState]:
 
 
 def in_words(parked: Sequence[Parked]) -> str:
-    """Return the block that informs the model of the answers to these calls; empty if there are none."""
+    """Return the prompt block that informs the model of the answers to these calls; empty without calls."""
     heads: dict[ParkedState, str] = {
         "allowed": "The user said yes to these calls. Make them now, with exactly these arguments; each "
         "is allowed once:",

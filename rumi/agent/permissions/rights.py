@@ -39,7 +39,8 @@ class Rights:
     def may_use(self, tool: str) -> bool:
         """Return True if a turn for this role may use the tool.
 
-        A tool that creates schedules or starts bots also needs a role that may have at least one of them.
+        A tool that creates schedules or starts bots also needs a role that may have at least one schedule or
+        bot.
         """
         if (tool in ("remind", "schedule") and self.schedules == 0) or (
             tool == "start_bot" and self.bots == 0
@@ -58,10 +59,10 @@ class Rights:
         return self.schedules != 0 or self.bots != 0
 
     def model(self, chosen: str, own: str) -> str:
-        """Return the model for a message.
+        """Return the name of the model for a message.
 
-        This is the `chosen` model if the role allows it; otherwise the process's `own` model if the role
-        allows that, returned as an empty name; otherwise the role's first model.
+        The `chosen` model is used if the role allows it. Otherwise, the process's `own` model is used if the
+        role allows that one; the result is then an empty name. Otherwise, the role's first model is used.
         """
         if self.models is None or chosen in self.models:
             return chosen

@@ -24,7 +24,7 @@ def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachme
 
 
 def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
-    """Return the attachments that must be fetched. Those of kind `words` already contain their text."""
+    """Return the attachments that must be fetched; those of kind `words` already contain their text."""
     return [attachment for attachment in attachments if attachment.kind != "words"]
 
 
@@ -64,7 +64,7 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
 
 
 def answering(turn: str, said: Incoming, answers: str) -> tuple[HistoryEntry, ...]:
-    """Return the history entries of a user's answer to parked calls.
+    """Return the history entries of a user's answer to questions about parked calls.
 
     The entries are tainted, because the arguments of the calls may contain text from a web page.
     """
@@ -122,7 +122,7 @@ def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:
 
 
 def described(said: Incoming) -> str:
-    """Return a short description of a message for its sender: its text, or the names of its attachments."""
+    """Return a short description of a message to show to its sender: its text, or its attachments' names."""
     return said.text.strip() or ", ".join(
         attachment.name or attachment.source for attachment in said.attachments
     )

@@ -4,9 +4,9 @@ A note contains the answer format of the channel, the skills, the facts about th
 
 All of this information changes, but the beginning of a prompt must not change, because servers cache it. So a
 full note states everything once, with the instructions. Later change notes state only the changes, each
-before the message with which the change was noticed. Notes are history entries, so that a later process shows
-the same notes. When a summary has replaced the exchange with the full note, the next message brings a new
-full note.
+before the message with which the change was noticed. Notes are history entries, so that the prompt shows the
+same notes after a restart. When a summary has replaced the exchange that contained the full note, the next
+message brings a new full note.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _TODAY: Final = "Today is "
 
 @dataclass(frozen=True, slots=True)
 class PromptNotes:
-    """The information that a prompt's notes have stated. All fields are None or empty without a full note."""
+    """The information that a prompt's notes have stated. Without a full note, fields are None or empty."""
 
     facts: frozenset[str] | None = None
     skills: Mapping[str, str] | None = None

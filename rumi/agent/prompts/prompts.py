@@ -65,6 +65,6 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def noted_channel(notes: Iterable[str]) -> str:
-    """Return the channel whose answer format these notes state last; empty if they state none."""
+    """Return the channel whose answer format the notes stated last; empty if they state none."""
     found = [name for note in notes for name in _CHANNEL.findall(note)]
     return found[-1] if found else ""

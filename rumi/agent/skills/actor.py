@@ -69,7 +69,7 @@ class _Looking:
         self.good_until = 0.0
 
     def look(self) -> tuple[CatalogueView, float]:
-        """Scan the folders, and update the sandbox folder. Return the skills and the duration in seconds."""
+        """Scan the folders, and update the sandbox folder. Return the skills and the scan's duration in s."""
         begun = time.perf_counter()
         view = self.catalogue.look()
         if self.mounts is not None and view is not self.mounted:
@@ -135,7 +135,7 @@ class Skills(Actor[SkillsMessage]):
         return looking.view
 
     async def _looking(self, project: str) -> _Looking:
-        """Return the catalogue of a project, or the general one. Evict the project used least recently."""
+        """Return the catalogue of a project, or the general one; forget the least recently used projects."""
         if not project or self._of_project is None:
             return self._general
         if (known := self._projects.get(project)) is None:

@@ -104,7 +104,7 @@ def further_files(folder: Path, *, own_link: bool) -> tuple[tuple[FurtherFile, .
     """Return the additional files that a model may read, sorted by path, and the number of unlisted files.
 
     At most `MOST_LISTED` files are listed. The `SKILL.md`, the skill's code, its tests, hidden files and
-    files with unprintable names are no additional files and do not count.
+    files with unprintable names are not additional files and are not counted.
     """
     found: list[FurtherFile] = []
     with contextlib.suppress(OSError, SkillError), opened(folder, own_link=own_link) as top:
@@ -180,7 +180,7 @@ def snapshot(folder: Path, *, own_link: bool = False, lenient: bool = False) -> 
 
     Raises:
         SkillError: The folder cannot be read, is too large, or has an entry that is neither file nor folder.
-            Links are refused, because their content is elsewhere, where it can change.
+            Links are refused, because their targets are elsewhere and can change.
     """
     files: list[tuple[str, bool, bytes]] = []
     left = MOST_FOLDER_BYTES
@@ -209,7 +209,7 @@ def snapshot(folder: Path, *, own_link: bool = False, lenient: bool = False) -> 
 
 
 def _walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield path and status of everything below an open folder, except folders, in no particular order."""
+    """Yield the path and the status of each entry below an open folder, except folders, in any order."""
     waiting = [("", 0)]
     seen = 0
     while waiting:

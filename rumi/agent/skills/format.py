@@ -64,7 +64,7 @@ def parse(text: str) -> tuple[Header, str]:
     """Return the header and the body of a `SKILL.md`.
 
     Raises:
-        SkillError: The file is invalid; the text names the error, without the file's name, and what is
+        SkillError: The file is invalid; the text states, without the file's name, the error and what is
             allowed.
     """
     front, body = split(text)
@@ -128,7 +128,7 @@ def _flag(keys: Mapping[str, Value], key: str, *, default: bool) -> bool:
 
 
 def _allowed_tools(keys: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return the `allowed-tools`. Rumi only shows these tools: a skill grants no rights here."""
+    """Return the `allowed-tools`. Rumi only displays this list; the list gives the skill no rights."""
     value = keys.get("allowed-tools", keys.get("allowed_tools", ""))
     said = " ".join(item for item in value if isinstance(item, str)) if isinstance(value, list) else value
     found = _ALLOWED_TOOL.findall(said) if isinstance(said, str) else []
@@ -144,6 +144,6 @@ def _metadata(keys: Mapping[str, Value]) -> Mapping[str, str]:
 
 
 def quoted(name: str) -> str:
-    """Return a name in quotes, on one line; a model or a person wrote the name."""
+    """Return a name that a model or a person wrote, in quotes and on one line."""
     short = name[:80]
     return f"“{short}”" if short.isprintable() else ascii(short)

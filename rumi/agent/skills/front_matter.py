@@ -69,7 +69,7 @@ def _mapping(text: str) -> dict[str, Value]:
 
 
 def _with_quotes(text: str) -> str:
-    """Return the text with quotes around unquoted top-level values, except values of several lines."""
+    """Return the text with quotes around unquoted top-level values, except multi-line values."""
     lines = text.split("\n")
     for index, line in enumerate(lines):
         follows = lines[index + 1] if index + 1 < len(lines) else ""

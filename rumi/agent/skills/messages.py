@@ -82,7 +82,7 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class SkillEntry:
-    """A skill in the catalogue, the reason if it is disabled, and skills that it replaces by name."""
+    """A skill in the catalogue, the reason if it is disabled, and the skills of the same name it replaces."""
 
     skill: Skill
     off: WhyOff | None = None
@@ -111,8 +111,8 @@ class Opened:
 
     `files` lists the skill's additional files; `more_files` is the number of files that are not listed.
 
-    `sandbox_folder` is the skill's folder in the sandbox. If the skill has none there, `sandbox_folder` is
-    empty and `why_not` is the reason.
+    `sandbox_folder` is the skill's folder in the sandbox. If the sandbox has no folder for the skill,
+    `sandbox_folder` is empty and `why_not` is the reason.
     """
 
     skill: Skill

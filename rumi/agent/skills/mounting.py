@@ -34,7 +34,7 @@ MOST_RECORD_BYTES = 10_000_000
 
 
 class Mounts:
-    """The folder with copies of skills. A file next to the folder records each copy's source state.
+    """The folder with copies of skills. A file next to it records the version of each copied skill.
 
     `inside` is the folder's path in a sandbox.
     """
@@ -48,9 +48,10 @@ class Mounts:
         self._stored = dict(self._mounted)
 
     def of_project(self, project: str) -> "Mounts":
-        """Return the folder for one project's skills, inside this folder; listing does not reveal its name.
+        """Return the folder for one project's skills, a subfolder of this folder.
 
-        The random name of the folder stays the same across restarts, because conversations mention it.
+        The subfolder has a random name, which listing does not reveal. The name stays the same across
+        restarts, because conversations mention it.
         """
         names = self._folder.with_name(f"{self._folder.name}-projects.json")
         known = _read_names(names)
@@ -142,7 +143,7 @@ class Mounts:
         return _read_names(self._record)
 
     def _write_record(self) -> None:
-        """Store the source states of copies that have changed. If this fails, the next start copies again."""
+        """Record the versions of new copies. If this fails, the next start copies the skills again."""
         if self._mounted != self._stored:
             with contextlib.suppress(OSError):
                 atomic_write(self._record, json.dumps(self._mounted).encode())
@@ -150,7 +151,7 @@ class Mounts:
 
 
 def _read_names(file: Path) -> dict[str, str]:
-    """Return the names and texts in a JSON file; empty if the file cannot be read."""
+    """Return the mapping of names to texts in a JSON file; empty if the file cannot be read."""
     try:
         with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
             found = json.loads(opened.read(MOST_RECORD_BYTES))

@@ -62,8 +62,8 @@ class CodeRunner:
     async def run(self, job: SkillRun, call: CallTool, model: AskModel) -> str:
         """Run a skill and return its text. On cancellation, return only after the process was killed.
 
-        `call` and `model` are awaited one at a time. If `model` raises a `RumiError`, the skill gets the
-        error's text.
+        The skill's tool calls are passed to `call`, and its prompts to `model`, one at a time. If `model`
+        raises a `RumiError`, the skill gets the error's text.
 
         Raises:
             SkillError: The skill is not trusted.

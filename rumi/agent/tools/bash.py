@@ -90,7 +90,7 @@ class Bash:
 
 
 def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:
-    """Return a command's result for the model: the way the command ended, then its output and its errors."""
+    """Return a command's result for the model: how the command ended, its output, and its error output."""
     code = "unknown" if result.exit_code is None else str(result.exit_code)
     streams = "\n".join(_stream(name, output) for name, output in _streams(result)) or "(no output)"
     ending = {

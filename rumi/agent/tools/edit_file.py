@@ -1,4 +1,4 @@
-"""The `edit_file` tool: replaces one or all occurrences of a text in a file; other bytes are kept."""
+"""The `edit_file` tool: replaces one or all occurrences of a text in a file; the rest stays unchanged."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _SHOWN_LINES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class _Edited:
-    """The result of an edit: the new content and the number of replacements, or the reason `why_not`."""
+    """The result of an edit: the new content and the number of replacements, or the reason for a failure."""
 
     content: bytes = b""
     count: int = 0
@@ -125,7 +125,7 @@ def _edit(name: str, file: TextFile, old: str, new: str, *, every: bool) -> _Edi
 
 
 def _not_found(plain: str, old: str) -> str:
-    """Return a message that the text was not found.
+    """Return the error message for a text that was not found.
 
     The message includes the lines of the file that are most similar to the text's first line.
     """

@@ -153,7 +153,7 @@ class FileTool(Tool):
         return None
 
     def refused(self, why: str) -> ToolResult:
-        """Return an error result; the tool had no effect."""
+        """Return an error result for a call that had no effect."""
         return ToolResult(False, f"{self.spec.name} {why}")
 
     def path(self, value: object) -> str | ToolResult:

@@ -25,7 +25,7 @@ SPEC = ToolSpec(
 class ForgetTool(Tool):
     """The `forget` tool, bound to one owner. `ask` queries the memory.
 
-    `language` is evaluated for each call of the tool.
+    `language` returns the current language; each call of the tool invokes the function.
     """
 
     spec = SPEC

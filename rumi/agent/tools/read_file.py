@@ -132,7 +132,7 @@ class ReadFile(FileTool):
 
 
 def _number(value: object, default: int) -> int | None:
-    """Return the positive number in a model's argument; None if it is invalid.
+    """Return the positive number in a model's argument; None if the argument is invalid.
 
     A number in text form is accepted. For null or an empty text, return `default`; for 0, return 1.
     """

@@ -40,7 +40,7 @@ MOST_FACTS: Final = 5
 
 
 class RecallTool(Tool):
-    """The `recall` tool, bound to one owner. Each call of the tool evaluates `language` and `now` once."""
+    """The `recall` tool, bound to one owner. Each tool call invokes `language` and `now` once."""
 
     spec = SPEC
     concurrent = True
@@ -83,7 +83,8 @@ class RecallTool(Tool):
     async def _facts(self, query: str) -> tuple[str, bool]:
         """Return the facts relevant to a query as lines of text, and True if any of these facts is tainted.
 
-        If the memory cannot be reached, return no facts, because the conversations can still be searched.
+        If the memory cannot be reached, no facts are returned and no error is raised, because the
+        conversations can still be searched.
         """
         try:
             known = await self._memory(Facts(self._owner))

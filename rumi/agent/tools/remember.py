@@ -42,7 +42,7 @@ MAX_OTHERS = 20
 class RememberTool(Tool):
     """The `remember` tool, bound to one owner.
 
-    Each call of the tool evaluates `tainted` and `language`. `ask` queries the memory.
+    Each call of the tool invokes the functions `tainted` and `language`. `ask` queries the memory.
     """
 
     spec = SPEC

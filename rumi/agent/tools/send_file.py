@@ -99,7 +99,7 @@ class SendFile(Tool):
 
 
 def _asks_to_send(text: str) -> bool:
-    """Return True if the text asks to send a file. Only naming a file is not enough.
+    """Return True if the text asks to send a file. Merely naming a file is not enough.
 
     A user may name a file only to have it read, and a web page could then ask to send the file.
     """

@@ -1,4 +1,4 @@
-"""Text files with their encoding and line ends, which edits preserve; unified diffs of two texts."""
+"""Text files, whose encoding and line ends edits preserve, and unified diffs of two texts."""
 
 import re
 from bisect import bisect_left

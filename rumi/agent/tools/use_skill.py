@@ -52,8 +52,8 @@ class UseSkill(Tool):
     `tools` returns the names of the chat's tools. `model` calls the chat's model without tools. `tainted`
     returns True if the chat's files may contain untrusted content, which a skill's code may read. `touches`
     is called before the code runs, and each time the code has read untrusted content, because the code may
-    write that content to the chat's files. `brings` is called before code runs that may fetch untrusted
-    content itself.
+    write that content to the chat's files. `brings` is called before the code runs if the code itself may
+    fetch untrusted content.
     """
 
     spec = SPEC
@@ -95,7 +95,7 @@ class UseSkill(Tool):
         return await self.call_within(arguments, _no_tools)
 
     async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
-        """Use a skill. The tool calls of its code go through `calls`. On cancellation, its process ends."""
+        """Use a skill. Tool calls of its code go through `calls`. On cancellation, the code is stopped."""
         name, skill_input = arguments.get("name"), arguments.get("input")
         if skill_input is None:  # many models write null for arguments that they omit
             skill_input = ""

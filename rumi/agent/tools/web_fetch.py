@@ -49,7 +49,7 @@ class WebFetch(Tool):
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question for a URL that is not in `known_urls`; text added to a known URL could leak data.
 
-        A known URL counts as known without its fragment too.
+        A known URL without its fragment counts as known too.
         """
         from rumi.web.url import parse_target  # the parser is loaded on its first use, not at startup
 

@@ -93,7 +93,7 @@ def _echoes(url: str, query: str) -> bool:
     """Return True if the query contains the URL, or the URL's query string contains the query.
 
     Such a URL may have been built from the query. All spellings of the URL count: with or without the scheme,
-    in compatible letters, percent-encoded, or with spaces in between.
+    in Unicode compatibility characters, percent-encoded, or with spaces in between.
     """
     address = _squeezed(url.partition("://")[2]).removeprefix("www.").rstrip("/")
     if address in _squeezed(query):
