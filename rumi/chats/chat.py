@@ -96,7 +96,7 @@ class HandOver(Request[bool]):
 class Offered:
     """A reset that waits for a yes because it would end a job and delete files.
 
-    The person `user` may confirm it up to the time `until`.
+    The person `user` may confirm the reset up to the time `until`.
     """
 
     user: int | None

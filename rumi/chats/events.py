@@ -57,8 +57,8 @@ class TurnStarted:
 class Queued:
     """A message was queued, at position `place`, because another turn is running.
 
-    It waits until its turn begins or it gets a reply without a turn. The `text` is for the message's sender.
-    `origin` is the id that the message has in its source.
+    The message waits until its turn begins or until it gets a reply without a turn. The `text` is for
+    the message's sender. `origin` is the id that the message has in its source.
     """
 
     message: int

@@ -188,7 +188,7 @@ class ChatShell:
             await self._session.set_files_tainted(True)
 
     async def run(self, command: Command) -> CommandResult:
-        """Run a command. If it taints the files, this is stored on the disk before the command begins."""
+        """Run a command. If the command taints the files, the taint is stored before the command begins."""
         if not command.reads and may_write(command.argv):
             await self.snapshot_files()
             if self._session.tainted:

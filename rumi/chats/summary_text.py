@@ -49,7 +49,7 @@ def fits(text: str) -> bool:
 
 
 def bounded(text: str) -> str:
-    """Return a summary within its maximum length: keep whole sections, by importance.
+    """Shorten a summary to the maximum length: keep whole sections, the most important ones first.
 
     If not even one section fits, or there are no sections, omit the middle of the text.
     """

@@ -112,7 +112,10 @@ class IsExtracted(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Forget(Request[int]):
-    """Delete all facts with a key; the reply is how many. An undo of the `turn` restores the facts."""
+    """Delete all facts with a key. The reply is the number of deleted facts.
+
+    An undo of the `turn` restores the facts.
+    """
 
     owner: str
     key: str

@@ -45,7 +45,7 @@ class Unrestorable(RumiError):
 class UndoLimits:
     """Limits of undo: the number of a chat's turns, and of the bytes and files in its snapshots.
 
-    Only copied files count for the bytes, not files that share blocks.
+    Only the bytes of copied files count, not those of files that share blocks.
     """
 
     turns: int = 5

@@ -35,7 +35,7 @@ PAUSE_S: Final = 0.02
 
 
 class Recall(Actor[RecallMessage]):
-    """Answers one request after another; in the background, indexes new conversations.
+    """Answers one request after another, and keeps the search index up to date in the background.
 
     A failure does not crash the actor: the request is refused with `RecallUnavailable`, and the next request
     opens the file again if necessary. So a failure of the recall affects only requests to the recall. When

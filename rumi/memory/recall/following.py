@@ -57,7 +57,7 @@ def catch_up(request: CatchUp, transaction: Indexing) -> bool:
 
 @steps.of(Prune)
 def prune(request: Prune, transaction: Indexing) -> int | None:
-    """Check the next batch of passages; remove those that were deleted or are too old to be followed.
+    """Check the next batch of passages; remove those that were deleted or are too old.
 
     Return the cursor for the next batch, None at the end.
     """
