@@ -7,8 +7,8 @@ cursor shows that it missed some.
 A chat consists of two tasks. The mailbox loop (`receive`) judges messages and awaits nothing slow, so a
 `/stop` never waits for a reply. The worker task runs one job at a time. The mailbox loop passes jobs to it
 over a channel of capacity 0: if the worker is not receiving, the chat is busy. Then the chat replies that it
-is busy, or queues the message for a turn of its own. A queued message is judged, and open in the journal, so
-that recovery replies to it if the chat ends for any reason.
+is busy, or queues the message for a turn of its own. A queued message is already judged, but stays open in
+the journal (without a reply), so that recovery replies to it if the chat ends for any reason.
 """
 
 import math
@@ -55,7 +55,7 @@ from rumi.store.journal.records import Button, Incoming
 
 @dataclass(frozen=True, slots=True)
 class AnswerQuestion(Request[bool]):
-    """A user's yes or no to the question `id`, given without a message, for example by a pressed button.
+    """A user's yes or no to the question `id`, given by other means than a message, such as a button.
 
     The reply is True if the answer was accepted.
     """
@@ -69,7 +69,7 @@ class AnswerQuestion(Request[bool]):
 class EndTurn:
     """A request to end the running turn, if any, as stopped by its user or as interrupted by a shutdown.
 
-    With `of`, end only a turn of one of these messages, even if that turn has not begun yet.
+    With `of`, end only the turns of these messages, including turns that have not begun yet.
     """
 
     by: EndedBy
@@ -78,9 +78,9 @@ class EndTurn:
 
 @dataclass(frozen=True, slots=True)
 class FilesCame(Request[None]):
-    """Untrusted content was put into the chat's files by something other than a turn of this chat.
+    """A notification that something other than a turn of this chat put untrusted content into its files.
 
-    The journal has already recorded the taint of the files.
+    The journal has already recorded that the files are tainted.
     """
 
 
@@ -94,7 +94,10 @@ class HandOver(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A reset that would end a job and delete files; `user` may confirm it up to the time `until`."""
+    """A reset that waits for a yes because it would end a job and delete files.
+
+    The person `user` may confirm the reset up to the time `until`.
+    """
 
     user: int | None
     until: float
@@ -140,9 +143,9 @@ class Chat(Actor[ChatMessage]):
     # Life
 
     async def started(self) -> None:
-        """Read the history and the open messages, reply to those left by an earlier start, start the worker.
+        """Read the history and the open messages, reply to those judged before, and start the worker.
 
-        Stop at once if another worker now serves the chat, because this worker's lease has ended or the chat
+        Stop at once if another worker serves the chat now, because this worker's lease has ended or the chat
         was handed over.
         """
         if not self._services.pending.takes(self._chat):
@@ -174,9 +177,10 @@ class Chat(Actor[ChatMessage]):
         self._catch_up(record.open)
 
     async def stopped(self, reason: str) -> None:
-        """Remove the sandbox and store the files, for every reason to stop.
+        """Remove the sandbox and store the files, no matter why the chat stops.
 
-        The cursor is dropped only if every message has its reply; otherwise the next incarnation needs it.
+        The cursor is dropped only if every message has its reply; otherwise the next incarnation needs the
+        cursor.
         """
         self._services.pending.leave(self._chat)
         await self._services.sandboxes.stop(self._chat)
@@ -202,7 +206,7 @@ class Chat(Actor[ChatMessage]):
         return metrics_of(self._session, self._container(), self._job, self._state(), now, queued)
 
     def _state(self) -> TurnState:
-        """Return the state of the job's turn; an empty state if the hub still has an earlier job's turn."""
+        """Return the state of the job's turn; an empty state if the hub does not have that turn."""
         state = self._services.hub.turn(self._chat)
         return state if self._job is not None and state.turn == self._job.turn else TurnState()
 
@@ -226,7 +230,7 @@ class Chat(Actor[ChatMessage]):
 
     @answers(FilesCame)
     async def files_came(self, message: FilesCame) -> None:
-        """Taint the chat's files, also for the running turn."""
+        """Record that the chat's files are tainted; this also affects the running turn."""
         self._session.files_tainted = True
 
     @answers(HandOver)
@@ -245,7 +249,8 @@ class Chat(Actor[ChatMessage]):
     def _hear(self, message: Incoming) -> None:
         """Judge the message that woke the chat, unless the chat has already read it from the journal.
 
-        If earlier messages are missing, read them from the journal first: messages are judged in order.
+        Messages are judged in order. So if the chat has missed earlier messages, it reads them from the
+        journal first.
         """
         if self._leaving:  # only a `/stop` still counts here, because the turn runs in this process
             if is_stop(message) and self._job is not None and message.id > self._cursor.judged:
@@ -260,7 +265,7 @@ class Chat(Actor[ChatMessage]):
         self._catch_up()
 
     def _catch_up(self, found: Sequence[Incoming] = ()) -> None:
-        """Judge the messages `found` in the journal, and read those that the chat was not woken for."""
+        """Judge the messages `found` in the journal, and read messages that did not wake the chat."""
         behind = self._cursor.missed > self._cursor.judged
         if (found or behind) and not self._catching_up:
             self._catching_up = True
@@ -394,7 +399,7 @@ class Chat(Actor[ChatMessage]):
         return message.language or self._context.language
 
     def _offer(self, job: Job) -> None:
-        """Pass the job to the worker if it is idle; otherwise queue it, or reply that the chat is busy."""
+        """Pass the job to the worker if the worker is idle; otherwise queue the job, or reply busy."""
         try:
             self._jobs.send_nowait(job)
         except trio.WouldBlock:
@@ -444,7 +449,7 @@ class Chat(Actor[ChatMessage]):
         return job
 
     def _hear_reset(self, message: Incoming, what: str) -> None:
-        """Reset the chat. If this would delete files and end a job, ask first; the job runs until a yes."""
+        """Reset the chat; first ask for a yes if this would delete files and end the running job."""
         if what == FILES_NO:
             self._reply(message, reply_texts.nothing_deleted(self._language(message), answered=True))
         elif what == FILES and self._job is not None and self._job.kind != "reset":
@@ -471,7 +476,7 @@ class Chat(Actor[ChatMessage]):
     def _answers_offer(self, message: Incoming) -> bool:
         """Return True if this message is the yes or no to an offered reset; otherwise withdraw the offer.
 
-        A question of the turn itself has precedence: a yes to that question must not delete files.
+        While the turn itself has a question, a yes answers that question and must not delete files.
         """
         offered, yes = self._offered, question_texts.yes_or_no(message.text)
         asks = self._job is not None and self._job.asked is not None
@@ -486,8 +491,8 @@ class Chat(Actor[ChatMessage]):
     def _reset(self, reset: Job, before: int | None = None) -> None:
         """Reset at once, or stop the running turn and reset right after it. Equal resets are merged into one.
 
-        Queued messages are dropped and share the reply of the reset; with `before`, only those that came
-        before that message.
+        Queued messages are dropped and share the reply of the reset; with `before`, only messages that came
+        before that one.
         """
         last, dropped = self._job, self._queue.drop(before)
         if last is None:
@@ -524,7 +529,7 @@ class Chat(Actor[ChatMessage]):
         dropped: Sequence[int] = (),
         buttons: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """Queue the reply to a message and to the queued messages that it `dropped`; never wait.
+        """Queue a reply, shared by a message and the queued messages that it `dropped`; never wait.
 
         Replies keep their order: later replies wait until the text of an earlier reply is ready.
         """

@@ -1,7 +1,7 @@
 """Control-socket calls about chats; requests and answers are JSON objects.
 
-`list` lists the chats. `show` returns the entries of a `chat` that come `before` an entry number. `search`
-finds entries with `words` in one `chat` or in all chats, also `before` an entry number. `delete` deletes a
+`list` lists the chats. `show` returns the history entries of a `chat` with numbers below `before`. `search`
+finds entries with `words` in one `chat` or in all chats, also with numbers below `before`. `delete` deletes a
 `chat`. A caller sees and deletes the chats of its scope; the owner of the home sees and deletes all chats.
 """
 
@@ -25,7 +25,7 @@ MOST_CHATS: Final = 10_000
 
 
 def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: ChatIds) -> ControlCall:
-    """Return the function that answers these control calls. `delete` must delete a chat, not its facts."""
+    """Return the function that answers these control calls. `delete` deletes a chat but not its facts."""
 
     def sees(caller: Caller, chat: str) -> bool:
         return caller.scope in (None, ids.owner_of(chat))

@@ -45,7 +45,7 @@ class Chats:
 
     @property
     def failed(self) -> Mapping[str, Failed]:
-        """The chats that were stopped at their restart limit, until their next message restarts them."""
+        """The chats that reached their restart limit and stay stopped until a new message arrives."""
         return self._dispatcher.failed
 
     @property
@@ -54,11 +54,11 @@ class Chats:
         return self._services.context.ids
 
     def wake(self, message: Incoming) -> None:
-        """Wake the chat of a message that is already stored. Never waits."""
+        """Wake the chat to which an already stored message belongs. Never waits."""
         self._dispatcher.wake(message)
 
     async def look(self, chats: Collection[str] | None) -> None:
-        """Wake each of these `chats`, or of all chats, for which other workers have stored messages.
+        """Wake the given `chats`, or all chats, if other workers have stored messages for them.
 
         Chats that other workers serve are skipped.
         """
@@ -76,7 +76,7 @@ class Chats:
         await self._dispatcher.take_over(numbers)
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Hand the chats of these partitions over to another worker; none of them runs when this returns.
+        """Hand the chats of these partitions over to another worker; return when none of them runs here.
 
         Running turns may continue for `patience_s` seconds; then they are interrupted.
         """
@@ -115,7 +115,7 @@ class Chats:
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
         """Answer the question of a chat's turn; return False if no question of that user is pending.
 
-        The answer is not stored, because a question does not survive its process.
+        The answer is not stored, because a question ends with the process that asked it.
         """
         actor = self._chats.lookup(chat)
         if actor is None:
@@ -160,7 +160,8 @@ class Chats:
     async def end(self, chat: str) -> None:
         """Stop the turns of a chat that no user can reach any more, and remove its actor from memory.
 
-        This takes `END_TURN_S` at most. Messages without a reply by then get one when the chat next starts.
+        This takes `END_TURN_S` at most. Messages that have no reply by then get one when the chat next
+        starts.
         """
         pending = self._services.pending
         with trio.move_on_after(END_TURN_S):
@@ -195,7 +196,7 @@ class Chats:
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:
         """Stop the turns that these messages began or will begin, because their sender has disconnected.
 
-        The replies follow later. Turns of other senders continue.
+        Their replies are published later. Turns of other senders continue.
         """
         # By message and not "the running turn": that may belong to another sender by the time it is ended.
         mine = frozenset(numbers) & self._services.pending.unreplied.get(chat, set())

@@ -85,7 +85,7 @@ _COMMAND = re.compile(r"/([sS][íÍ]|[A-Za-z_][A-Za-z0-9_-]*)(?:@\w+)?(?:\s+(.*)
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
-    """A command; `rest` are its arguments."""
+    """A parsed chat command. `rest` contains its arguments."""
 
     name: CommandName
     rest: str = ""
@@ -99,7 +99,7 @@ class ChatCommand:
 
     @property
     def of_task(self) -> bool:
-        """Return True for a `/stop` of a task, which has the task's number as its argument."""
+        """Return True if the command is `/stop` with a task's number, which stops that task."""
         return self.name == "stop" and self.rest.removeprefix("#").isdecimal()
 
 
@@ -114,7 +114,7 @@ class UnknownCommand:
 def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
     """Parse the command in a text; return None if the text is a message for the model.
 
-    A path such as `/etc/hosts` is not a command: a command is one word.
+    A path such as `/etc/hosts` is not a command, because a command's name contains no second slash.
     """
     found = _COMMAND.fullmatch(text.strip())
     if found is None:
@@ -136,20 +136,20 @@ def answer_in(text: str) -> str:
 
 
 def asks_first(text: str) -> bool:
-    """Return True if a text is a command that first asks a question; such commands are published as turns."""
+    """Return True for a command that asks for confirmation; such commands are published as turns."""
     command = parse_chat_command(text)
     return isinstance(command, ChatCommand) and (command.name, command.rest) == ("reset", FILES)
 
 
 def reset_of(rest: str) -> str:
-    """Return the arguments of `/reset` in their canonical form: `files yes` for `files sí`."""
+    """Return the arguments of `/reset` in their canonical form: for example `files yes` for `files sí`."""
     first, _, second = rest.partition(" ")
     answer = question_texts.yes_or_no(second) if first == FILES and second else None
     return rest if answer is None else FILES_YES if answer else FILES_NO
 
 
 def is_stop(message: Incoming) -> bool:
-    """Return True if the message is a `/stop` of the turn; a message with attachments never is."""
+    """Return True if the message is a `/stop` of the turn; a message with attachments never is one."""
     if message.attachments or not message.by_hand:
         return False
     command = parse_chat_command(message.text)

@@ -63,7 +63,7 @@ SKILLS_SHARE = 1 / 6
 class ChatLimits:
     """Limits of every chat; times are in seconds. If `history_messages` is None, it sets no limit.
 
-    `turn_of` maps names of channels to the limits of turns whose message came through that channel; `turn`
+    `turn_of` maps a channel's name to the limits of turns whose messages came through that channel; `turn`
     has the limits of all other turns.
     """
 
@@ -85,8 +85,8 @@ class ChatLimits:
 class ChatView:
     """The state of a chat for its tools. Tools are created for one turn and read the state when called.
 
-    `tainted`: the session has read untrusted content. `files_tainted`: the chat's files may contain untrusted
-    content. `language` is the language of the turn's message.
+    `tainted` is true if the session has read untrusted content, `files_tainted` if the chat's files may
+    contain untrusted content. `language` is the language of the turn's message.
     """
 
     chat: str
@@ -115,8 +115,8 @@ class ChatView:
 class PromptNote:
     """A note for the prompt with the date, facts about the user, and skills.
 
-    The note is empty if earlier notes contain everything. `tainted`: this note or an earlier one shows text
-    that strangers wrote.
+    The note is empty if earlier notes contain everything. `tainted` is true if this note or an earlier one
+    shows text that strangers wrote.
     """
 
     note: str
@@ -178,7 +178,7 @@ class ChatContext:
     """Returns a message's model, whose calls are charged to the sender. If None, the chat's model is used."""
 
     def model_of(self, message: Incoming, language: Language) -> Model:
-        """Return the model that works on a message, one that its sender's role allows.
+        """Return the model for a message: one that its sender's role allows.
 
         Raises:
             RumiError: the model cannot be used.
@@ -257,7 +257,7 @@ class ChatContext:
     async def about_memory(self, chat: str, language: Language, rest: str) -> str:
         """Run a `/memory` command with the arguments `rest`; return the reply in Markdown.
 
-        Waits `FACTS_S` at most, as a turn does.
+        Wait for the memory at most `FACTS_S` seconds, as a turn does.
         """
         if self.memory is None:
             return reply_texts.not_yet(language, "/memory")
@@ -271,7 +271,7 @@ class ChatContext:
     async def about_skills(self, message: Incoming, language: Language, rest: str) -> str:
         """Run a `/skills` command with the arguments `rest`; return the reply in Markdown.
 
-        Waits `SKILLS_S` at most.
+        Wait for the skills at most `SKILLS_S` seconds.
         """
         if self.skills is None:
             return reply_texts.not_yet(language, "/skills")
@@ -290,7 +290,7 @@ class ChatContext:
         return message.channel or self.channel_of(message.chat)
 
     async def fit_history(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> None:
-        """Cut the history if no summary was ready in time and the turn would not fit otherwise."""
+        """Cut the history if the turn would not fit otherwise because no summary was ready in time."""
         chat_session.budget = self._history_budget(*self._beginning(chat_session), tools, model)
         gone = chat_session.budget.too_long(chat_session.entries)
         if gone:
@@ -334,7 +334,7 @@ class ChatContext:
         )
 
     async def _look(self, chat: str, model: Model, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return a prompt's messages with the bytes of their pictures."""
+        """Return the messages of a prompt, with the image data of their pictures added."""
         if self.load is None:
             return messages
         return await self.load(chat, messages, takes_pictures(model))

@@ -40,7 +40,7 @@ START_PAUSES_S = (0.1, 0.5, 2.0)
 class Dispatcher:
     """Owns the supervisor of the chats, and the recovery actor that starts chats with open messages.
 
-    `failed` are the chats that were stopped at their restart limit, until their next message restarts them.
+    `failed` are the chats that reached their restart limit and stay stopped until a new message arrives.
     `whole_status` returns the status of the process, which chats show to admins. `worker` returns the name of
     this process among the workers that share a database, None if there are no others.
     """
@@ -103,8 +103,9 @@ class Dispatcher:
     async def reopen(self, chat: str) -> None:
         """Ask recovery to restart a stopped chat if it has a message without a reply.
 
-        The journal is read as well, because it may have crashed right after a commit: then no task in this
-        process knows of the message, and the chat may have read it but stopped before judging it.
+        The journal is also read, because the journal may have crashed right after it committed a message.
+        Then no task in this process knows of the message, and the chat may have read it but stopped
+        before judging it.
 
         Raises:
             ActorError: the journal has crashed; then all chats restart after it.
@@ -139,7 +140,7 @@ class Dispatcher:
         """Begin no more work in these partitions; return when all their chats have stopped.
 
         Running turns may continue for `patience_s` seconds; then they are interrupted, and their replies say
-        so. If this is cancelled, the partitions stay `closing` until `take_over`.
+        so. If this call is cancelled, the partitions stay `closing` until `take_over`.
         """
         pending = self._services.pending
         # First of all: from here no chat of these partitions starts, so the list below is complete.
@@ -169,7 +170,7 @@ class Dispatcher:
         self._services.hub.nothing_runs(chat)
 
     async def start(self, chat: str) -> ActorRef[ChatMessage]:
-        """Return the chat's actor; start it if necessary, with several attempts.
+        """Return the chat's actor; start the actor if necessary, with several attempts.
 
         Raises:
             ActorStopped: the supervisor has stopped, because the process ends.

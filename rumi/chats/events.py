@@ -42,8 +42,8 @@ def turn_of(message: int) -> str:
 class TurnStarted:
     """A message became a turn. `message` is its number, `language` the language of its sender.
 
-    `origin` is the message's id in its source, None without such a source. `outside`: the message contains
-    text that its user did not write.
+    `origin` is the id that the message has in its source, None if the source has no ids. `outside` is true if
+    the message contains text that its user did not write.
     """
 
     text: str
@@ -55,9 +55,10 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A message was queued behind the running turn, at position `place`, until its turn or its reply.
+    """A message was queued, at position `place`, because another turn is running.
 
-    The `text` is for the message's sender. `origin` is the message's id in its source.
+    The message waits until its turn begins or until it gets a reply without a turn. The `text` is for
+    the message's sender. `origin` is the id that the message has in its source.
     """
 
     message: int
@@ -70,11 +71,12 @@ class Queued:
 class Replied:
     """The final reply to a message, already stored in the outbox.
 
-    Every accepted message gets exactly one; `messages` lists those that share it (a message and the
-    `/stop` that ended it). `delivery` is the number to acknowledge once a person has the reply. `reason`: how
-    its turn ended, set if the reply is published again; None if no turn belongs to it. `task` is the number
-    of the task whose result this is, shown to all clients of the chat; 0 for the reply to a person's
-    message. `schedule` is the number of the schedule that created the message; 0 for a person's message.
+    Every accepted message gets exactly one final reply. `messages` lists the messages that share this reply,
+    such as a message and the `/stop` that ended its turn. `delivery` is the number to acknowledge once a
+    person has the reply. `reason` says how the turn ended; it is set only if the reply is published again and
+    belongs to a turn. `task` is the number of the task whose result this reply is, shown to all clients of
+    the chat; 0 for the reply to a person's message. `schedule` is the number of the schedule that created the
+    message; 0 for a person's message.
     """
 
     delivery: int
@@ -124,10 +126,10 @@ class At(Generic[T]):
 class TurnState:
     """The state of a turn, computed from its events. An empty `turn` means that no turn runs.
 
-    `thinking` is the running model call, or its restarted attempt; `said` is the text that the model has
-    emitted since `said_at`, in pieces. `calls` are the running tool calls by id; `steps` has the last steps
-    of each call that has reported any. `waiting` is cleared by the next event. `finished` is set until the
-    reply. `queued` are the messages that wait for the turn.
+    `thinking` is the running model call, possibly a repeated attempt; `said` is the text that the model has
+    emitted since `said_at`, in pieces. `calls` are the running tool calls by id; `steps` has the last
+    progress steps of each call that has reported any. `waiting` is cleared by the next event. `finished` is
+    set from the end of the turn until its reply. `queued` are the messages that wait behind the turn.
     """
 
     turn: str = ""
@@ -214,7 +216,7 @@ class TurnState:
             yield ChatEvent(chat, turn_of(queued.what.message), queued.time, queued.what)
 
     def called(self, call: ToolCall) -> ToolStarted:
-        """Return the start event of a call; without parsed arguments if the start was not published."""
+        """Return the start event of a call; one without arguments if the start was not published."""
         return self.calls[call.id].what if call.id in self.calls else ToolStarted(call)
 
     def step(self, call: str) -> str:
@@ -291,7 +293,7 @@ _FIELDS: Final = {
 
 
 class NotUnderstood(ValueError):
-    """Data from another process is not an event of this version."""
+    """An error: data from another process is not an event that this version knows."""
 
 
 def to_json(event: ChatEvent) -> dict[str, Any]:
@@ -301,7 +303,7 @@ def to_json(event: ChatEvent) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> ChatEvent:
-    """Return the event of a JSON object. Unknown fields are ignored.
+    """Convert a JSON object to the event that it describes. Unknown fields are ignored.
 
     Raises:
         NotUnderstood: the kind of event is unknown to this version, or a field is missing.
@@ -326,7 +328,7 @@ def plain(value: Any) -> Any:
 
 
 def made(kind: type[T], data: Mapping[str, Any]) -> T:
-    """Return the object of type `kind` from the output of `plain`; the inverse of `plain`.
+    """Convert output of `plain` back to an object of the type `kind`.
 
     Raises:
         KeyError, TypeError, ValueError: `data` does not describe such an object.
@@ -345,8 +347,8 @@ def made(kind: type[T], data: Mapping[str, Any]) -> T:
 def picked(event: ChatEvent, names: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the fields of an event in a documented format; None if the format omits this kind of event.
 
-    `names` maps each kind to its name in that format, followed by the fields: `call.id` is the field `id` of
-    the part `call`, and `tool=call.name` renames a field.
+    `names` maps each kind of event to its name in that format, followed by its fields: `call.id` is the field
+    `id` of the object in the field `call`, and `tool=call.name` outputs a field under the name `tool`.
     """
     if (format := names.get(_NAMES[type(event.what)])) is None:
         return None
@@ -359,7 +361,7 @@ def picked(event: ChatEvent, names: Mapping[str, str]) -> dict[str, Any] | None:
 
 @cache
 def _parsed(format: str) -> tuple[str, tuple[tuple[str, Callable[[Any], Any]], ...]]:
-    """Return the event name of a format, and its fields with functions that read their values."""
+    """Parse an entry of a format: return the event's name and functions that read its fields' values."""
     name, *paths = format.split()
     pairs = [(own, other or own) for own, _, other in (path.partition("=") for path in paths)]
     return name, tuple((own.rpartition(".")[2], attrgetter(path)) for own, path in pairs)

@@ -29,7 +29,7 @@ class FactExtraction:
         self.session_ended()
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Do nothing: facts that another worker extracts first are stored only once."""
+        """Do nothing: if another worker extracts the same facts, they are stored only once."""
 
     def session_ended(self) -> None:
         """Notify the extractor that a session has ended. Never waits."""
@@ -97,7 +97,7 @@ class FactExtraction:
 def add_fact_extraction(
     root: Supervisor, journal: ActorRef[JournalMessage], context: ChatContext, extract: Extract | None = None
 ) -> FactExtraction:
-    """Add the fact extractor to the tree if there is a memory; return the object that requests extractions.
+    """Add the fact extractor to the actor tree if there is a memory; return a `FactExtraction`.
 
     `extract` extracts facts from messages; without it, sessions are skipped.
     """

@@ -61,7 +61,7 @@ class Extract(Protocol):
     ) -> Extracted:
         """Return the facts in these messages that are not in `known`, and a line on the messages' subject.
 
-        There are no facts if the model's answer is unusable. `today` is the date of the messages.
+        If the model's answer is unusable, no facts are returned. `today` is the date of the messages.
 
         Raises:
             ModelError: the model cannot be reached or refuses.
@@ -123,7 +123,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         self._woken.set()
 
     def activity(self) -> str:
-        """Return the number of running extractions as text; empty if none runs."""
+        """Return the number of running extractions as text; empty if there are none."""
         return f"learning from {len(self._attempts)}" if self._attempts else ""
 
     def metrics(self) -> Mapping[str, object]:

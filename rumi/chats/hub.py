@@ -56,9 +56,9 @@ async def reply_to(events: HubSubscription, number: int) -> Replied:
 class Hub:
     """Passes each event to the subscribers of its chat and to the subscribers of all chats.
 
-    `turns` maps each chat with a turn or queued messages to the state of the turn, which is removed after the
-    turn's reply. `questions` maps each pending question to the number of the message that shows it to a
-    person: 0 if the front end has no message numbers, None while no person can read the question yet.
+    `turns` maps each chat that has a turn or queued messages to the state of the turn; an entry is removed
+    after the turn's reply. `questions` maps each pending question to the number of the message that shows it
+    to a person: 0 if the front end has no message numbers, None while no person can read the question yet.
     `unasked` are the pending questions that no person can answer.
     """
 
@@ -92,12 +92,12 @@ class Hub:
         return self.turns.get(chat, NOTHING_RUNS)
 
     def has_shown(self, question: str, message: int = 0) -> None:
-        """Record that a person can read the question of that id. Ignore a question that is not pending."""
+        """Record that a person can read the question with this id. Ignore a question that is not pending."""
         if question in self.questions:
             self.questions[question] = message
 
     def has_nobody(self, question: str) -> None:
-        """Record that no person can answer the question of that id: a no to it is no person's decision."""
+        """Record that no person can answer this question, so that a no to it is not a person's decision."""
         if question in self.questions:
             self.unasked.add(question)
 
@@ -107,13 +107,13 @@ class Hub:
         return shown is not None and (origin is None or origin > shown)
 
     def publish_to_running(self, what: Callable[[Language], Waiting], time: float) -> None:
-        """Publish to each running turn a `Waiting` event in the turn's language; `what` creates the event."""
+        """Publish a `Waiting` event to each running turn; `what` creates the event in the turn's language."""
         for chat, state in list(self.turns.items()):  # a copy: `publish` changes `turns`
             if state.started is not None:
                 self.publish(ChatEvent(chat, state.turn, time, what(state.started.what.language)))
 
     def nothing_runs(self, chat: str) -> None:
-        """Forget the state of the chat's turn: after a start or handover, its end may never be published."""
+        """Forget the state of the chat's turn after a start or handover: its end may never be published."""
         self.turns.pop(chat, None)
 
     def subscribe(self, chat: str | None = None, *, entering: bool = False) -> HubSubscription:

@@ -62,11 +62,11 @@ class Inbox:
     ) -> int:
         """Store a message for its chat and return its number. A stored message gets exactly one final reply.
 
-        The reply is in `language`, by default the configured one. `unattended`: no front end shows the reply;
-        only a caller that has subscribed gets it. `apart`: the turn has a separate history. `channel` is the
-        name of the channel that the message came through, `model` the model that works on it, as returned by
-        `model_named`. Skills of the folder `project` are available to the turn. `tainted`: a program wrote
-        the message, not a person.
+        The reply is in `language`, by default the configured one. With `unattended`, no front end shows the
+        reply; only a caller that has subscribed gets it. With `apart`, the turn has a separate history.
+        `channel` is the name of the channel that the message came through, `model` the model for its turn, as
+        returned by `model_named`. Skills of the folder `project` are available to the turn. `tainted` means
+        that a program wrote the message, not a person.
 
         On cancellation the message is either stored or not; a stored message is answered anyway.
 
@@ -112,8 +112,8 @@ class Inbox:
     async def join_albums(self, quiet_s: float) -> float | None:
         """Merge each album that has received no part for `quiet_s` seconds into one message; wake its chat.
 
-        Return the time in seconds until the next album may be complete, None if no parts are left. On
-        cancellation, messages that are already stored are answered anyway.
+        Return the time in seconds until the next album may be complete, None if no incomplete album remains.
+        On cancellation, messages that are already stored are answered nevertheless.
 
         Raises:
             ActorError: the journal has stopped.
@@ -130,9 +130,9 @@ class Inbox:
         """Store messages in the journal, and wake their chats in the same step in which the write succeeds.
 
         A write that has begun can only be waited for, not withdrawn. A cancelled caller waits `WRITE_S` at
-        most: a crashed journal restarts only after the actors below it in the tree have ended, and the caller
-        may be one of them. A `/stop` among the messages stops its chat's turn after `STOP_S` even if the
-        write has not returned: neither a disk nor a lock may delay a `/stop`.
+        most: a crashed journal restarts only after the actors below it in the actor tree have ended, and the
+        caller may be one of these actors. A `/stop` among the messages stops its chat's turn after `STOP_S`
+        even if the write has not returned: neither a disk nor a lock may delay a `/stop`.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         most = self._services.context.limits.handed_chars
@@ -184,7 +184,7 @@ class Inbox:
         return stored
 
     def _hand_on(self, stored: Sequence[Incoming | None]) -> None:
-        """Wake the chats of stored messages; publish replies that were stored together with their message."""
+        """Wake the chats of stored messages; publish the replies that were already stored with messages."""
         for message in stored:
             if message is None or not message.chat or not self._services.pending.takes(message.chat):
                 continue
@@ -265,11 +265,11 @@ def add_chats(
     whole_status: Callable[[], str] = lambda: "",
     worker: Callable[[], str | None] = lambda: None,
 ) -> Inbox:
-    """Add the chats and their recovery to the tree below `root`, and return their inbox.
+    """Add the chats and their recovery to the actor tree below `root`, and return their inbox.
 
-    `free_space_advice` returns what a user can do about a disk problem, in their language. `whole_status`
-    returns the status of the whole process, for admins. `worker` returns the name of this process among the
-    workers that share a database, None if there are no others.
+    `free_space_advice` returns advice for users about a full disk, in their language. `whole_status` returns
+    the status of the whole process, for admins. `worker` returns the name of this process among the workers
+    that share a database, None if there are no others.
     """
     dispatcher = Dispatcher(root, services, whole_status, worker)
     return Inbox(services, Chats(services, dispatcher), free_space_advice)

@@ -55,13 +55,13 @@ class Job:
     mailbox loop adds to `joined` and sets `then`, the job to run next, and only until the worker has set
     `sealed`.
 
-    `message` is what the job works on; the message of a retry has its own number and the earlier message's
-    text. `joined` are additional messages that share the final reply: stops, answers to questions, and
-    messages that were dropped from the queue behind the job; `dropped` is the number of dropped messages.
-    `stage` names the step of the job outside of its turn. `note` is appended to the final reply; `shows` are
-    files that tools want to show to people. `allowed` is the text for the model about the answers to parked
-    calls: the turn may make the calls that a person has approved. `seen` are the parked calls that the user
-    had been asked about when an answer came.
+    `message` is the message that the job handles; the message of a retry has its own number and the earlier
+    message's text. `joined` are additional messages that share the final reply: stops, answers to questions,
+    and messages that were dropped from the queue behind the job; `dropped` is the number of dropped messages.
+    `stage` names the step of the job outside of its turn. `note` is appended to the final reply; `shows`
+    lists files from tools that the user should see. `allowed` is the text for the model about the answers to
+    parked calls: the turn may make the calls that a person has approved. `seen` are the parked calls that the
+    user had been asked about when an answer came.
     """
 
     kind: JobKind
@@ -89,7 +89,7 @@ class Job:
 
     @property
     def begins_session(self) -> bool:
-        """Return True if the job ends the session; then it has no turn, unless it asks a question."""
+        """Return True if the job ends the session; such a job has no turn, unless it asks a question."""
         return self.kind in ("new", "reset")
 
     @property
@@ -131,7 +131,8 @@ class Job:
 class JobQueue:
     """A queue of jobs that wait while the worker runs another job; `most` limits the waiting messages.
 
-    Results of tasks come before messages, and their number is not limited; no command drops or ends a result.
+    Results of tasks come before messages. The number of waiting results is not limited, and no command drops
+    or ends a result.
     """
 
     def __init__(self, most: int) -> None:
@@ -173,16 +174,17 @@ class JobQueue:
     def drop(self, before: int | None = None) -> list[int]:
         """Drop all messages, or those that came `before` a message; return their numbers.
 
-        The caller must let them share a reply.
+        The caller must let the dropped messages share a reply.
         """
         dropped = [job for job in self._jobs if before is None or job.message.id < before]
         self._jobs = [job for job in self._jobs if job not in dropped]
         return [job.message.id for job in dropped]
 
     def end(self, by: EndedBy, of: Collection[int] | None) -> None:
-        """Cancel all queued jobs, or those `of` these messages.
+        """Cancel all queued jobs, or only the jobs `of` these messages.
 
-        Each job still begins and ends at once, so that its history entry states the reason.
+        When its turn comes, each cancelled job begins and ends at once, so that its history entry states the
+        reason.
         """
         for job in self._jobs:
             if of is None or job.message.id in of:

@@ -30,9 +30,10 @@ RECENT_ENTRIES: Final = 100
 class LocalChat:
     """A front end's access to a chat of this process. If `language` is None, the configured one is used.
 
-    `apart`: each message's turn has a history that is separate from the chat's session. `channel` is the name
-    of the front end's channel, `chosen` the model for its messages, as `Chats.model_named` returns it. Turns
-    can also use the skills of the folder `project`. `tainted`: a program writes the messages, not a person.
+    With `apart`, each message's turn has a history that is separate from the chat's session. `channel` is the
+    name of the front end's channel, `chosen` the model for its messages, as `Chats.model_named` returns it.
+    Turns can also use the skills of the folder `project`. `tainted` means that a program writes the messages,
+    not a person.
     """
 
     chat: str
@@ -99,12 +100,12 @@ class LocalChat:
         return [Replied(reply.delivery, reply.messages, reply.text, reply.reason) for reply in stored]
 
     async def delivered(self, delivery: int) -> None:
-        """Acknowledge a reply: a person has got it."""
+        """Acknowledge a reply: a person has received it."""
         await self.journal.tell(Delivered(delivery, by_reader=True))
 
 
 def past_turns_of(rows: Iterable[StoredEntry]) -> list[PastTurn]:
-    """Return the question and answer of each turn, without content from others that the user forwarded."""
+    """Return the question and answer of each turn, without forwarded content that others wrote."""
     found: dict[str, PastTurn] = {}
     for row in rows:
         turn, message = row.entry.turn, row.entry.message

@@ -10,7 +10,7 @@ from rumi.store.journal.records import Attachment
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A user's question and its answer, both in full; the answer is empty if none came."""
+    """A user's question and its answer, both in full; the answer is empty if there is none."""
 
     turn: str
     question: str
@@ -55,7 +55,7 @@ class ChatPort(Protocol):
         ...
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Store a message or command, wake the chat, and return its number. Each gets exactly one reply."""
+        """Store a message or command, wake the chat, and return the number. Each gets exactly one reply."""
         ...
 
     def subscribe(self) -> ChatSubscription:
@@ -63,17 +63,17 @@ class ChatPort(Protocol):
         ...
 
     def shown(self, question: str) -> None:
-        """Report that a person can read the question of that id: from now on a typed yes or no answers it."""
+        """Report that a person can read this question; from now on, a typed yes or no answers it."""
         ...
 
     def unasked(self, question: str) -> None:
-        """Report that no person can answer the question of that id; the caller must then answer no."""
+        """Report that no person can answer this question; the caller must then answer no."""
         ...
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Return stored replies not yet acknowledged, oldest first, and all replies `to` these messages."""
+        """Return stored replies not yet acknowledged, and all replies `to` these messages, oldest first."""
         ...
 
     async def delivered(self, delivery: int) -> None:
-        """Acknowledge a reply: a person has got it."""
+        """Acknowledge a reply: a person has received it."""
         ...

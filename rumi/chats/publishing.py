@@ -40,11 +40,11 @@ RECORDED = {
 class Cursor:
     """A chat's position in its messages. It survives restarts of the chat's actor.
 
-    The chat has judged all messages up to `judged`; recovery replies to judged messages that are open and
-    that no incarnation works on. An earlier process judged the messages up to `earlier`. The chat may not
-    know of messages up to `missed`; if `missed` is greater than `judged`, the chat reads the journal.
-    `adopted` is true after the messages judged by an earlier worker were determined from the journal; it
-    matters only if workers share a database.
+    The chat has judged all messages up to `judged`; recovery replies to judged messages that have no reply
+    and that no running chat actor handles. An earlier process judged the messages up to `earlier`. Messages
+    up to `missed` were stored but may not have reached the mailbox; if `missed` is greater than `judged`, the
+    chat reads the journal. `adopted` is true after the messages judged by an earlier worker were determined
+    from the journal; it matters only if workers share a database.
     """
 
     judged: int
@@ -101,8 +101,8 @@ class PendingMessages:
     def adopt(self, chat: str, open_messages: Sequence[Incoming]) -> None:
         """Determine which of a chat's open messages an earlier worker judged, and set the cursor after them.
 
-        These are the messages that became a turn, and the answers that directly follow. The chat judges the
-        rest as new messages.
+        The earlier worker judged the messages that became a turn, and the yes or no answers directly after
+        them. The chat judges the rest as new messages.
         """
         cursor = self.cursor(chat)
         if self.worker is None or cursor.adopted:
@@ -119,7 +119,7 @@ class PendingMessages:
         cursor.judged = max(cursor.judged, begun)
 
     def forget(self, chat: str) -> None:
-        """Forget the chat's messages and cursor: another worker serves it and publishes the replies."""
+        """Forget the chat's messages and cursor: another worker serves the chat and publishes the replies."""
         self.unreplied.pop(chat, None)
         self.cursors.pop(chat, None)
         self._has_changed()
@@ -139,7 +139,7 @@ class PendingMessages:
         self.unreplied.setdefault(chat, set()).add(number)
 
     def mark_replied(self, chat: str, messages: Sequence[int]) -> bool:
-        """Mark these messages as replied to; return False if all of them were already."""
+        """Mark these messages as replied to; return False if all of them were marked already."""
         unreplied = self.unreplied.get(chat, set())
         first = not unreplied.isdisjoint(messages)
         unreplied.difference_update(messages)
@@ -170,7 +170,7 @@ class Publisher:
     count: Callable[[ChatEvent], object] = lambda event: None
 
     def publish(self, chat: str, turn: str, what: Happening) -> None:
-        """Write the audit line of an event and pass the event to subscribers. Never waits."""
+        """Write an event to the audit log and pass the event to subscribers. Never waits."""
         event = ChatEvent(chat, turn, self.now(), what)
         self._write(event)
         self.count(event)
@@ -189,7 +189,7 @@ class Publisher:
         self.publish(chat, turn, replied)
 
     def _write(self, event: ChatEvent) -> None:
-        """Write the audit line of an event, if it has one."""
+        """Write an event to the audit log, if events of its kind are recorded there."""
         match event.what:
             case ToolStarted() | ToolProgress():
                 return
@@ -230,7 +230,7 @@ def recorded(event: ChatEvent) -> dict[str, Any] | None:
 def _command(call: ToolCall) -> str:
     """Return a bash call's command as the model wrote it, a file tool's path, or another tool's arguments.
 
-    So the audit log never contains the content of files, whichever tool wrote them.
+    So the audit log does not contain the file content in a call of a file tool.
     """
     name = "path" if call.name in FILE_TOOLS else "command" if call.name == "bash" else ""
     if not name:

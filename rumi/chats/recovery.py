@@ -1,4 +1,4 @@
-"""Recovery: replies to judged messages that no chat works on, after a crash or a restart."""
+"""Recovery: after a crash or restart, replies to judged messages that no chat works on any more."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -50,8 +50,8 @@ class Failed:
 class CrashReplies:
     """Replies on behalf of chats that crashed, or that an earlier process served.
 
-    `failed` holds the chats that reached their restart limit; a chat is removed when it works on a message
-    again.
+    `failed` holds the chats that reached their restart limit; a chat is removed when it next works on a
+    message.
     """
 
     journal: ActorRef[JournalMessage]
@@ -65,9 +65,9 @@ class CrashReplies:
     async def recover(self, chat: str, record: ChatRecord, parked: ParkedCalls) -> tuple[HistoryEntry, ...]:
         """Reply to the open messages that were judged; return history entries for the missing answers.
 
-        The first reply to a turn or a result asks about the `parked` calls that no message has asked about.
-        The caller must not await between reading the chat's record and this call: then no reply to the open
-        messages has been published yet.
+        The first reply to a turn or to a task's result also asks the user about those `parked` calls that no
+        message has asked about yet. The caller must not await between reading the chat's record and this
+        call, so that no reply to the open messages is published in between.
         """
         judged = self.pending.cursor(chat).judged
         left = [message for message in record.open if message.id <= judged]
@@ -141,7 +141,7 @@ class CrashReplies:
     async def republish(self, chat: str) -> None:
         """Publish replies that were stored just before the chat crashed, because no subscriber got them.
 
-        Call it after `recover`, when no judged message is open any more.
+        Must be called after `recover`, when no judged message is open any more.
         """
         judged = self.pending.cursor(chat).judged
         missed = {number for number in self.pending.unreplied.get(chat, ()) if number <= judged}
@@ -162,7 +162,7 @@ class CrashReplies:
 def _with_answers(left: Sequence[Incoming]) -> list[tuple[Incoming, tuple[int, ...]]]:
     """Return the messages that get a reply, each with the numbers of the messages that share the reply.
 
-    A yes or a no shares the reply of the last message before it that may have asked a question.
+    A yes or no shares the reply to the last earlier message whose turn may have asked a question.
     """
     replied: list[tuple[Incoming, list[int]]] = []
     shared: list[int] | None = None
@@ -207,7 +207,8 @@ def _lost_command(language: Language, command: ChatCommand | UnknownCommand) -> 
 class Open:
     """A request to start a chat because it may have open messages that it has not read yet.
 
-    If `urgent`, one of them is a `/stop`: the chat starts at once, without waiting for other chats to start.
+    `urgent` means that one of these messages is a `/stop`: the chat then starts at once, without waiting for
+    other chats to start.
     """
 
     chat: str
@@ -246,7 +247,7 @@ class Recovery(Actor[Open | LookAt]):
         self._at_once = trio.CapacityLimiter(CHATS_AT_ONCE)
 
     async def started(self) -> None:
-        """Record the last message of earlier processes, and begin to start the chats with open messages."""
+        """Record the last message that earlier processes stored, and start the chats with open messages."""
         if (worker := self._worker()) is not None:
             self._pending.serve_as(worker)
         self._pending.begin((await self._journal.ask(Count())).last_message)
@@ -262,7 +263,7 @@ class Recovery(Actor[Open | LookAt]):
             await self._open_in_turn(message.chat)
 
     async def _open_in_turn(self, chat: str) -> None:
-        """Start the chat when fewer than `CHATS_AT_ONCE` are starting; do nothing if it already waits."""
+        """Start the chat when fewer than `CHATS_AT_ONCE` are starting; do nothing if it waits already."""
         # One waiting start is enough, however many requests for the chat come meanwhile.
         if chat not in self._waiting:
             self._waiting.add(chat)
@@ -273,7 +274,7 @@ class Recovery(Actor[Open | LookAt]):
                 self._waiting.discard(chat)
 
     async def _open_all(self, partitions: frozenset[int] | None = None) -> None:
-        """Start the chats with open messages or unpublished replies, of earlier processes and this one.
+        """Start the chats that have open messages or unpublished replies, from this or earlier processes.
 
         The journal may have committed a reply and then reported a failure. Then the message is no longer
         open, but its reply was not published yet.

@@ -1,6 +1,6 @@
 """The services that chats share, among them sandboxes, files and command handlers.
 
-A chat and its worker use nothing outside of the chat's actor except these services.
+Apart from the chat's own actor, a chat and its worker use only these services.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -42,11 +42,11 @@ class ChatSandboxes(Protocol):
         ...
 
     async def run(self, chat_id: str, command: Command) -> CommandResult:
-        """Run a command. On cancellation, return only when no process of the command is left."""
+        """Run a command. On cancellation, return only after all processes of the command have ended."""
         ...
 
     async def quiet(self, chat_id: str) -> None:
-        """Wait until no process that a command started is left."""
+        """Wait until all processes that commands started have ended."""
         ...
 
     async def stop(self, chat_id: str) -> None:
@@ -54,7 +54,7 @@ class ChatSandboxes(Protocol):
         ...
 
     def container_id(self, chat_id: str) -> str:
-        """Return the id of the chat's sandbox, empty while it has none."""
+        """Return the id of the chat's sandbox, empty if there is none."""
         ...
 
 
@@ -97,7 +97,7 @@ class NotCarried:
 
 @dataclass(frozen=True, slots=True)
 class ChatWorkspaces:
-    """The chats' files: one subfolder of `folder` for each chat, created with the chat's first command.
+    """The chats' files: one subfolder of `folder` for each chat, created by the chat's first command.
 
     `carry` moves a chat's files from one worker to the next.
     """
@@ -182,13 +182,13 @@ class ChatShell:
             self._snapshot_turn = turn  # only now: a cancelled or failed snapshot is tried again
 
     async def touched(self) -> None:
-        """Prepare for a change of the files: take a snapshot, and taint the files in a tainted session."""
+        """Prepare for a change of the files: take a snapshot; if the session is tainted, taint the files."""
         await self.snapshot_files()
         if self._session.tainted:
             await self._session.set_files_tainted(True)
 
     async def run(self, command: Command) -> CommandResult:
-        """Run a command. A taint of the files is on the disk before the command begins."""
+        """Run a command. If the command taints the files, the taint is stored before the command begins."""
         if not command.reads and may_write(command.argv):
             await self.snapshot_files()
             if self._session.tainted:
@@ -197,7 +197,7 @@ class ChatShell:
 
 
 class CommandHandler(Protocol):
-    """Handles chat commands, for example those of tasks."""
+    """Handles chat commands, for example the commands for tasks."""
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
         """Run a command for the message's sender and return the reply. Raise no expected error.
@@ -218,7 +218,7 @@ class UnavailableHandler:
 
 @runtime_checkable
 class StopsByName(Protocol):
-    """A command handler that stops things by the names that people gave them."""
+    """A command handler for things that `/stop` stops by the names that people gave them."""
 
     def stops(self, name: str) -> bool:
         """Return True if this handler handles `/stop` followed by `name`."""

@@ -44,8 +44,8 @@ RETAINED_BY_CUT: Final = 0.5
 class HistoryBudget:
     """Limits of the history in prompts.
 
-    `tokens` is the budget of a whole prompt, `taken` the part that instructions and tools use, `messages` the
-    maximum number of messages, without a limit if None.
+    `tokens` is the budget of a whole prompt, `taken` the part that instructions and tools use. `messages` is
+    the maximum number of messages; None means no limit.
     """
 
     tokens: int
@@ -85,9 +85,10 @@ class HistoryBudget:
 
 
 def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
-    """Return the tokens and the number of messages of these entries.
+    """Return the number of tokens and the number of messages of these entries.
 
-    Tokens exclude the full note, which prompts show with the instructions; messages exclude all notes.
+    The tokens do not include the full prompt note, which prompts show with the instructions. The messages do
+    not include any notes.
     """
     messages = [entry.message for entry in entries if entry.message.role != "system" or not is_whole(entry)]
     return messages_tokens(messages), sum([message.role != "system" for message in messages])
@@ -99,7 +100,7 @@ def _exceeds(cost: tuple[int, int], most: tuple[float, float], share: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The suspended session of a chat, while a turn runs with a separate history."""
+    """The suspended session of a chat, held while a turn runs with a separate history."""
 
     session: int
     due: float
@@ -118,12 +119,12 @@ Stored: TypeAlias = Append | Shorten | KeepParked
 class ChatSession:
     """The current session of a chat: its number, the time at which it is `due` to end, and its history.
 
-    `tainted`: the session has seen untrusted content, even if that content has been cut from the history.
-    `files_tainted`: the chat's files may contain untrusted content, from any session. `entries` is the
-    history as prompts show it; `summary` replaces everything before these entries. `budget` is the history
-    budget of the last turn. `turn` is the id of the running turn, empty between turns. `parked` are the tool
-    calls of all sessions that wait for approval. `max_tokens` limits how much of an earlier process's session
-    is read; `start_soon` starts tasks of the chat's actor.
+    `tainted` is true if the session has seen untrusted content, even if that content has been cut from the
+    history. `files_tainted` is true if the chat's files may contain untrusted content, from any session.
+    `entries` is the history as prompts show it; `summary` replaces everything before these entries. `budget`
+    is the history budget of the last turn. `turn` is the id of the running turn, empty between turns.
+    `parked` are the tool calls of all sessions that wait for approval. `max_tokens` limits how much of an
+    earlier process's session is read; `start_soon` starts tasks of the chat's actor.
     """
 
     def __init__(
@@ -147,18 +148,18 @@ class ChatSession:
 
     @property
     def known_urls(self) -> frozenset[str]:
-        """Return the URLs that the user or a page gave, in the history and its summary."""
+        """Return the URLs from the user or from web pages that occur in the history and its summary."""
         summed_up = self.summary.links if self.summary is not None else ()
         return frozenset(summed_up).union(*(entry.links for entry in self.entries))
 
     @property
     def said(self) -> int:
-        """Return the number of messages that prompts show, without prompt notes."""
+        """Return the number of messages in prompts, not counting prompt notes."""
         return sum(entry.message.role != "system" for entry in self.entries)
 
     @property
     def said_in_turn(self) -> list[Message]:
-        """Return the user messages of the running turn, without tainted ones, which others wrote."""
+        """Return the user messages of the running turn, except tainted ones, which others wrote."""
         mine = [entry for entry in self.entries if entry.turn == self.turn and not entry.tainted]
         return [entry.message for entry in mine if entry.message.role == "user"]
 
@@ -206,7 +207,7 @@ class ChatSession:
             self.summary, self.budget, self.tainted = held.summary, held.budget, held.tainted
 
     def stand_in(self, session: int, summary: Summary) -> None:
-        """Replace all entries up to the end of the summary's turn with a `summary` that is already stored."""
+        """Let a stored `summary` replace the entries up to the end of the last turn that it covers."""
         # The summary may be ready while a separate turn runs: then it belongs to the suspended session.
         if self._held is not None and session == self._held.session:
             entries = _behind(self._held.entries, summary)
@@ -215,14 +216,17 @@ class ChatSession:
             self.summary, self.entries = summary, _behind(self.entries, summary)
 
     async def cut(self, gone: Sequence[HistoryEntry]) -> None:
-        """Remove these oldest entries from prompts, also on the disk. A later summary covers them."""
+        """Remove these oldest entries from prompts; the cut is stored. A later summary covers the entries."""
         request = Summarize(self.chat, self.session, over(self.summary, gone), leave_out=True)
         summary = await self._journal.ask(request)
         if summary is not None:
             self.stand_in(self.session, summary)
 
     async def shorten(self, last: Message) -> None:
-        """Shorten this result and all entries before it in prompts from now on, also in later processes."""
+        """From now on, shorten this tool result and all entries before it in prompts.
+
+        The shortening is stored, so that it also applies in later processes.
+        """
         index = next((n for n, entry in enumerate(self.entries) if entry.message is last), None)
         if index is None:  # a summary has replaced it meanwhile
             return
@@ -278,13 +282,13 @@ class ChatSession:
 
 
 def _behind(entries: tuple[HistoryEntry, ...], summary: Summary) -> tuple[HistoryEntry, ...]:
-    """Return the entries after those that a summary covers."""
+    """Return the entries after the last turn that a summary covers."""
     ends = [end for end, entry in enumerate(entries, 1) if entry.turn == summary.turn]
     return entries[max(ends, default=0) :]
 
 
 def over(earlier: Summary | None, entries: Sequence[HistoryEntry]) -> Summary:
-    """Return a summary, still without text, that covers whole exchanges and those of an `earlier` summary."""
+    """Create a summary, still without text, of these whole exchanges and of an `earlier` summary."""
     tainted = any(entry.tainted for entry in entries) or (earlier is not None and earlier.tainted)
     return Summary(entries[-1].turn, "", tainted, merged(*([earlier] if earlier else []), *entries))
 

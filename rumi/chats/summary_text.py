@@ -44,12 +44,12 @@ _HEADING: Final = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|\*\*)([^\n#*:]+?)(?:\*\*)?
 
 
 def fits(text: str) -> bool:
-    """Return True if a summary is within its maximum length."""
+    """Return True if a summary does not exceed the maximum length."""
     return len(text.split()) <= SUMMARY_WORDS and text_tokens(text) <= SUMMARY_TOKENS
 
 
 def bounded(text: str) -> str:
-    """Return a summary within its maximum length: whole sections that fit, chosen by importance.
+    """Shorten a summary to the maximum length: keep whole sections, the most important ones first.
 
     If not even one section fits, or there are no sections, omit the middle of the text.
     """

@@ -1,8 +1,8 @@
 """Conversation memory: a summary by the model replaces the part of the history that no longer fits.
 
 The summary is written in the background after a turn, and replaces whole exchanges from the beginning of the
-session. Summaries are rare and each covers many exchanges: see `rumi.chats.session`. If none can be written,
-the history is cut.
+session. Summaries are rare and each covers many exchanges: see `rumi.chats.session`. If no summary can be
+written, the history is cut.
 """
 
 import logging
@@ -143,7 +143,7 @@ class Summing:
         self._again_at = 0.0
 
     def begin(self) -> bool:
-        """Return True if a summary is needed and none is being written; the caller must then start `run`."""
+        """Return True if a summary is needed and none is in progress; the caller must then start `run`."""
         # The scope is set here and not in `run`: until that task starts, a second `begin` must be refused
         # and `stop` needs something to cancel.
         if self._scope is not None or not self._due():

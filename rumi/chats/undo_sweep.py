@@ -35,8 +35,8 @@ class UndoSweep(Actor[Never]):
 
     The actor starts before the chats, so that it removes staged files before a chat builds new ones. Every
     `SWEEP_S` seconds it deletes the snapshots and recordings of deleted chats, and those older than
-    `retention_s`; 0 retains them. If this process is not `alone`, staged files stay: other workers may be
-    using them.
+    `retention_s` seconds; with 0 it never deletes them for their age. If this process is not `alone`, staged
+    files are not deleted, because other workers may be using them.
     """
 
     def __init__(
@@ -55,8 +55,7 @@ class UndoSweep(Actor[Never]):
         self._retention_s = retention_s
 
     async def started(self) -> None:
-        """Remove staged files of interrupted restores, except restores that a chat completes when it
-        starts."""
+        """Remove staged files, except those of restores that a chat completes when it starts."""
         undo = self._undo
         for chat in await undo.offload(undo.snapshots.chats) if self._alone else ():
             if await self._journal.ask(FindUndo(chat)) is None:

@@ -1,4 +1,4 @@
-"""Undo of a chat's last turn: restores the files, facts, schedules and questions from before the turn.
+"""Undo of a chat's last turn: restores files, facts, schedules and questions as they were before.
 
 One transaction of the journal decides an undo. Before this transaction, the restored files are built in a
 staging folder. After the transaction, the files are committed and the facts restored; if this step is

@@ -69,7 +69,7 @@ WITHOUT_ANSWER = frozenset({"stopped", "interrupted", "model_error", "budget"})
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A job's final reply, stored but not yet published, and the end of its turn if the job was a turn."""
+    """A job's final reply, stored but not yet published, and, if the job was a turn, the turn's end."""
 
     replied: Replied
     finished: TurnFinished | None = None
@@ -284,7 +284,7 @@ class Worker:
             self._services.hub.unasked.discard(asked.id)
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
-        """Return the end of a turn that was cancelled; its answer reports an `unconfirmed` cleanup."""
+        """Return the end of a turn that was cancelled; its answer reports if the cleanup is `unconfirmed`."""
         answer = reply_texts.stopped(job.language)
         if job.ended_by == "interrupted":
             answer = reply_texts.restarted(job.language, described(job.message))
@@ -382,10 +382,10 @@ class Worker:
             self._publish(job.turn, event)
 
     async def _quiet(self, job: Job) -> SandboxError | None:
-        """Wait until no process of the turn is left: the job is over only when this has returned.
+        """Wait until all processes of the turn have ended: only then is the job over.
 
-        If the sandbox cannot confirm that, remove it, which ends all processes in it. Return the error if the
-        removal is not confirmed either.
+        If the sandbox cannot confirm that its processes have ended, remove the sandbox, which ends all of
+        them. Return the error if the removal is not confirmed either.
         """
         job.stage = "ending what still runs"
         try:
@@ -395,7 +395,7 @@ class Worker:
         return None
 
     async def _remove_sandbox(self) -> SandboxError | None:
-        """Remove the sandbox; return the error if that is not confirmed.
+        """Remove the sandbox; return an error if the removal is not confirmed.
 
         An unconfirmed removal continues in the background, and the next sandbox waits for it.
         """
@@ -416,7 +416,10 @@ class Worker:
         )
 
     async def _take_back(self, job: Job) -> Done:
-        """Undo the last turn. A `/stop` does not cancel it: an undo is short, and half an undo is useless."""
+        """Undo the last turn.
+
+        A `/stop` does not cancel an undo, because an undo is short and half an undo is useless.
+        """
         job.stage = "taking the last turn back"
         try:
             text = await self.undoing.take_back(job.message, job.language)
@@ -426,7 +429,7 @@ class Worker:
         return Done(await self._settle(Settle(self._chat, job.messages, job.final_reply(text))))
 
     async def _bring_result(self, job: Job) -> Done:
-        """Reply with the result of a task or the text of a schedule, and store it in the history."""
+        """Reply with the result of a task or the text of a schedule, and store this text in the history."""
         job.sealed = True
         chat_session = self._session
         entries = result_entries(job.message)
@@ -448,7 +451,7 @@ class Worker:
         return Done(replace(replied, task=said.task, schedule=said.schedule))
 
     async def _reset(self, job: Job) -> Done:
-        """Remove the sandbox and the history; also the files if the user asked for that and confirmed it."""
+        """Remove the sandbox and the history; also the files, if the user asked for this and confirmed."""
         takes_files, asked = job.message.text in (FILES, FILES_YES), False
         use = await self._services.workspaces.measure(self._chat) if takes_files else None
         there = use is not None and use.files > 0
@@ -504,9 +507,9 @@ class Worker:
         return Done(replied, TurnFinished(reason, answer))
 
     async def _extract_facts(self, job: Job) -> int:
-        """Return the number of facts extracted from the session that ended, 0 if that takes too long.
+        """Return the number of facts extracted from the session that ended, 0 on timeout.
 
-        Extraction then continues in the background. A `/stop` ends only the wait.
+        After a timeout the extraction continues in the background. A `/stop` also ends only the wait.
         """
         job.stage = "learning from the session"
         self._services.fact_extraction.session_ended()

@@ -1,4 +1,4 @@
-"""The memory's actor, the only user of `memory.db`, and functions to send requests to it."""
+"""The memory's actor, which alone uses `memory.db`, and functions to send requests to this actor."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -25,11 +25,11 @@ R = TypeVar("R")
 
 
 class Memory(Actor[MemoryMessage]):
-    """Answers one request after the other, each in its own transaction.
+    """Answers one request after another, each in its own transaction.
 
-    A full disk does not crash the actor: the request is refused with `MemoryUnavailable`, and the next one
-    tries again. A restarted actor does not crash if the database is unreachable either: the next request
-    opens the database. So a failure of the memory affects only requests to the memory.
+    A full disk does not crash the actor: the request is refused with `MemoryUnavailable`, and the next
+    request tries again. After a restart, the actor does not crash either if the database is unreachable: the
+    next request opens the database. So a failure of the memory affects only requests to the memory.
     """
 
     def __init__(self, database: Path | Backend, offload: Offload, now: Callable[[], float]) -> None:
@@ -71,7 +71,7 @@ class Memory(Actor[MemoryMessage]):
         return self._store
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the number of requests since the start, and of those that failed due to the database."""
+        """Return the number of requests since startup, and how many failed because of the database."""
         return {"requests": self._answered, "failed": self._failed}
 
     async def stopped(self, reason: str) -> None:
@@ -113,7 +113,7 @@ async def open_memory(database: Path | Backend) -> AsyncIterator[AskMemory]:
 
 
 def asking_for_turn(ask: AskMemory, turn: str) -> AskMemory:
-    """Return a function that records changes of facts under a turn, so that `TakeFactsBack` can undo them."""
+    """Return a function that records changes of facts under a turn; `TakeFactsBack` can undo them."""
 
     async def of_turn(request: Request[R]) -> R:
         noted = replace(request, turn=turn) if isinstance(request, Remember | Forget) else request

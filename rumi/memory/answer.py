@@ -15,7 +15,7 @@ class Strict(BaseModel):
 
 
 class AnswerFact(Strict):
-    """A fact as the model writes it. The schema only limits its length; the filter judges its content."""
+    """A fact as the model writes it. The schema limits only lengths; the filter judges the content."""
 
     key: Annotated[str, Field(max_length=1000)]
     value: Annotated[str, Field(max_length=10_000)]
@@ -37,7 +37,7 @@ ANSWER: Final[TypeAdapter[ExtractedFacts | list[AnswerFact]]] = TypeAdapter(Extr
 
 
 def read_answer(text: str) -> ExtractedFacts | None:
-    """Parse an answer into facts and a subject line; return None if the answer has another form."""
+    """Parse an answer into facts and a subject line; return None if the answer does not match the schema."""
     try:
         answer = ANSWER.validate_json(text)
     except ValidationError:

@@ -21,7 +21,7 @@ _BLOCK: Final = re.compile(r"<memory>\n(.*?)\n</memory>", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The text of a block, empty if there are no facts; `tainted` if the prompt shows a tainted fact."""
+    """The text of a block, empty if there are no facts. `tainted`: the prompt shows a tainted fact."""
 
     text: str = ""
     tainted: bool = False
@@ -38,13 +38,13 @@ def memory_block(
 ) -> Block:
     """Return a block with one line for each fact, explicit ones first, then the most recent first.
 
-    If there are more than `max_facts` facts, up to `CHOSEN` facts of `first`, which matter for the message,
-    come first. The number of the other facts is constant, so that a later message adds only the facts chosen
-    for it.
+    If there are more than `max_facts` facts, the block begins with up to `CHOSEN` facts from `first`, the
+    facts that matter for the message. The number of the other facts is constant, so that a later message adds
+    only the facts chosen for that message.
 
     A fact is always one line of data: it can neither end the block nor begin another line. If some facts do
-    not fit, a last line, which is not a fact, gives their number. If the prompt already shows the facts
-    `noted` (see `noted_facts`), the block has only new facts and facts that are no longer valid.
+    not fit, a last line gives the number of omitted facts. If the prompt already shows the facts `noted` (see
+    `noted_facts`), the block has only new facts and facts that are no longer valid.
     """
     ordered = sorted(facts, key=lambda fact: (fact.source == "auto", -fact.updated))
     if first is not None and len(ordered) > max_facts:
@@ -70,7 +70,7 @@ def memory_block(
 
 
 def noted_facts(notes: Iterable[str]) -> frozenset[str]:
-    """Return the lines of facts that a prompt with these notes shows and that no later note revokes."""
+    """Return the facts, as lines, that these notes show in a prompt and that no later note revokes."""
     noted: set[str] = set()
     for block in (block for note in notes for block in _BLOCK.findall(note)):
         for line in block.splitlines()[1:]:
@@ -106,5 +106,5 @@ def line_of(fact: Fact) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return the text on one line, without a character that could begin or end a block of a prompt."""
+    """Return the text on one line, without characters that could begin or end a block of a prompt."""
     return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

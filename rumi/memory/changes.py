@@ -1,7 +1,8 @@
 """Records the changes that turns make to facts, so that an undo can reverse the changes.
 
-All rows of a key are recorded as they were before and after a turn's request. So side effects of a request
-are recorded too, such as the deletion of another fact at the maximum number of facts.
+For each key that a turn's request changes, all rows are recorded as they were before and after the request.
+So side effects are recorded too, such as the deletion of another fact when the maximum number of facts is
+reached.
 """
 
 import json
@@ -69,7 +70,7 @@ def take_back(transaction: Transaction, turn: str) -> TakenBack:
 
 
 def _by_key(db: Database, owner: str, key: str | None = None) -> dict[str, _Rows]:
-    """Return the owner's rows by their folded key, with all columns except the id."""
+    """Return the owner's rows, grouped by normalized key, with all columns except the id."""
     cursor = db.execute(
         "SELECT * FROM facts WHERE owner = ?1 AND folded = coalesce(?2, folded) ORDER BY id", (owner, key)
     )

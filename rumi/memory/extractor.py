@@ -1,4 +1,4 @@
-"""Extracts facts from a conversation: the request to the model, and the check of its answer."""
+"""Extracts facts from a conversation: the request to the model, and the check of the model's answer."""
 
 import logging
 import re
@@ -129,7 +129,7 @@ MAX_LINE_CHARS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The result of an extraction: the facts worth storing, and a line on the subject, possibly empty."""
+    """The result of an extraction: the facts worth storing, and a line on the subject, which may be empty."""
 
     facts: tuple[NewFact, ...] = ()
     line: str = ""
@@ -204,7 +204,7 @@ def _conversation(language: Language, messages: Sequence[Message], max_tokens: i
 def _known(language: Language, known: Sequence[Fact], max_tokens: int) -> str:
     """Return the known facts as lines of the prompt, so that the model does not extract them again.
 
-    Tainted facts are omitted, because a page may have written them.
+    Tainted facts are omitted, because their text may come from a web page.
     """
     lines: list[str] = []
     left = max_tokens
@@ -218,7 +218,7 @@ def _known(language: Language, known: Sequence[Fact], max_tokens: int) -> str:
 
 
 def _read(text: str) -> tuple[tuple[NewFact, ...], str] | None:
-    """Parse an answer into facts and a subject line; return None if the answer has another form."""
+    """Parse an answer into facts and a subject line; return None if the answer does not match the schema."""
     from rumi.memory.answer import read_answer
 
     fenced = _FENCED.fullmatch(text)

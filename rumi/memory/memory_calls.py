@@ -1,9 +1,9 @@
 """Control-socket calls about the memory; requests and answers are JSON objects.
 
-Each request concerns one `owner`. `list` lists facts from fact number `after` on. `set` stores a `value`
-under a `key`; with `also`, the key's other facts remain. `forget` deletes the facts under a `key`. `history`
-returns the history of a `key`. `extract` extracts facts from the owner's messages now, even if the session
-continues. `forget_everything` deletes everything that is stored about the owner.
+Each request concerns one `owner`. `list` lists the facts after fact number `after`. `set` stores a `value`
+under a `key`; with `also`, other facts under the key remain. `forget` deletes the facts under a `key`.
+`history` returns the history of a `key`. `extract` extracts facts from the owner's messages now, even if the
+session continues. `forget_everything` deletes everything that is stored about the owner.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -34,8 +34,8 @@ def memory_call(
 ) -> ControlCall:
     """Return the function that answers these control calls.
 
-    `extract_for_owner` extracts facts and continues in the background when it is cancelled. `ids` map chats
-    to owners; `forget_all` deletes everything that is stored about an owner.
+    `extract_for_owner` extracts facts; on cancellation the extraction continues in the background. `ids` maps
+    chats to owners; `forget_all` deletes everything that is stored about an owner.
     """
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:

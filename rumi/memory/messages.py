@@ -67,7 +67,7 @@ class NewFact:
 class Remember(Request[tuple[Fact, ...]]):
     """Store a fact, or renew its time. The reply lists the other facts with the same key, oldest first.
 
-    Without `also`, the fact replaces these other facts, which move to the key's history.
+    Without `also`, the new fact replaces these other facts, which move to the key's history.
 
     Keys are compared regardless of case and blanks; a fact shows the latest spelling of its key. An explicit
     fact stays explicit, and a fact from an untainted source stays untainted.
@@ -85,12 +85,12 @@ class Remember(Request[tuple[Fact, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class StoreExtracted(Request[int]):
-    """Store facts extracted from a session up to its history entry `upto`. The reply counts the new facts.
+    """Store facts extracted from a session up to its history entry `upto`.
 
-    Idempotent: a second request for the same chat, session and `upto` stores nothing and returns 0, even
-    after a crash. `began` is the time at which the session began: facts whose keys the user has deleted since
-    then are not stored. A fact replaces the owner's fact with the key in `replaces`, if there is exactly one;
-    an explicit fact is only replaced by a fact with the same key.
+    The reply is the number of new facts. Idempotent: a second request for the same chat, session and `upto`
+    stores nothing and returns 0, even after a crash. `began` is the time at which the session began: a fact
+    is not stored if the user has deleted its key since then. A fact replaces the owner's fact with the key in
+    `replaces`, if there is exactly one; an explicit fact is only replaced by a fact with the same key.
     """
 
     owner: str
@@ -112,7 +112,10 @@ class IsExtracted(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Forget(Request[int]):
-    """Delete all facts with a key; the reply is the number of facts. An undo of the `turn` restores them."""
+    """Delete all facts with a key. The reply is the number of deleted facts.
+
+    An undo of the `turn` restores the facts.
+    """
 
     owner: str
     key: str
@@ -144,7 +147,7 @@ class PastFacts(Request[tuple[PastFact, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ForgetOwner(Request[int]):
-    """Delete all facts of an owner with their history. The reply is the number of current facts."""
+    """Delete all facts of an owner with their history. The reply is the number of deleted current facts."""
 
     owner: str
 

@@ -1,7 +1,7 @@
 """Upgrades files with the original schema: one table, `facts`, of keys and values without owners.
 
-Afterwards these facts belong to the terminal's owner. The file is copied first; the upgrade is one
-transaction, so that a killed process leaves the file with either the old or the new schema.
+After the upgrade the facts belong to the owner of the terminal's chats. The file is copied first; the upgrade
+is one transaction, so that a killed process leaves the file with either the old or the new schema.
 """
 
 import sqlite3

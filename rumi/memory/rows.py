@@ -1,4 +1,4 @@
-"""The steps that read, add and remove the rows of `memory.db` within the open transaction."""
+"""Functions that read, add and remove rows of `memory.db` within the open transaction."""
 
 from rumi.memory.changes import recording_changes, take_back
 from rumi.memory.messages import (
@@ -74,7 +74,7 @@ def past_facts(request: PastFacts, transaction: Transaction) -> tuple[PastFact, 
 
 @steps.of(ForgetOwner)
 def forget_owner(request: ForgetOwner, transaction: Transaction) -> int:
-    """Delete an owner's facts, their history, and the forgotten keys. Return the number of facts."""
+    """Delete an owner's facts with all their records; return the number of deleted current facts."""
     count = transaction.db.execute("DELETE FROM facts WHERE owner = ?", (request.owner,)).rowcount
     for table in ("past", "forgotten", "shared", "changes"):
         transaction.db.execute(f"DELETE FROM {table} WHERE owner = ?", (request.owner,))
@@ -82,7 +82,7 @@ def forget_owner(request: ForgetOwner, transaction: Transaction) -> int:
 
 
 def _retire(db: Database, owner: str, id: int, now: float) -> None:
-    """Move a fact to the history of its key."""
+    """Move a fact out of the current facts into the history of its key."""
     db.execute(
         f"INSERT INTO past (owner, folded, {_FACT}, ended)"
         f" SELECT owner, folded, {_FACT}, ? FROM facts WHERE id = ?",
@@ -166,9 +166,9 @@ def _put_extracted(db: Database, request: StoreExtracted, found: NewFact, now: f
 
 
 def _retire_replaced(db: Database, owner: str, key: str, by: Fact) -> None:
-    """Retire the fact with the replaced key if there is exactly one; otherwise do nothing.
+    """Move the fact with the key in `replaces` to the history, if there is exactly one such fact.
 
-    An explicit fact is only retired by a fact with the same key.
+    An explicit fact is only replaced by a fact with the same key.
     """
     rows = db.execute(
         "SELECT id, source FROM facts WHERE owner = ? AND folded = ?", (owner, folded(key))
@@ -183,7 +183,7 @@ def put(db: Database, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
     """Add or renew a fact. Return True if it is new. Without `bounded`, the number of facts is not limited.
 
     Raises:
-        FactRefused: the owner has the maximum number of facts, and no extracted one to delete.
+        FactRefused: the owner has the maximum number of facts, and all of them are explicit.
     """
     fact_id = _find_fact(db, owner, fact)
     if fact_id is not None:

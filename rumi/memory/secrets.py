@@ -1,7 +1,8 @@
 """Detection of secrets in facts, because every prompt contains facts and must not contain secrets.
 
-A secret can only be detected by its form: by the forms of `rumi.platform.secret_forms` and, in a fact, by the
-name of its key. A password that looks like a word under a neutral key (`wifi = sunflower`) is not detected.
+A secret can only be detected by its form: by the patterns of `rumi.platform.secret_forms` and, in a fact, by
+the name of its key. A password that looks like a word under a neutral key (`wifi = sunflower`) is not
+detected.
 """
 
 import re
@@ -40,7 +41,10 @@ def looks_secret(fact: NewFact) -> bool:
 
 
 def mentions_secret(fact: NewFact) -> bool:
-    """Return True if a fact mentions a secret at all; too strict for facts that a user asks to remember."""
+    """Return True if a fact mentions a secret at all.
+
+    This check is too strict for facts that a user asks to remember.
+    """
     whole = f"{fact.key} {fact.value}"
     if ABOUT_ONE.search(whole):
         return False
@@ -58,7 +62,7 @@ def _holds_one(text: str) -> bool:
 
 
 def _is_named(fact: NewFact) -> bool:
-    """Return True if the key names a secret and the value is short or contains a password-like word."""
+    """Return True if the key names a secret and the value is short or contains a word like a password."""
     words = fact.value.split()
     if ABOUT_ONE.search(fact.key):
         return False

@@ -1,8 +1,9 @@
 """`memory.db`: opens the database, upgrades it, and executes each request in one transaction.
 
 Blocking, used by one thread at a time. The database is a SQLite file with WAL and `synchronous=FULL`, so that
-stored facts survive a power cut if the disk does not lie about writes, and deleted facts are overwritten. Or
-it is a PostgreSQL database that several workers share; locks serialize the requests about one owner there.
+stored facts survive a power cut if the disk does not lie about writes, and deleted facts are overwritten.
+Alternatively, the database is a PostgreSQL database that several workers share; there, locks serialize the
+requests about one owner.
 """
 
 import os
@@ -51,7 +52,7 @@ _LOOKS: Final = (Facts, IsExtracted, PastFacts, Shared)
 
 
 class MemoryFile(SqliteFile):
-    """The file `memory.db`. Facts of the first schema without a time get the time `now`."""
+    """The file `memory.db`. On an upgrade, facts of the first schema without a time get the time `now`."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         super().__init__(path, clock=now)
@@ -111,8 +112,8 @@ class MemoryStore:
         """Execute a request in one transaction and return its reply.
 
         If the connection breaks during a commit, reconnect and look up whether the server has committed. If
-        the server cannot be reached at once, an error is raised although the request may be done; every
-        request may be repeated.
+        the server cannot be reached at once, an error is raised although the request may have been executed;
+        every request may safely be repeated.
 
         Raises:
             FactRefused: the fact cannot be stored.
@@ -160,7 +161,7 @@ class MemoryStore:
             raise self._unusable(error) from error
 
     def _owners(self, request: Request[Any]) -> Iterable[str]:
-        """Return the names of the locks of the owners whose facts a request changes."""
+        """Return the lock names for the owners whose facts a request changes."""
         if isinstance(request, TakeFactsBack):
             sql = "SELECT DISTINCT owner FROM changes WHERE turn = ?"
             owners = [str(owner) for (owner,) in self._db.execute(sql, (request.turn,)).fetchall()]

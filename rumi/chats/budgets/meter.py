@@ -1,9 +1,9 @@
 """The meter of all model calls: reserves their cost before each attempt and settles it afterwards.
 
-Without a budget, calls do not wait: their usage is collected in memory and written once a second. With a
-budget, a call begins only after its reservation is on the disk; the transaction that checks the budget stores
-the reservation. An interrupted call is settled at its reserved amount, shortly afterwards or at the next
-start.
+Without a budget, calls do not wait for the disk: their usage is collected in memory and written once a
+second. With a budget, a call begins only after its reservation is on the disk; the transaction that checks
+the budget stores the reservation. An interrupted call is settled at its reserved amount, shortly afterwards
+or at the next start.
 """
 
 import logging
@@ -100,8 +100,8 @@ class Budgets:
     ) -> Hold | ModelError:
         """Reserve the cost of one attempt at a model call and return the reservation.
 
-        Return an error if a budget does not allow the call, or if its cost is unknown. On cancellation, a
-        stored reservation is released.
+        Return an error instead if a budget does not allow the call, or if its cost is unknown. On
+        cancellation, a stored reservation is released.
         """
         price = price_of(model, self.rules.prices)
         bounds = self._bounds(account) if model != OFFLINE else ()
@@ -170,7 +170,7 @@ class Budgets:
     def settle_later(self, request: SettleCall) -> None:
         """Queue the settlement of a reservation; never wait.
 
-        If the process ends before the ledger writes it, the next start settles the reservation.
+        If the process ends before the ledger writes the settlement, the next start settles the reservation.
         """
         self._unsettled.append(request)
         self.work.set()
@@ -204,7 +204,7 @@ class Budgets:
     # Notices
 
     def queue_notices(self, account: Account, states: tuple[BudgetState, ...]) -> None:
-        """Queue notices that a budget is nearly used up, for the next reply in the account's chat."""
+        """Queue notices that a budget is nearly used up; the next reply in the account's chat shows them."""
         for state in states:
             if account.chat and len(self._notices) < MOST_NOTICES:
                 self._notices.setdefault(state.key, (account.chat, state))
@@ -271,7 +271,7 @@ def state_json(state: BudgetState, budgets: Budgets) -> dict[str, object]:
 
 
 class _CallAttempt:
-    """Accounting of one attempt at a model call; a cost is reserved only if `bounds` (limits) apply."""
+    """Accounting of one attempt at a model call; a cost is reserved only if limits (`bounds`) apply."""
 
     __slots__ = ("_bounds", "_budgets", "_over", "account", "day", "key", "model", "price", "whole")
 
@@ -365,7 +365,7 @@ class _CallAttempt:
 
 
 def _shared(row: UsageRow, tools: list[str]) -> list[UsageRow]:
-    """Divide a reply's tokens and price among the tools that it called; the first gets the remainder."""
+    """Divide a reply's tokens and price among the tools that it called; the first tool gets the remainder."""
     if not tools:
         return [row]
     parts = {

@@ -30,7 +30,7 @@ class Price:
     def per_million(
         input: float, output: float, cached: float | None = None, written: float | None = None
     ) -> "Price":
-        """Return a price from USD per million tokens. Without `cached`, cached tokens cost the same."""
+        """Return a price from USD per million tokens. Without `cached`, cached tokens get no discount."""
         return Price(
             round(input * _NANO_PER_THOUSAND),
             round((input if cached is None else cached) * _NANO_PER_THOUSAND),

@@ -1,4 +1,4 @@
-"""The usage report, one document that both people and programs read."""
+"""The usage report, one document for both people and programs."""
 
 from typing import Final, get_args
 

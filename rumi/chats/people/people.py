@@ -25,7 +25,7 @@ CHAT_TOOLS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A person and their rights. `users` are the person's user ids in a channel; budgets use the `name`."""
+    """A person and their rights. `users` are their user ids in a channel; budgets use the `name` as a key."""
 
     name: str
     rights: Rights
@@ -47,7 +47,7 @@ class People:
     persons: Mapping[int, Principal] = field(default_factory=dict)
 
     def of(self, message: Incoming) -> Principal:
-        """Return the person who sent a message."""
+        """Return the person who sent a message, with current rights."""
         return OWNER if message.unattended else self._principal(message.chat, message.user)
 
     def of_task(self, task: TaskRecord) -> Principal:
@@ -92,7 +92,8 @@ class People:
     ) -> str:
         """Return the reason why a message is refused, or an empty text if it is allowed.
 
-        With a `name`, the message is that command with the arguments `rest`; otherwise it is a request.
+        With a `name`, the message is the command of that name with the arguments `rest`; otherwise it is a
+        request to the model.
         """
         rights = self.of(message).rights
         group = self.ids.may_be_group(message.chat)
@@ -110,8 +111,8 @@ class People:
     def may_retry(self, message: Incoming, earlier: Incoming) -> bool:
         """Return True if the sender of a message may retry an `earlier` message with the sender's rights.
 
-        The same person must have sent the earlier message, or a person with the same rights. So a retry gives
-        a message neither more rights nor fewer.
+        The earlier message must come from the same person, or from a person with the same rights. So a
+        retried message has neither more rights nor fewer than before.
         """
         one, other = self.of(message), self.of(earlier)
         return one.name == other.name or one.rights == other.rights
@@ -119,14 +120,14 @@ class People:
     def distrusts(self, message: Incoming) -> bool:
         """Return True if a message counts as untrusted for the other members of its group.
 
-        That is the case if its sender has no right to change files.
+        It does if its sender has no right to change files.
         """
         return self.ids.may_be_group(message.chat) and not self.of(message).rights.changes_files
 
     # Turns and tasks
 
     def tools(self, message: Incoming, tools: Sequence[T]) -> tuple[tuple[T, ...], dict[str, str]]:
-        """Return the tools of a turn, and for the name of each other tool a refusal that the model reads."""
+        """Return the tools of a turn, and for each other tool, by its name, a refusal for the model."""
         rights = self.of(message).rights
         mine = tuple([tool for tool in tools if rights.may_use(tool.spec.name)])
         if len(mine) == len(tools):
@@ -137,8 +138,8 @@ class People:
     def tools_of_task(self, task: TaskRecord, tools: Sequence[T]) -> tuple[T, ...]:
         """Return the tools of a task.
 
-        A research task has its own tools. A bot gets only the chat tools that the person who started it may
-        use.
+        A research task has its own tools. A bot gets only those chat tools that the person who started the
+        bot may use.
         """
         rights = self.of_task(task).rights
         return tuple(
@@ -169,12 +170,12 @@ class People:
         return replace(account, person=principal.name, limits=(*account.limits, *rights.limits))
 
     def most_schedules(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
-        """Return the schedule limit of a schedule's person (None: no limit), and the person's user ids."""
+        """Return how many schedules a schedule's person may have (None: no limit), and their user ids."""
         principal = self._principal(schedule.owner, schedule.user)
         return principal.rights.schedules, principal.users
 
     def check_bots(self, task: TaskRecord, open_tasks: Sequence[TaskRecord]) -> None:
-        """Check that the person behind a task may start another bot, given the bots among the open tasks.
+        """Check that the person behind a task may start another bot besides those among the `open_tasks`.
 
         Raises:
             RightsError: the person's role does not allow that many bots.

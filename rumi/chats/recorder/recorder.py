@@ -43,7 +43,7 @@ Watch: TypeAlias = Callable[[TurnEvent], None]
 class Recorder:
     """Retains recordings of the last `turns` turns of each chat, each of at most `max_bytes`.
 
-    `instructions` is the beginning of every prompt, built for these `programs` and `command_timeout_s`.
+    `instructions` is the beginning of every prompt; its text depends on `programs` and `command_timeout_s`.
     """
 
     home: Path
@@ -98,7 +98,7 @@ def delete_recordings(home: Path, chats: Collection[str]) -> None:
 def recorded(
     recorder: Recorder | None, chat: str, turn: str, turn_input: TurnInput, watch: Watch
 ) -> Iterator[tuple[TurnInput, Watch]]:
-    """Record the turn that runs in this block; yield the input and the event callback to run it with."""
+    """Record the turn that runs in this block; yield the input and event callback for the turn."""
     if recorder is None or not recorder.turns:
         yield turn_input, watch
         return
@@ -224,7 +224,7 @@ class Recording:
 
     @contextlib.contextmanager
     def forgiving(self) -> Iterator[None]:
-        """Log an OSError raised in the block and stop recording."""
+        """Log an OSError from the block instead of raising it, and stop recording."""
         try:
             yield
         except OSError as error:

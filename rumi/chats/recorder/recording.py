@@ -79,7 +79,7 @@ class RecordedTurn:
 
 
 def dump_call(call: ToolCall) -> Json:
-    """Return a call as JSON; omit an empty signature, as earlier recordings do."""
+    """Return a call as JSON; omit an empty signature, since earlier recordings have none."""
     fields = asdict(call)
     if not call.signature:
         del fields["signature"]
@@ -93,7 +93,7 @@ def dump_picture(picture: Picture) -> Json:
 
 
 def load_picture(record: Json) -> Picture:
-    """Return the picture of a record written by `dump_picture`."""
+    """Restore a picture from the JSON that `dump_picture` returned."""
     return Picture(record["path"], record["media_type"], base64.b64decode(record["data"]))
 
 
@@ -110,7 +110,7 @@ def dump_message(message: Message) -> Json:
 
 
 def load_message(record: Json) -> Message:
-    """Return the message of a record written by `dump_message`."""
+    """Restore a message from the JSON that `dump_message` returned."""
     return Message(
         record["role"],
         record["content"],
@@ -159,13 +159,13 @@ def dump_result(result: ToolResult) -> Json:
 
 
 def load_result(record: Json) -> ToolResult:
-    """Return the tool result of a record written by `dump_result`."""
+    """Restore a tool result from the JSON that `dump_result` returned."""
     pictures = tuple(load_picture(picture) for picture in record.get("pictures", ()))
     return ToolResult(**{**record, "links": tuple(record["links"]), "pictures": pictures})
 
 
 def read_recording(path: Path) -> RecordedTurn:
-    """Return the recording in a file.
+    """Read a recording from a file.
 
     Raises:
         RecordingError: the file cannot be read, is not a recording, or comes from a newer version.

@@ -32,7 +32,7 @@ DIFF_LINES: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The current instructions, and the current specifications of tools by name, in all their variants."""
+    """The current instructions, and the current specifications of each tool name, in all their variants."""
 
     instructions: str | None = None
     specs: Mapping[str, Sequence[ToolSpec]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """The first differing request of a replay: its number, the part that differs, and a line-by-line diff."""
+    """The first request of a replay that differs: its number, the differing part, and a diff of the lines."""
 
     request: int
     where: str
@@ -71,7 +71,8 @@ class _Over(Exception):
 async def replay(turn: RecordedTurn, now: Now, redact: Redactor | None = None) -> Replayed:
     """Replay a turn with all recorded replies and results; return the first difference, if any.
 
-    Run it on a clock that skips idle time, because replies and results take as long as they did originally.
+    Replies and results take as long as they did originally, so run the replay on a clock that skips idle
+    time.
     """
     model = _Replaying(turn, redact or Redactor([]))
     tools = _tools(turn, now)
@@ -89,9 +90,9 @@ async def replay(turn: RecordedTurn, now: Now, redact: Redactor | None = None) -
 
 
 async def fork(turn: RecordedTurn, now: Now, step: int, model: Model) -> Forked:
-    """Run a turn again: its recorded replies come before model call `step`, another model's from then on.
+    """Run a turn again, with its recorded replies before model call `step` and another model from then on.
 
-    Its tools change nothing: a recorded call returns its recorded result, any other call is refused.
+    The tools change nothing: a recorded call returns its recorded result, any other call is refused.
     """
     tools = _tools(turn, now)
     finished = await _run(turn, now, _Forking(turn, step, model), tools.all)
@@ -126,7 +127,7 @@ async def _run(turn: RecordedTurn, now: Now, model: Model, tools: Sequence[Tool]
 
 
 def _looking(turn: RecordedTurn) -> Callable[[Sequence[Message]], Awaitable[Sequence[Message]]]:
-    """Return a function that adds the recorded bytes to the pictures of messages."""
+    """Return a function that adds the recorded image data to the pictures of messages."""
     messages = (load_message(dumped) for made in turn.model_calls for dumped in made.request["messages"])
     known = {picture.path: picture.data for message in messages for picture in message.pictures}
 
@@ -167,7 +168,10 @@ class _Replaying:
         return model_calls[index].context_tokens if model_calls else int(self._turn.head["context_tokens"])
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        """Compare the request, then reply, fail, or never return, as the recorded model did."""
+        """Compare the request with the recorded one, then do what the recorded model did.
+
+        The recorded model replied, failed, or never returned.
+        """
         await trio.lowlevel.checkpoint()
         self.asked += 1
         model_calls = self._turn.model_calls

@@ -15,7 +15,7 @@ MOST_SHOWN = 20
 
 
 def contents(turn: RecordedTurn, redact: Redactor) -> list[str]:
-    """Describe the contents of a recording, in lines, for a person who is about to share it."""
+    """Describe the contents of a recording, as text for a person who is about to share it."""
     head = turn.head
     said = [message["content"] for message in head["history"] if message["role"] == "user"]
     last = one_line(said[-1] if said else "", SHOWN_CHARS)

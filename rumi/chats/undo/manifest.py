@@ -17,7 +17,8 @@ Cause: TypeAlias = Literal["", "bytes", "files", "unreadable", "disk", "lost"]
 class Manifest:
     """The state of a workspace before a turn. If `owner` is None, the workspace did not exist.
 
-    `tainted`: the workspace may contain untrusted content. `cloned`: the objects share blocks with the files.
+    `tainted` is true if the workspace may contain untrusted content, `cloned` if the objects share disk
+    blocks with the workspace's files.
     """
 
     turn: str
@@ -43,7 +44,7 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Manifest | None:
-    """Return the manifest in a file; None if the file is missing or damaged."""
+    """Read a manifest from a file; return None if the file is missing or damaged."""
     try:
         fields: Mapping[str, object] = json.loads(path.read_bytes())
         return _manifest(dict(fields))

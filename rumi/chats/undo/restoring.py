@@ -1,6 +1,6 @@
 """Restores a chat's files from a snapshot: completely or not at all, even if the process is killed.
 
-The restored tree is built completely in a staging folder. `rumi.platform.atomic_write.FolderSwap` then
+The restored folder tree is built completely in a staging folder. `rumi.platform.atomic_write.FolderSwap` then
 replaces the workspace by renaming; `Restoring.commit` completes an interrupted replacement. No process may
 use the workspace meanwhile.
 """
@@ -54,7 +54,7 @@ class Restoring:
         return manifest
 
     def commit(self, chat: str) -> None:
-        """Replace the chat's files with the built ones, or complete an interrupted replacement.
+        """Replace the chat's files with those that `build` prepared, or complete an interrupted replacement.
 
         Idempotent: do nothing if the files are already replaced.
 

@@ -1,10 +1,11 @@
-"""Takes snapshots of the chats' files, and retains those of their last turns.
+"""Takes snapshots of the chats' files, and retains the snapshots of each chat's last turns.
 
-Each version of a file is copied once: a snapshot reuses the objects of the previous one for files that have
-not changed since. If the file system can share blocks, no data is copied at all. Objects are not hard links
-to the workspace's files, because a write to a file would also change its link. No sandbox can reach objects.
+Each version of a file is copied once, into an object: for files that have not changed, a snapshot reuses the
+objects of the previous snapshot. If the file system can share blocks, no data is copied at all. Objects are
+not hard links to the workspace's files, because a write to a file would also change its link. No sandbox can
+reach objects.
 
-Below `undo/CHAT` are the manifests, `NUMBER-TURN.json`; `objects/`; and the folders that
+The folder `undo/CHAT` contains the manifests, `NUMBER-TURN.json`; the folder `objects/`; and the folders that
 `rumi.chats.undo.restoring` uses.
 """
 
@@ -42,9 +43,9 @@ class Unrestorable(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class UndoLimits:
-    """Maximum number of turns of a chat that can be undone, and of bytes and files in its snapshots.
+    """Limits of undo: the number of a chat's turns, and of the bytes and files in its snapshots.
 
-    Bytes count only for files that are copied, not for files that share blocks.
+    Only the bytes of copied files count, not those of files that share blocks.
     """
 
     turns: int = 5
@@ -182,7 +183,7 @@ class _Taking:
         self._clones: bool | None = None
 
     def manifest(self, tainted: bool) -> Manifest:
-        """Return the manifest; without entries and with a cause if the files cannot be copied."""
+        """Return the manifest; if the files cannot be copied, it has a cause and no entries."""
         try:
             try:
                 top = os.open(self._workspace, FOLDER)

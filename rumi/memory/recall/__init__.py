@@ -1,1 +1,1 @@
-"""Recall: search in earlier conversations, through a separate index that is updated from the state."""
+"""Recall: search in earlier conversations, with a separate index that follows the stored conversations."""

@@ -1,4 +1,4 @@
-"""The recall's actor, the only user of `recall.db`, and functions to send requests to it."""
+"""The recall's actor, which alone uses `recall.db`, and functions to send requests to this actor."""
 
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -35,9 +35,9 @@ PAUSE_S: Final = 0.02
 
 
 class Recall(Actor[RecallMessage]):
-    """Answers one request after the other, and keeps the index up to date with the state in the background.
+    """Answers one request after another, and keeps the search index up to date in the background.
 
-    A failure does not crash the actor: the request is refused with `RecallUnavailable`, and the next one
+    A failure does not crash the actor: the request is refused with `RecallUnavailable`, and the next request
     opens the file again if necessary. So a failure of the recall affects only requests to the recall. When
     the actor ends, a thread that waits for the database fails at once.
     """
@@ -52,7 +52,7 @@ class Recall(Actor[RecallMessage]):
         offload: Offload,
         now: Callable[[], float],
     ) -> None:
-        """Create the actor; `offload` must run one call at a time."""
+        """Create the actor; `offload` runs blocking calls in a thread and must run one call at a time."""
         self._open: Callable[[], RecallStore] = lambda: RecallStore(path, database, now)
         self._ids = ids
         self._offload = offload
@@ -61,7 +61,7 @@ class Recall(Actor[RecallMessage]):
         self._answered = self._failed = self._passages = 0
 
     async def started(self) -> None:
-        """Start to update the index; the first slice opens the file."""
+        """Start to update the index; indexing the first batch of rows opens the file."""
         self.start_soon(self._follow)
         self.start_soon(self._cut_at_the_end)
 
@@ -82,7 +82,7 @@ class Recall(Actor[RecallMessage]):
             raise Refused(error) from error
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the number of passages, of requests since the start, and of those that failed."""
+        """Return the number of passages, of requests since the start, and of failed requests."""
         return {"passages": self._passages, "requests": self._answered, "failed": self._failed}
 
     async def stopped(self, reason: str) -> None:
@@ -109,7 +109,7 @@ class Recall(Actor[RecallMessage]):
                 self._store.cut()
 
     async def _catch_up(self, most: int) -> bool:
-        """Index up to `most` slices; return True if there may be more."""
+        """Index at most `most` batches of rows (slices); return True if there may be more."""
         for _ in range(most):
             if not await self._do(CatchUp(self._ids)):
                 return False

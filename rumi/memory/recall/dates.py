@@ -1,4 +1,4 @@
-"""The span of time that a query names: `in March`, `el martes pasado`, `hace dos semanas`, `2026-03-05`."""
+"""Parsing of a time span in a query: `in March`, `el martes pasado`, `hace dos semanas`, `2026-03-05`."""
 
 import re
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ class DateSpan:
 
 
 def span_in(text: str, today: date) -> DateSpan | None:
-    """Return the days that a folded text names, None if it names none.
+    """Return the days that a text names, None if it names none. The text has no capitals or accents.
 
     An ambiguous date, such as a month without a year, is assumed to be in the past.
     """

@@ -1,8 +1,8 @@
-"""Indexing of the state: adds new rows by cursors, removes deleted passages, and reads passages' texts.
+"""Updates of the search index from the state: adds new rows, removes deleted passages, reads texts.
 
-The state consists of the tables of `state.db`, in a file or in a database that workers share (`state.py`).
-The index contains no text: texts are read from the state, so deleted texts are no longer shown, even before
-their passages are removed from the index.
+The state consists of the tables of `state.db`, in a file or in a database that workers share (`state.py`). A
+cursor for each table marks the rows already indexed. The index contains no text: texts are read from the
+state, so deleted texts are no longer shown, even before their passages are removed from the index.
 """
 
 import json
@@ -49,7 +49,7 @@ _SHOWN = (
 
 @steps.of(CatchUp)
 def catch_up(request: CatchUp, transaction: Indexing) -> bool:
-    """Index the next slices of history entries, ended tasks and session lines; return True if more remain."""
+    """Index the next batch of history entries, ended tasks and session lines; return True if more remain."""
     db, state = transaction.db, transaction.state
     more = [_history(db, state, request.ids), _tasks(db, state), _episodes(db, state, request.ids)]
     return any(more)
@@ -57,9 +57,9 @@ def catch_up(request: CatchUp, transaction: Indexing) -> bool:
 
 @steps.of(Prune)
 def prune(request: Prune, transaction: Indexing) -> int | None:
-    """Check the next slice; remove passages that were deleted or are older than the followed history.
+    """Check the next batch of passages; remove those that were deleted or are too old.
 
-    Return the cursor for the next slice, None at the end.
+    Return the cursor for the next batch, None at the end.
     """
     db, state = transaction.db, transaction.state
     last = db.execute(
@@ -95,7 +95,7 @@ def unindex(request: Unindex, transaction: Indexing) -> int:
 
 
 def _remove_for_good(db: Database, ids: list[int]) -> None:
-    """Remove passages, and their words from the index's segments.
+    """Remove passages and also their words, which would remain in the index's segments.
 
     FTS5 keeps deleted words until it merges segments, so `optimize` merges them now.
     """
@@ -126,7 +126,7 @@ def _history(db: Database, state: StateTables, ids: ChatIds) -> bool:
 def _exchanges(
     db: Database, state: StateTables, ids: ChatIds, turns: dict[_Turn, list[_Entry]], last: int
 ) -> Iterator[tuple[str, StoredPassage]]:
-    """Yield the exchanges of turns with their owners. `last` is the last entry of the slice."""
+    """Yield the question and answer of each turn, with its owner. `last` is the last entry of the batch."""
     files = _files(state, [(chat, turn) for chat, _, turn in turns])
     for (chat, session, turn), entries in turns.items():
         known = db.execute(
@@ -159,7 +159,7 @@ def _entries(state: StateTables, chat: str, session: int, turn: str, first: int,
 
 
 def _folded(entries: Iterable[_Entry], first: int) -> tuple[str, str, float, int, bool]:
-    """Return the question, the answer, the time, the last entry and the taint of a turn."""
+    """Combine a turn's entries: return its question, answer, time, last entry and taint."""
     said: list[str] = []
     answered: list[str] = []
     at, end, tainted = 0.0, first, False
@@ -228,7 +228,7 @@ def _episodes(db: Database, state: StateTables, ids: ChatIds) -> bool:
 
 
 def _known(db: Database, kind: str, chat: str, session: int, first: int, at: float) -> bool:
-    """Return True if a task or a line is already indexed unchanged."""
+    """Return True if a task or a session's line is already indexed and has not changed since."""
     row = db.execute(
         "SELECT 1 FROM passages WHERE chat = ? AND session = ? AND kind = ? AND first = ? AND at = ?",
         (chat, session, kind, first, at),
@@ -239,7 +239,7 @@ def _known(db: Database, kind: str, chat: str, session: int, first: int, at: flo
 def text_of(state: StateTables, id: int) -> tuple[str, str, bool] | None:
     """Return the question, the answer and the taint of a passage; None if it was deleted.
 
-    Also return None for a turn without a reply yet: that turn is the current one, not an earlier one.
+    Also return None for a turn that has no reply yet, because it is the current turn.
     """
     rows = state.passages(_SHOWN, id - 1, id)
     if not rows:

@@ -73,7 +73,7 @@ def add(db: Database, passages: Iterable[tuple[str, StoredPassage]]) -> None:
 
 
 def remove(db: Database, ids: Iterable[int]) -> None:
-    """Remove passages, and the terms that no other passage contains."""
+    """Remove passages, and terms that no remaining passage contains."""
     counts: Counter[str] = Counter()
     for id in ids:
         row = db.execute("SELECT said, answered FROM words WHERE rowid = ?", (id,)).fetchone()

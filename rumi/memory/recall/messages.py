@@ -59,9 +59,9 @@ class SearchPassages(Request[tuple[Passage, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class CatchUp(Request[bool]):
-    """Index a slice of the new entries of the state. The reply is True if there may be more.
+    """Index a batch of the new entries of the state. The reply is True if there may be more.
 
-    `ids` map chats to their owners.
+    `ids` maps chats to their owners.
     """
 
     ids: ChatIds
@@ -69,9 +69,9 @@ class CatchUp(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Prune(Request[int | None]):
-    """Check a slice of passages with ids above `after`; remove those that were deleted from the state.
+    """Check a batch of passages with ids above `after`; remove those that were deleted from the state.
 
-    The reply is the cursor for the next slice, None at the end.
+    The reply is the cursor for the next batch, None at the end.
     """
 
     after: int = 0

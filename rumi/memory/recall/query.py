@@ -1,4 +1,4 @@
-"""Parsing of a query into words with related words, a span of time, and the kind of answer it asks for."""
+"""Parsing of a query into words, related words, a time span, and the kinds of answer it asks for."""
 
 import re
 from collections.abc import Callable, Collection
@@ -52,9 +52,10 @@ class QueryWord:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A parsed query. `lately` is 1 if it asks for the current state, -1 for an earlier state, 0 for neither.
+    """A parsed query. `flags` combines `NUMBER`, `DATE` and `NAME`: the kinds of answer it asks for.
 
-    `flags` combines `NUMBER`, `DATE` and `NAME`: the kinds of answer that the query asks for.
+    `lately` is 1 if the query asks for the current state of something, -1 for an earlier state, 0 for
+    neither.
     """
 
     words: tuple[QueryWord, ...]

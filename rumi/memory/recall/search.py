@@ -1,8 +1,9 @@
-"""Search for passages: by words, related words, spellings, adjacent passages, dates, and a second hop.
+"""Search for passages by words, related words, similar spellings and dates.
 
 Candidates come from FTS5 with BM25. Rare words are searched first, so that frequent words cost nothing. A
 candidate's score counts each word of the query once. The passages adjacent to a good passage get a part of
-its score. The passages of a session get a part of the score of the session's line.
+its score. The passages of a session get a part of the score of the line that describes the session. A second
+search uses rare words of the best passages.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -84,7 +85,7 @@ class _OwnerIndex:
         return log(1 + (self.passages - count + 0.5) / (count + 0.5)) if count else log(1 + self.passages)
 
     def count(self, term: str) -> int:
-        """Return the number of passages with a term; 0 if `look_up` has not read it."""
+        """Return the number of passages with a term; 0 if `look_up` has not read the count."""
         return self.counts.get(term, 0)
 
     def look_up(self, terms: Iterable[str]) -> None:
@@ -100,7 +101,7 @@ class _OwnerIndex:
             )
 
     def own(self, query: ParsedQuery) -> ParsedQuery:
-        """Return the query with stems replaced by this owner's terms."""
+        """Return the query with its stems replaced by this owner's terms."""
 
         def terms(stems: Iterable[str]) -> frozenset[str]:
             return frozenset(f"{self.owner}_{stem}" for stem in stems)
@@ -109,7 +110,7 @@ class _OwnerIndex:
         return replace(query, words=words)
 
     def candidates(self, terms: Iterable[str]) -> list[_ScoredPassage]:
-        """Return the best passages by BM25 that contain any of the terms, without too frequent terms."""
+        """Return the best passages by BM25 that contain any of the terms; too frequent terms are ignored."""
         chosen: list[str] = []
         left = POSTINGS
         for term in sorted(filter(self.count, dict.fromkeys(terms)), key=self.count):
@@ -177,7 +178,7 @@ class _OwnerIndex:
 
 
 def _in_common(one: str, other: str, size: int) -> float:
-    """Return the share of letter groups of the length `size` that two words have in common."""
+    """Return the share of `size`-letter sequences that two words have in common."""
     first, second = (
         frozenset(word[at : at + size] for at in range(len(word) - size + 1)) for word in (one, other)
     )
@@ -251,7 +252,7 @@ def _with_spellings(index: _OwnerIndex, query: ParsedQuery) -> ParsedQuery:
 
 
 def _hop(index: _OwnerIndex, query: ParsedQuery, pool: dict[int, _ScoredPassage], scored: _Scored) -> None:
-    """Also score passages by the rare words of the best ones, since a name in them may lead to the answer."""
+    """Also score passages by rare words of the best passages: a name in these may lead to the answer."""
     best = sorted(pool.values(), key=lambda candidate: -candidate.score)[:HOP_FROM]
     asked = {stem for word in query.words for stem in (*word.stems, *word.related)}
     new_stems = [stem for candidate in best for stem in (candidate.said | candidate.answered) - asked]
@@ -302,7 +303,7 @@ def _hand_on(index: _OwnerIndex, pool: dict[int, _ScoredPassage], scored: _Score
 
 
 def _fit(query: ParsedQuery, pool: dict[int, _ScoredPassage]) -> None:
-    """Weight candidates by the kind and the time of the answer that the query asks for, and by recency."""
+    """Raise the scores of candidates that have the requested kind or time of answer, or are recent."""
     in_order = sorted(pool.values(), key=lambda candidate: candidate.at)
     for rank, candidate in enumerate(in_order):
         recent = rank / max(1, len(in_order) - 1)

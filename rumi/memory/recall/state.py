@@ -1,8 +1,8 @@
 """The state that the index follows: tables in the home's `state.db` or in a database that workers share.
 
-The same SQL reads both, so one set of rules decides which rows are indexed and shown. The two differ in three
-things: the comparison of the index's passages with the tables, the id up to which no new row can appear any
-more, and the number of rows to follow.
+The same SQL reads both, so one set of rules decides which rows are indexed and shown. The file and the shared
+database differ in three things: how passages of the index are compared with the tables, up to which id no new
+row can appear any more, and how many rows are indexed.
 """
 
 import contextlib
@@ -36,11 +36,11 @@ _COLUMNS: Final = "id, kind, chat, session, turn, first, last"
 
 
 class StateTables(Protocol):
-    """The tables that an open index follows. Blocking; used by the index's thread."""
+    """The tables that an open index follows. Blocking; used only by the thread of the index."""
 
     @property
     def error(self) -> type[Exception]:
-        """The class of errors that reading raises."""
+        """The class of the exceptions that are raised if the tables cannot be read."""
         ...
 
     def snapshot(self) -> AbstractContextManager[object]:
@@ -48,29 +48,30 @@ class StateTables(Protocol):
         ...
 
     def read(self, sql: str, parameters: Any = (), /) -> Rows:
-        """Execute a statement that reads, in the SQL that SQLite and PostgreSQL share."""
+        """Execute a query, written in SQL that both SQLite and PostgreSQL accept."""
         ...
 
     def passages(self, condition: str, after: int, last: int) -> list[PassageRow]:
         """Return the passages with ids above `after`, up to `last`, that fulfil a condition.
 
-        The condition names columns of `passages` and the tables of the state.
+        The condition is SQL that may use the columns of `passages` and the tables of the state.
         """
         ...
 
     def begin(self, what: Followed) -> float:
-        """Return the cursor after which the next slice begins."""
+        """Return the cursor after which the next batch of rows begins."""
         ...
 
     def looked(self, what: Followed, last: float | None, more: bool) -> None:
-        """Store the cursor after an indexed slice.
+        """Store the cursor after an indexed batch of rows.
 
-        `last` is the cursor of the last row of the slice, None for an empty one; `more`: the slice was full.
+        `last` is the cursor of the batch's last row, None if the batch was empty. `more` is true if the batch
+        was full.
         """
         ...
 
     def oldest(self) -> int:
-        """Return the history id above which entries are indexed."""
+        """Return the id of a history entry; only entries with greater ids are indexed."""
         ...
 
     def is_another(self) -> bool:
@@ -78,7 +79,7 @@ class StateTables(Protocol):
         ...
 
     def cut(self) -> None:
-        """Let a thread that waits for an answer fail at once. Callable from another thread."""
+        """Make a thread that waits for the database fail at once. May be called from another thread."""
         ...
 
     def close(self) -> None:
@@ -88,7 +89,7 @@ class StateTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Indexing(Transaction):
-    """The open transaction of an index, with the state that it follows."""
+    """The open transaction of an index, with the state that the index follows."""
 
     state: StateTables = field(kw_only=True)
 
@@ -128,25 +129,25 @@ class AttachedFile:
         ).fetchall()
 
     def begin(self, what: Followed) -> float:
-        """Return the cursor after which the next slice begins."""
+        """Return the cursor after which the next batch of rows begins."""
         return cursor(self._index, what)
 
     def looked(self, what: Followed, last: float | None, more: bool) -> None:
-        """Store the cursor of the last row of a slice."""
+        """Store the cursor of the last row of a batch."""
         if last is not None:
             set_cursor(self._index, what, last)
 
     def oldest(self) -> int:
-        """Return 0: the complete history is followed."""
+        """Return 0: the complete history is indexed."""
         return 0
 
     def is_another(self) -> bool:
-        """Return True if the index has more than the file ever had, or was built from a shared database."""
+        """Return True if the index is ahead of the file's history, or was built from a shared database."""
         row = self.read("SELECT seq FROM state.sqlite_sequence WHERE name = 'history'").fetchone()
         return cursor(self._index, "history") > (0 if row is None else row[0]) or bool(_origins(self._index))
 
     def cut(self) -> None:
-        """Do nothing: no thread waits long for a file."""
+        """Do nothing: a thread never waits long for a file."""
 
     def close(self) -> None:
         """Do nothing: the file is closed with the index."""
@@ -155,9 +156,9 @@ class AttachedFile:
 class SharedDatabase:
     """A PostgreSQL database, over a separate connection that cannot write.
 
-    There a lower id may be committed later than a higher one. So the index stores two cursors of a table: up
-    to `settled` no new row can appear any more, and rows after it are read again by each catch-up, until no
-    transaction is running that could have drawn one of their ids.
+    In PostgreSQL a lower id may be committed later than a higher one. So the index stores two cursors for a
+    table. Up to `settled` no new row can appear any more. Each catch-up reads the rows after `settled` again,
+    until all transactions that could have drawn one of their ids have ended.
 
     Raises:
         psycopg.Error: the server does not answer.
@@ -201,7 +202,11 @@ class SharedDatabase:
         ).fetchall()
 
     def begin(self, what: Followed) -> float:
-        """Return the cursor after which the next slice begins: return to `settled` when it can advance."""
+        """Return the cursor after which the next batch begins.
+
+        If `settled` can advance, the batch begins after `settled`, so that it contains the unsettled rows
+        again.
+        """
         at = cursor(self._index, what)
         if what == "tasks":
             return at
@@ -215,7 +220,7 @@ class SharedDatabase:
         return settled if self._final[what] else max(at, settled)
 
     def looked(self, what: Followed, last: float | None, more: bool) -> None:
-        """Store the cursors after a slice; at the end of the table, go back to the rows not yet settled."""
+        """Store the cursors after a batch; at the end of the table, go back to the rows not yet settled."""
         if what == "tasks":
             # Another worker's clock may be slow: its tasks can still end before the latest time seen here.
             latest = max(last or 0.0, cursor(self._index, "tasks.latest"))
@@ -252,7 +257,7 @@ class SharedDatabase:
         return bool(running >= cursor(self._index, f"{what}.number"))
 
     def oldest(self) -> int:
-        """Return the history id above which entries are indexed: only the latest ones are."""
+        """Return the id of a history entry; only the latest entries, with greater ids, are indexed."""
         (newest,) = self.read("SELECT coalesce(max(id), 0) FROM history").fetchone()
         return max(0, int(newest) - self._most)
 
@@ -275,7 +280,7 @@ class SharedDatabase:
         return origins != [this] or cursor(self._index, "history.settled") > ever
 
     def cut(self) -> None:
-        """Close the connection's socket, so that a thread blocked on it fails at once."""
+        """Close the connection's socket, so that a thread blocked on the socket fails at once."""
         self._db.cut()
 
     def close(self) -> None:

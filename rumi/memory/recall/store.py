@@ -1,7 +1,7 @@
-"""`recall.db`, the search index of the state; the file is rebuilt if it is missing, old or damaged.
+"""`recall.db`, the index of stored conversations; it is rebuilt if missing, old or damaged.
 
-Plain blocking SQLite, used by one thread at a time. The file can be deleted without loss, because it is
-derived from the state: `state.db` or a database that workers share. The state is only read.
+Plain blocking SQLite, used by one thread at a time. The file can be deleted without loss, because the index
+is derived from the state: `state.db` or a database that workers share. The state is only read.
 """
 
 import os
@@ -43,7 +43,7 @@ def delete_index(path: Path) -> None:
 
 
 class RecallStore:
-    """An open `recall.db` with the state that it follows: `state.db`, or a database that workers share.
+    """An open `recall.db` with the state that the index follows: `state.db` or a shared database.
 
     An error of the shared database sets `closed`; then a new store must be opened.
 
@@ -58,7 +58,7 @@ class RecallStore:
         now: Callable[[], float] = time.time,
         most_entries: int = MOST_ENTRIES,
     ) -> None:
-        """Open the files; of a shared history, only the latest `most_entries` entries are indexed."""
+        """Open the files. `most_entries` limits how many entries of a shared history are indexed."""
         self.path = path
         self.closed = False
         self._database = database
@@ -121,7 +121,7 @@ class RecallStore:
         self._db.close()
 
     def cut(self) -> None:
-        """Close the socket of the database to wake a thread blocked on it. Callable from another thread."""
+        """Close the database's socket to wake a thread blocked on it. May be called from another thread."""
         self._state.cut()
 
     def do(self, request: Request[R]) -> R:

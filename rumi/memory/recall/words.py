@@ -1,4 +1,7 @@
-"""Reduces words of passages and queries to folded Spanish or English stems, without stop words."""
+"""Reduces words of passages and queries to stems, in Spanish or English, and omits stop words.
+
+A folded word has no capitals and no accents.
+"""
 
 import re
 from collections.abc import Mapping
@@ -83,7 +86,7 @@ def both(word: str) -> tuple[str, ...]:
 
 
 def language_of(words: list[str]) -> Language:
-    """Return the language of folded words by the stop words among them."""
+    """Determine the language of folded words from the stop words among them."""
     spanish = sum(word in SPANISH for word in words)
     return "es" if spanish > sum(word in ENGLISH for word in words) else "en"
 
@@ -100,7 +103,7 @@ def plain_words(text: str) -> list[str]:
 
 
 def says_something(word: str) -> bool:
-    """Return True if a folded word is not a stop word and so distinguishes passages."""
+    """Return True if a folded word is not a stop word and therefore helps to tell passages apart."""
     return word not in SPANISH and word not in ENGLISH and (len(word) > 1 or word.isdigit())
 
 
@@ -112,7 +115,7 @@ def stems_of(text: str) -> list[str]:
 
 
 def flags_of(text: str) -> int:
-    """Return the flags of a text: a combination of `NUMBER`, `DATE` and `NAME`."""
+    """Return the flags of a text, which say if it contains a `NUMBER`, a `DATE` or a `NAME`."""
     number = NUMBER if any(c.isdigit() for c in text) else 0
     return number | (DATE if _DATE.search(folded(text)) else 0) | (NAME if _NAME.search(text) else 0)
 
