@@ -72,7 +72,7 @@ class Backend(Protocol):
         ...
 
     def lock(self, db: Database, names: Iterable[str]) -> None:
-        """Lock names until the transaction ends: transactions with a common name run one after another."""
+        """Lock names until the transaction ends. Transactions that lock the same name run one at a time."""
         ...
 
     def mark(self, db: Database) -> str:
@@ -80,7 +80,10 @@ class Backend(Protocol):
         ...
 
     def committed(self, db: Database, mark: str) -> bool:
-        """Return True if the transaction with this id was committed, for a COMMIT whose reply was lost."""
+        """Return True if the transaction with this id was committed.
+
+        Needed when the reply to the COMMIT was lost.
+        """
         ...
 
 

@@ -176,9 +176,10 @@ _COPIES: Final = (
 
 
 def begin_on_server(side: Side, schema: str, source: str, tables: Mapping[str, Sequence[Table]]) -> str:
-    """Record in the target that a copy of this source has begun; return the id of the new or unfinished copy.
+    """Record in the target that a copy of this source has begun; return the id of the copy.
 
-    Workers refuse to open a database with an unfinished copy.
+    An unfinished copy of the same source is continued and keeps its id. Workers refuse to open a database
+    with an unfinished copy.
 
     Raises:
         CopyFault: The target has rows that are not from an unfinished copy of the same source.
@@ -270,7 +271,7 @@ def copy(
     tables: Mapping[str, Sequence[Table]],
     report: Callable[[str, int], object] = lambda table, rows: None,
 ) -> int:
-    """Copy all rows that differ to the target; return the number of rows that were written.
+    """Copy to the target all rows that differ there; return the number of rows that were written.
 
     `report` is called after each table, with the name of the table and the number of its rows that were
     written.

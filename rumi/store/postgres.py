@@ -235,7 +235,7 @@ def was_in_the_way(error: Exception) -> bool:
     """Return True if a conflict with another transaction aborted this one, which may be retried at once.
 
     A unique violation is such a conflict. Steps check that a key is free before they insert it, but a
-    concurrent transaction may insert the same key in between.
+    concurrent transaction may insert the same key between the check and the insert.
     """
     return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.UniqueViolation)
 

@@ -1,4 +1,4 @@
-"""Interface of a database connection, the same for SQLite and PostgreSQL; the steps of transactions use it.
+"""Interface of a database connection, the same for SQLite and PostgreSQL, for steps of transactions.
 
 Steps are written in the SQL that both databases support, with SQLite's parameters: `?`, `?1`, `:name`.
 """

@@ -80,7 +80,7 @@ class Schema:
     migrations: Mapping[int, str]
 
     def script(self, version: int) -> str:
-        """Return the statements that upgrade a file from `version` to this schema; 0 is an empty file."""
+        """Return the statements that upgrade a file from `version` (0 if empty) to this schema."""
         if version == 0:
             return self.tables
         return "\n".join(self.migrations[step] for step in range(version, self.version))
@@ -149,7 +149,7 @@ def make_durable(db: sqlite3.Connection, path: Path) -> None:
 
 
 def bring_up_to_date(db: sqlite3.Connection, path: Path, schema: Schema, version: int) -> None:
-    """Upgrade a file from `version` to this schema; first copy a file with content into its folder.
+    """Upgrade a file from `version` to this schema; copy a non-empty file into the same folder first.
 
     Raises:
         DatabaseFault: The disk has too little space. Nothing has changed.

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class StoreThread:
-    """A separate connection for requests about workers: a lease renewal must not wait for other work."""
+    """Executes requests about workers on a separate connection, so that lease renewals need not wait."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
@@ -29,7 +29,10 @@ class StoreThread:
         self._one = trio.CapacityLimiter(1)
 
     async def __call__(self, request: Request[R], /) -> R:
-        """Execute a request. On cancellation, abandon the thread; the next call opens a new connection."""
+        """Execute a request.
+
+        On cancellation, the thread is abandoned, and the next call opens a new connection.
+        """
         try:
             return cast(
                 R, await trio.to_thread.run_sync(self._do, request, abandon_on_cancel=True, limiter=self._one)
@@ -73,7 +76,7 @@ class Cluster:
     directory: WorkerDirectory = field(default_factory=WorkerDirectory)
 
     def leases(self, chat: str) -> SandboxLease | None:
-        """Return the lease that limits the sandbox of a chat; None while the worker has no lease."""
+        """Return the lease that limits a sandbox's run time; None while the worker has no lease."""
         if not self.ownership.worker:
             return None
         return SandboxLease(self.ownership, self.settings.lease_s * (1 - SPARE))

@@ -1,4 +1,4 @@
-"""Files of chats that move between workers, and the lease that limits the workers' sandboxes."""
+"""Files that move with their chat from worker to worker, and the lease that limits a worker's sandboxes."""
 
 import logging
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ LEAVE_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class SandboxLease:
-    """The worker's lease as the time limit of its sandboxes: sandboxes end when the lease ends.
+    """The worker's lease as the time limit of its sandboxes, which end when the lease ends.
 
-    A chat that was handed over before that no longer has a sandbox on this worker.
+    A chat that was handed over before the lease ended no longer has a sandbox on this worker.
     """
 
     ownership: Ownership
@@ -82,7 +82,7 @@ class CarriedFiles:
         return None
 
     async def leave(self, key: str, partition_key: str) -> None:
-        """Store files created since the last turn, and drop the carrier's state of the folder."""
+        """Store files created since the last turn, and drop the carrier's state for the folder."""
         with trio.move_on_after(LEAVE_S):
             if (error := await self.store(key, partition_key)) is not None:
                 logger.warning("the files of %s were not stored: %s", key, error)

@@ -44,7 +44,7 @@ class AskStore(Protocol):
     async def __call__(self, request: Request[R], /) -> R:
         """Send a request; return the reply.
 
-        On cancellation, return at once: the request may have been executed or not.
+        On cancellation, return at once: the request may or may not have been executed.
 
         Raises:
             JournalError: The database does not answer.
@@ -70,10 +70,10 @@ class ClusterSettings:
 
 
 class WorkerLease(Actor[Never]):
-    """Holds the worker's lease. If the lease is lost, this actor crashes and so ends its child actors.
+    """Holds the worker's lease. If the lease is lost, this actor crashes, and its child actors end with it.
 
-    The crash is `LeaseLost`. Each incarnation registers as a new worker with a new name, because a lease that
-    has ended is never renewed.
+    The cause is `LeaseLost`. Each incarnation registers as a new worker with a new name, because a lease
+    that has ended is never renewed.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class WorkerLease(Actor[Never]):
         return False
 
     async def stopped(self, reason: str) -> None:
-        """Release the remaining partitions and end the lease. All actors below have stopped by then."""
+        """Release the remaining partitions and end the lease. The child actors have already stopped."""
         numbers = tuple(self._ownership.numbers())
         self._ownership.set({})
         # After a crash the lease is lost or in doubt: its partitions become free when it ends.

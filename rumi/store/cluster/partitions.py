@@ -62,7 +62,10 @@ class Drain(Request[None]):
 
 
 class Partitions(Actor[Drain]):
-    """Serves a fair share of the partitions. It is below its dependents in the tree, so it stops first."""
+    """Serves a fair share of the partitions.
+
+    The dependents are above this actor in the actor tree, so this actor stops before them.
+    """
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class Partitions(Actor[Drain]):
         self.start_soon(self._look_again)
 
     async def _read_directory(self) -> None:
-        """Read the directory of workers regularly, also during a handover, which may take minutes."""
+        """Read the directory of workers regularly, even during a handover, which may take minutes."""
         while True:
             try:
                 await self._read()
@@ -150,7 +153,7 @@ class Partitions(Actor[Drain]):
                 await self._hand_over(frozenset(idle), self._settings.drain_s)
 
     async def _take_over(self, claimed: Sequence[Claimed]) -> None:
-        """Serve partitions, after waiting until no sandbox of an earlier worker can run in them."""
+        """Wait until no sandbox of an earlier worker can run in these partitions, then serve them."""
         await trio.sleep(max(partition.wait_s for partition in claimed))
         self._ownership.set(
             {**self._ownership.fences, **{partition.number: partition.fence for partition in claimed}}
@@ -235,14 +238,14 @@ def share_of(worker: str, members: Iterable[Member]) -> int:
 
 
 def _limited(member: Member) -> Mapping[str, object]:
-    """Return how often services asked a worker to send less, by channel account."""
+    """Return how often services have asked the worker to send less: one count for each channel account."""
     counts = member.status.get("limited")
     return counts if isinstance(counts, Mapping) else {}
 
 
 @dataclass(slots=True)
 class WorkerDirectory:
-    """The known workers, and the owner of each partition by name.
+    """The known workers, and the name of the worker that owns each partition.
 
     `read` is the time of the last update, on trio's clock.
     """

@@ -1,4 +1,4 @@
-"""The workers of a database for `rumi status --all`, even if no worker runs on this machine."""
+"""Reads the workers of a database for `rumi status --all`, even if none of them runs on this machine."""
 
 from typing import Any, Final
 

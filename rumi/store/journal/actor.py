@@ -62,7 +62,7 @@ class AskJournal(Protocol):
 
         Raises:
             JournalError: The file cannot be used.
-            ActorError: The journal of the tree has stopped.
+            ActorError: The journal's actor has stopped.
         """
         ...
 
@@ -87,7 +87,7 @@ class JournalState:
 
     @property
     def refuses(self) -> bool:
-        """Return True if new messages are refused. Nothing is lost, because their senders still have them."""
+        """Return True if new messages are refused. They are not lost: their senders still have them."""
         if self.trouble == "locked":
             return trio.current_time() - self.since >= LOCKED_S
         return self.trouble is not None
@@ -110,9 +110,9 @@ class _Job:
     """A request that waits to be written. The task that sent the request waits for `done`.
 
     `writing` is True while a transaction executes the request. `withdrawn` is True if the sender was
-    cancelled before that; then the request is not written. `served` contains the partitions that this worker
-    served when the request was sent: a write that outlasts its lease must not be accepted under the next
-    lease.
+    cancelled before any transaction executed the request; then the request is not written. `served` contains
+    the partitions that this worker served when the request was sent: a write that was sent under one lease
+    must not be accepted under the next.
     """
 
     __slots__ = ("done", "error", "reply", "request", "served", "withdrawn", "writing")
@@ -138,8 +138,8 @@ class _Job:
 class Journal(Actor[JournalMessage]):
     """Writes requests with group commit: requests that arrive during one transaction share the next one.
 
-    The actor accepts many requests at once while earlier ones wait for the disk. Requests that one sender
-    asks are written in order; requests that are told have no order.
+    The actor accepts many requests at once while earlier ones wait for the disk. Requests from a sender that
+    waits for each reply (`ask`) are written in order; requests sent without waiting (`tell`) have no order.
 
     The actor does not crash if the file cannot be written now (a full disk, another program's lock). It
     retains pending requests and retries them until they are written. Meanwhile it answers reads and refuses
@@ -314,10 +314,10 @@ class Journal(Actor[JournalMessage]):
         )
 
     async def _look_again(self, store: Store) -> None:
-        """Check that the file can be written again, while no request is pending.
+        """While no request is pending, check that the file can be written again.
 
-        A full disk counts as full until the reserve is restored: free space before that is left for running
-        work.
+        A full disk counts as full until the reserve is restored. Space that becomes free before that is left
+        for running work.
         """
         reserve = self._state.reserve
         if self._state.trouble == "full" and reserve and not await self._offload(reserve.make):
@@ -456,7 +456,7 @@ class Journal(Actor[JournalMessage]):
         return ", ".join(words)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return metrics: pending requests, replies not acknowledged at the last commit, and the trouble."""
+        """Return metrics: pending requests, replies unacknowledged at the last commit, and any trouble."""
         trouble = self._state.trouble
         return {
             "waiting": len(self._waiting) + len(self._deferred),

@@ -19,9 +19,10 @@ SELECT chat, number, CASE WHEN learn_after > ends THEN learn_after ELSE ends END
 
 @dataclass(frozen=True, slots=True)
 class FindDueSessions(Read[DueSessions]):
-    """Return sessions with new messages that are due: ended, silent too long, or requested by a user.
+    """Return sessions whose new messages are due for extraction.
 
-    `chat` restricts the search to one chat. With `going_on`, sessions that are not due yet are included.
+    A session is due if it has ended, if it was silent too long, or if a user requested the extraction. `chat`
+    restricts the search to one chat. With `going_on`, sessions that are not due yet are included.
     """
 
     chat: str | None = None

@@ -147,7 +147,7 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ForgetChat(JournalRequest[bool]):
-    """Delete a slice of a chat's content that is older than a message. Return True if there may be more.
+    """Delete a slice of a chat's content older than a given message. Return True if there may be more.
 
     The chat continues. No facts are extracted from the deleted content. Undelivered replies are not deleted.
     """

@@ -114,7 +114,7 @@ class Summarize(OwnedWrite[Summary | None]):
 
 @steps.of(Summarize)
 def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
-    """Store a summary, or a cut with `leave_out`, unless the stored summary covers more messages."""
+    """Store a summary (with `leave_out`, only its `turn`), unless the stored one covers more messages."""
     # A summary is made in the background: another one, or the session's end, may have come first.
     summary, session = request.summary, (request.chat, request.session)
     (end,) = transaction.db.execute(
@@ -210,7 +210,7 @@ def mark_files(request: MarkFiles, transaction: Transaction) -> None:
 
 
 def taint_of(transaction: Transaction, chat: str, session: int) -> tuple[bool, bool]:
-    """Return two flags: if the session contains untrusted content, and if the chat's files do."""
+    """Return two flags: whether the session contains untrusted content, and whether the chat's files do."""
     row = transaction.db.execute(
         "SELECT EXISTS (SELECT 1 FROM history WHERE chat = ? AND session = ? AND tainted AND NOT undone),"
         " EXISTS (SELECT 1 FROM tainted_files WHERE chat = ?)",
@@ -300,7 +300,7 @@ def insert_history(
 
 
 def session_of(transaction: Transaction, chat: str) -> tuple[int, float]:
-    """Return the chat's current session, opening one if there is none, and the time at which it ends.
+    """Return the chat's current session and the time at which it ends; open a session if there is none.
 
     The time is in seconds since 1970; 0 for a new session.
     """

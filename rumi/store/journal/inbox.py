@@ -180,7 +180,7 @@ def moved(request: RecordMove, transaction: Transaction) -> bool:
 
 
 def _note_move(transaction: Transaction, old: str, new: str) -> None:
-    """Map a new chat id to the chat; drop the source's numbers of messages without a delivered reply."""
+    """Map a new chat id to the chat; clear the source's numbers of messages without a delivered reply."""
     # A group may move more than once: each later id leads to the first one, which names the chat for ever.
     earlier = transaction.db.execute("SELECT old FROM moved WHERE new = ?", (old,)).fetchone()
     old = earlier[0] if earlier else old
@@ -300,7 +300,7 @@ def load(request: Load, transaction: Transaction) -> ChatRecord:
 
 @dataclass(frozen=True, slots=True)
 class OpenMessages(Read[tuple[Incoming, ...]]):
-    """Return the chat's messages without a final reply whose number is higher than `after`, in order."""
+    """Return the chat's messages that have no final reply and a number higher than `after`, in order."""
 
     chat: str
     after: int
@@ -374,7 +374,7 @@ def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NewestOpen(Read[dict[str, int]]):
-    """Return, for each chat with open messages, the newest one's number; optionally only for `chats`."""
+    """Return the number of the newest open message of each chat; `chats` restricts the search."""
 
     chats: tuple[str, ...] | None = None
 

@@ -109,7 +109,7 @@ def renew(request: Renew, transaction: Transaction) -> dict[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Leave(JournalRequest[None]):
-    """Record that a worker leaves, so that others take its share. `ended`: also end its lease now."""
+    """Record that a worker is leaving, so that others take its share. With `ended`, its lease ends now."""
 
     worker: str
     ended: bool = False
@@ -265,7 +265,7 @@ def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, WorkerBac
 
 @dataclass(frozen=True, slots=True)
 class Touch(JournalRequest[None]):
-    """Do nothing in a transaction: waits for earlier requests, and tests that the database works."""
+    """Do nothing. The reply shows that earlier requests have been executed and that the database works."""
 
 
 @steps.of(Touch)

@@ -101,7 +101,7 @@ def _session_of(transaction: Transaction, message: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Delivered(OwnedWrite[None]):
-    """Record that a reply was delivered. `by_reader`: its reader acknowledged it, at any worker."""
+    """Record that a reply was delivered. `by_reader` is True if the reader acknowledged it, on any worker."""
 
     delivery: int
     by_reader: bool = False
@@ -132,7 +132,7 @@ def part_sent(request: PartSent, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Undeliverable(OwnedWrite[None]):
-    """Record `why` the undelivered replies of a chat, or only the reply `delivery`, cannot be delivered."""
+    """Record that a chat's undelivered replies, or only `delivery`, cannot be delivered, and `why`."""
 
     chat: str
     why: str

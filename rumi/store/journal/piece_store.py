@@ -1,4 +1,4 @@
-"""Storage for the files of chats in the journal's database; the carrier of workspaces uses it."""
+"""Storage for the files of chats in the journal's database, used by the carrier of workspaces."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

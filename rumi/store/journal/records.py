@@ -27,7 +27,7 @@ ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used", "withdra
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """A parked tool call. `question` is shown to people; `asked`: a stored message asks the question."""
+    """A tool call that needs approval. People see `question`; `asked` is True if a stored message asks it."""
 
     number: int
     call: str
@@ -215,7 +215,7 @@ class Incoming:
 
     @property
     def by_hand(self) -> bool:
-        """Return True if a person wrote the text: only then can it be a command, a yes or a no."""
+        """Return True if a person wrote the text. Only such a text can be a command or a yes-or-no answer."""
         return not (self.task or self.schedule or self.tainted)
 
 
@@ -399,10 +399,10 @@ class TaskRecord:
 
     If the task is not `attached`, `chat` gets its result; if `chat` is empty, the result is only stored.
     `parent` is the task that waits for this task, and `message` is the number of the command that requested
-    it; 0 if there is none. `options` and `report` are JSON objects whose content depends on `kind`. `model`
-    is the chosen model, empty for the process's model. Times are in seconds since 1970, 0 if not reached. A
-    session of a `bot` works in iterations: it sleeps until `wake_at`, and then reads the messages in `said`,
-    which people have sent to it.
+    this task; both are 0 if there is none. `options` and `report` are JSON objects whose content depends on
+    `kind`. `model` is the chosen model, empty for the process's model. Times are in seconds since 1970, 0 if
+    not reached. A session of a `bot` works in iterations: it sleeps until `wake_at`, and then reads the
+    messages in `said`, which people have sent to it.
     """
 
     kind: str
@@ -470,7 +470,7 @@ class ScheduleRecord:
     number of consecutive firings whose work failed. `missed` is the number of missed fire times since
     `missed_at` that were not reported yet. `tainted` is True if the text may contain untrusted content.
     `message` is the number of the command that created the schedule. `fired` is the time of the last firing.
-    Numbers are 0 if there is none. `turn` is the turn that creates the schedule; it is not stored in the
+    Numbers are 0 if they do not apply. `turn` is the turn that creates the schedule; it is not stored in the
     schedule's row.
     """
 
@@ -525,7 +525,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """The rows stored by a firing; none if its fire time has already fired or was missed."""
+    """The rows that a firing stored; none if the schedule already fired at this time or missed it."""
 
     message: Incoming | None = None
     task: TaskRecord | None = None

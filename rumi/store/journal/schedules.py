@@ -111,7 +111,7 @@ def load_schedule(request: LoadSchedule, transaction: Transaction) -> ScheduleRe
 
 @dataclass(frozen=True, slots=True)
 class ListSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return the schedules of an `owner`, or of all owners (None): first open ones, then the latest done."""
+    """Return the schedules of an `owner`, or of all owners (None): open ones, then the latest completed."""
 
     owner: str | None
     limit: int = 1000
@@ -221,7 +221,10 @@ def due_schedules(request: DueSchedules, transaction: Transaction) -> tuple[Sche
 
 @dataclass(frozen=True, slots=True)
 class AheadSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return a slice of active recurring schedules changed later than `now`: the clock was set back."""
+    """Return a slice of the active recurring schedules whose last change is later than `now`.
+
+    Such schedules exist if the clock was set back.
+    """
 
     now: float
 
@@ -330,7 +333,7 @@ def _delete_done(transaction: Transaction) -> None:
 
 
 def _goes_on(firing: Firing, transaction: Transaction) -> bool:
-    """Return True if work of an earlier firing is unfinished: a schedule never runs two works at once."""
+    """Return True if work from an earlier firing is unfinished. Work of the same schedule never overlaps."""
     turn = firing.message is not None and not firing.message.notice
     if not turn and firing.task is None:
         return False

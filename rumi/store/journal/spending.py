@@ -392,7 +392,10 @@ def _state(transaction: Transaction, bound: Bound, name: str, account: Account) 
 def _granted(
     transaction: Transaction, unit: Unit, scope: Scope, days: tuple[str, str], account: Account
 ) -> int:
-    """Return the amount granted to a budget: all grants for the total budget, else its owner's or chat's."""
+    """Return the amount granted to a budget.
+
+    For the total budget, all grants count; for others, the grants to the budget's owner or chat.
+    """
     theirs = {"total": ("1 = 1 OR ?3 = ''", ""), "owner": ("owner = ?3", account.owner)}
     which, name = theirs.get(scope, ("chat = ?3", account.chat))
     sql = f"SELECT sum({_GRANTED[unit]}) FROM grants WHERE day >= ?1 AND day <= ?2 AND ({which})"
@@ -412,7 +415,7 @@ def _of(scope: Scope) -> str:
 
 
 def _names(transaction: Transaction, bound: Bound, request: Standing) -> tuple[str, ...]:
-    """Return the names, such as owners or chats, whose budgets in one scope the request asks for."""
+    """Return the names (of owners or chats, for example) whose budgets in one scope are requested."""
     scope = bound.limit.scope
     if scope == "total":
         return ("total",) if not request.owner else ()

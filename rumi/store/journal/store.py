@@ -138,11 +138,11 @@ class Store:
             cut()
 
     def has_reservations(self) -> bool:
-        """Return True if model calls are reserved; in a newly opened file, by earlier processes."""
+        """Return True if model calls are reserved (by earlier processes, if the file was just opened)."""
         return self._db.execute("SELECT 1 FROM reservations LIMIT 1").fetchone() is not None
 
     def may_have(self, request: Request[Any]) -> bool:
-        """Return True if a commit without an answer may have executed the request."""
+        """Return True if a commit that got no answer may have executed the request."""
         unsure = () if self._unsure is None else self._unsure.requests
         return any(request_done is request for request_done in (*unsure, *(done for done, _ in self._done)))
 
@@ -291,7 +291,7 @@ class Store:
         return NotOwner(f"{type(request).__name__} was refused: another worker serves this chat by now.")
 
     def _notify_others(self, owners: Mapping[int, tuple[str | None, int]], now: Served) -> None:
-        """Notify other workers about chats that they serve and that have new entries."""
+        """Notify other workers about new entries in the chats that they serve."""
         new: dict[str, list[str]] = {}
         for chat in sorted(self._touched):
             worker, _ = owners.get(partition_of(chat), (None, 0))

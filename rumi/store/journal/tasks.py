@@ -134,7 +134,7 @@ def begin_task(request: BeginTask, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MarkStopping(JournalRequest[bool]):
-    """Record that a task must stop, even if its process ends first. Return False if it has ended."""
+    """Record that a task must stop; the record outlasts the process. Return False if the task has ended."""
 
     id: int
 

@@ -57,7 +57,7 @@ def clean(text: str) -> str:
 
 
 def mine(transaction: Transaction, key_column: str = "chat", only: Collection[int] | None = None) -> str:
-    """Return an SQL condition for rows whose chat this worker serves, to append to a WHERE clause.
+    """Return an SQL condition, to append to a WHERE clause, for rows whose chat this worker serves.
 
     `only` selects the rows of these partitions instead. The condition is empty if one process serves all
     chats.

@@ -161,7 +161,7 @@ def find_undo(request: FindUndo, transaction: Transaction) -> Undone | None:
 
 
 def note_schedule(transaction: Transaction, turn: str, chat: str, id: int, before: str | None) -> None:
-    """Record that a turn changed a schedule. `before` is the row before the change, None if it was new."""
+    """Record that a turn changed a schedule. `before` is the earlier row, None if the schedule is new."""
     if turn:
         transaction.db.execute(
             "INSERT INTO schedule_changes (turn, chat, schedule, before, after, created)"
