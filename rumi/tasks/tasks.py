@@ -613,6 +613,6 @@ def _ids_in(workspaces: Path) -> list[int]:
 def task_slots(max_running: int, per_owner: int) -> FairLimiter:
     """Return the limiter of running tasks, in total and per owner.
 
-    Any number of tasks can wait for a slot, for any time.
+    Any number of tasks can wait for a slot, for an unlimited time.
     """
     return FairLimiter(LimiterBounds(max_running, per_owner, max_running, 10**9, inf))

@@ -137,7 +137,7 @@ class BotFiles:
         return (self.files or workspaces_in(self.root)) / bot_key(name)
 
     def project(self, name: str) -> Project:
-        """Return the object that manages a bot's project, which need not exist yet."""
+        """Return the object that manages a bot's project; the project need not exist yet."""
         return Project(name, self.folder / check_name(name) / "project", self.workspace(name))
 
     def link_workspace(self, name: str) -> None:
@@ -257,7 +257,7 @@ def _files(folder: Path, *, nested: bool) -> list[Path]:
 
 
 def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
-    """Read skill files; return the skills by name, and the problems. The last skill of a name is used."""
+    """Read skill files; return skills by name, and the problems. If a name repeats, the last skill wins."""
     found: dict[str, BotSkill] = {}
     problems: list[str] = []
     for path in paths:

@@ -50,7 +50,7 @@ MOST_REFERENCES: Final = 200
 class WebKind:
     """The task kind for research on the web. Its option `urls` lists the pages to fetch first.
 
-    `words` is the text of its prompt; `ask` runs further researchers that a research task may start, and
+    `words` is the text of its prompt; `ask` runs the other researchers that a research task may start, and
     waits for their answers.
     """
 
@@ -186,7 +186,7 @@ async def _checked(answer: str, context: TaskContext, sources: Sources, reposito
 
 
 def _helpers(context: TaskContext, ask: Ask) -> tuple[Tool, ...]:
-    """Return the tool that starts more researchers; return no tool if a task started this task."""
+    """Return the tool that starts more researchers, or no tool if another task started this task."""
     # One level only: researchers that start researchers would multiply without limit.
     if context.task.parent:
         return ()

@@ -1,7 +1,7 @@
 """The tools that read the workspace of a research task: `read`, `grep`, `ls` and `find`.
 
 Like the file tools, they run inside the sandbox. They read only /workspace, and follow no link. Their results
-are untrusted. So each result is put into a marked block, and the task counts as tainted afterwards.
+are untrusted. So the tools put each result into a marked block, and the task counts as tainted afterwards.
 """
 
 import posixpath

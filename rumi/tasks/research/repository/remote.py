@@ -90,7 +90,7 @@ class FetchRequest:
 
 @dataclass(slots=True)
 class Fetched:
-    """The answer to a fetch, without the pack: new boundary commits, and those that ceased to be.
+    """The answer to a fetch, without the pack: the commits that became boundary commits or ceased to be.
 
     `filtered` means that large files were left out.
     """

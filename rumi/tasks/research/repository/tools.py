@@ -206,7 +206,7 @@ class GitLog(GitTool):
         return self.result(about, text or "(no commit)", output, note, more, cut=output.cut)
 
     async def _start(self, ref: str) -> tuple[list[str], str]:
-        """Return git's arguments for the commits to list, and for all commits that decide what is listed."""
+        """Return git's arguments that select the commits to list, and the range of all commits involved."""
         before, dots, after = ref.partition("..")
         if not dots:
             start = await self._repository.resolve(ref)
