@@ -58,8 +58,8 @@ class Finished:
 class NextIteration:
     """The end of an iteration: its `summary`, and the start time of the next one, in seconds since 1970.
 
-    If `message` is not empty, it is sent to the task's chat with its `buttons`, and asks for approval of the
-    parked calls `asked`.
+    If `message` is not empty, it is sent to the task's chat with its `buttons`. The message then asks a
+    person to approve the calls whose numbers are in `asked`.
     """
 
     summary: str
@@ -71,11 +71,11 @@ class NextIteration:
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
-    """The work of a task: a turn with these instructions and tools, which follows the messages `before`.
+    """The work of a task: a turn that follows the messages `before`, with these instructions and tools.
 
     `before` is untrusted. `known_urls` are the URLs in the question. `sources` returns the number of sources
     read so far. `finish` gets the model's answer and the reason why the turn ended. `tainted` means that the
-    instructions contain untrusted content. With `parking`, calls that need a person's approval are parked
+    instructions contain untrusted content. With `parking`, calls that need a person's approval are stored
     until a person decides. The turn makes at most `max_calls` model calls. It may cost `max_nano_usd`
     billionths of a USD; the call that reaches this limit may exceed it.
     """

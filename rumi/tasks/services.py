@@ -63,8 +63,9 @@ class TaskServices:
 
     `files` contains one folder per task; only the program writes to these folders. `model_for` returns a
     task's model, or raises a `RumiError`. `slots` limits the number of running tasks. `wake` delivers a
-    stored message to its chat. `ended` is called when a task ends, `stepped` at each step. `serves` returns
-    True if this worker serves a partition key (a chat or an owner); other workers serve all other keys.
+    stored message to its chat. `ended` is called when a task ends, and `stepped` at each step of a task.
+    `serves` returns True if this worker serves a partition key (a chat or an owner); other workers serve all
+    other keys.
     """
 
     journal: ActorRef[JournalMessage]

@@ -1,9 +1,9 @@
 """The actor of one task. The task works towards an answer, and the actor stores every step.
 
-The journal stores each message of a task immediately, together with the spending so far. So after its process
-was killed, a task resumes from the last stored message. A tool call without a stored result is not repeated;
+The journal stores each message of a task immediately, together with the spending so far. So a task whose
+process was killed resumes from the last stored message. A tool call without a stored result is not repeated;
 the model gets a note about it. A bot's session works in iterations, and each iteration is a turn with its own
-history. Between two iterations the task sleeps and holds no slot.
+history. Between two iterations the session sleeps, and does not count as one of the running tasks.
 """
 
 import json
@@ -78,7 +78,7 @@ class RunTask(Request[TaskRecord]):
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """Resume the task, if its actor loaded it before this worker served the task's partition."""
+    """Resume a task whose actor loaded it before this worker began to serve the task's partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Task(Actor[TaskMessage]):
         """Run the task, and return the ended task.
 
         On cancellation, returns only when none of the task's calls and processes run any more. A background
-        task of this actor then stores the end and removes the files.
+        task of this actor then stores the end of the task and removes its files.
         """
         assert self._record is not None, "who asks has just stored the task"
         self._report, self._runs = message.report, True

@@ -177,7 +177,7 @@ class StoredTasks:
 
 
 class Tasks(StoredTasks):
-    """Begins, runs and stops tasks. In the actor tree, it is added before the chats."""
+    """Begins, runs and stops tasks. The actor tree adds the tasks before the chats."""
 
     def __init__(self, root: Supervisor, services: TaskServices, ids: ChatIds) -> None:
         super().__init__(services.journal.ask, services.workspaces, services.files)
@@ -613,6 +613,6 @@ def _ids_in(workspaces: Path) -> list[int]:
 def task_slots(max_running: int, per_owner: int) -> FairLimiter:
     """Return the limiter of running tasks, in total and per owner.
 
-    Tasks can wait for a slot without limit.
+    Any number of tasks can wait for a slot, for an unlimited time.
     """
     return FairLimiter(LimiterBounds(max_running, per_owner, max_running, 10**9, inf))

@@ -1,4 +1,4 @@
-"""The table of refused IP address blocks, each with its reason; pages may be fetched from all others.
+"""The table of refused IP address blocks, each with a reason; all other addresses are allowed.
 
 Reviewed on 2026-11-22 against the registries of the IANA:
 
@@ -18,7 +18,7 @@ Addresses that these registries call global stay allowed: the sinks of AS112 and
 192.52.193.0/24, 192.175.48.0/24, 2620:4f:8000::/48). A table cannot contain the NAT64 prefixes that networks
 choose for themselves (RFC 6052).
 
-`ipaddress` only parses addresses and blocks here; its `is_global` has an older state of these registries.
+`ipaddress` only parses addresses and blocks here; its `is_global` follows older versions of these registries.
 """
 
 import ipaddress
@@ -111,7 +111,7 @@ def read_address(text: str) -> IPAddress | None:
 
 
 def read_endpoint(text: str) -> Endpoint:
-    """Parse `ip:port` into a form that can be compared. IPv6 addresses are in brackets.
+    """Parse and normalize an `ip:port`, so that two can be compared. IPv6 addresses are in brackets.
 
     Raises:
         ValueError: The text does not have this format.

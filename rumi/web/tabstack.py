@@ -40,9 +40,10 @@ class Tabstack:
         )
 
     async def page(self, target: Target, max_chars: int) -> Page | None:
-        """Return a page. Return None if the target is an exception that the guard allows.
+        """Return a page, or None if the target is one of the guard's exceptions.
 
-        Only this machine can reach such a target. On cancellation, closes the connection.
+        Only this machine can reach such a target, and Tabstack cannot. On cancellation, closes the
+        connection.
 
         Raises:
             FetchRefused: The guard refuses the target; Tabstack gets no request.

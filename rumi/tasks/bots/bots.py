@@ -183,7 +183,7 @@ class Bots:
     ) -> str:
         """Start a bot, or send the text to the bot's running session.
 
-        A message starts at most one session.
+        If the same message is handled again after a restart, no second session is started.
         """
         running = self._tasks().session_of(name)
         # After a restart the same message is handled again: it must not become a text for the session that it
@@ -356,7 +356,7 @@ class Bots:
         await self._tasks().say(self._running(name, owner).id, text)
 
     async def stop(self, name: str, owner: str | None) -> TaskRecord:
-        """Request the stop of the bot's running session; the session's report follows.
+        """Request that the bot's running session stop; the session's report is sent later.
 
         With `owner`, the session must belong to this owner; None allows any owner.
 

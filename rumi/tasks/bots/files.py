@@ -31,7 +31,7 @@ MOST_SKILL_CHARS: Final = 20_000
 class BotSkill:
     """A skill in a bot's prompt.
 
-    It comes from a file in the bot's `skills/`, or is a flat skill of the home.
+    The skill comes from the bot's folder `skills/`, or from a file `NAME.md` that the home has for all bots.
     """
 
     name: str
@@ -137,7 +137,7 @@ class BotFiles:
         return (self.files or workspaces_in(self.root)) / bot_key(name)
 
     def project(self, name: str) -> Project:
-        """Return the `Project` object of a bot, even if the bot has no project."""
+        """Return the object that manages a bot's project; the project need not exist yet."""
         return Project(name, self.folder / check_name(name) / "project", self.workspace(name))
 
     def link_workspace(self, name: str) -> None:
@@ -162,9 +162,9 @@ class BotFiles:
             raise BotError(f"{folder} is left: {error.strerror}.", "Delete it yourself.") from error
 
     def skills(self, name: str) -> tuple[list[BotSkill], list[str]]:
-        """Return a bot's skills and the home's flat skills, sorted by name, and any reading problems.
+        """Return the skills of a bot and those for all bots, sorted by name, and any reading problems.
 
-        A skill in the bot's folder replaces a skill of the home with the same name.
+        A skill in the bot's folder replaces a skill for all bots that has the same name.
         """
         shared = _files(self.root / "skills", nested=False)
         found, problems = _read_all([*shared, *_files(self.folder / name / "skills", nested=True)])
@@ -198,7 +198,7 @@ class BotFiles:
         return path
 
     def add_global(self, name: str, content: bytes) -> bool:
-        """Write a flat skill for all bots; return False if a skill of that name already exists."""
+        """Write a skill for all bots as `NAME.md`; return False if a skill of that name already exists."""
         path = self.root / "skills" / name
         if path.exists() or path.is_symlink():
             return False
@@ -249,7 +249,7 @@ class BotFiles:
 
 
 def _files(folder: Path, *, nested: bool) -> list[Path]:
-    """Return the files of a folder's flat skills and, if `nested`, its files `NAME/SKILL.md`."""
+    """Return a folder's skill files `NAME.md` and, if `nested`, also its files `NAME/SKILL.md`."""
     with contextlib.suppress(OSError):
         flat = [file for file in folder.glob("*.md") if not file.name.startswith(".") and file.is_file()]
         return sorted([*flat, *(folder.glob(f"*/{SKILL}") if nested else ())])
@@ -257,7 +257,7 @@ def _files(folder: Path, *, nested: bool) -> list[Path]:
 
 
 def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
-    """Read skills from files; return the skills by name, and the problems. The last file of a name wins."""
+    """Read skill files; return skills by name, and the problems. If a name repeats, the last skill wins."""
     found: dict[str, BotSkill] = {}
     problems: list[str] = []
     for path in paths:

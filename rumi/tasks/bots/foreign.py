@@ -27,7 +27,8 @@ class ForeignFolder:
     def names(self, path: str = ".") -> list[str]:
         """Return the sorted names in a folder.
 
-        Only the first `MOST_NAMES` that the system lists are returned.
+        If the folder has more than `MOST_NAMES` names, only the first ones that the system lists are
+        returned.
 
         Raises:
             OSError: The folder cannot be opened.

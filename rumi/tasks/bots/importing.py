@@ -25,7 +25,7 @@ _TEXTS: Final = ("summary", "response_summary", "response", "result", "text", "c
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A bot from another program: its configuration and skills as bytes, and its facts as key and value.
+    """A bot from another program: its configuration and skills as bytes, and its facts as pairs.
 
     `history` contains the summaries of the bot's iterations, oldest first. `fault` is the reason why the bot
     cannot be imported. `problems` describe the parts that were left out.
@@ -63,7 +63,7 @@ def foreign_bots(folder: Path) -> list[Foreign]:
 
 
 def take_over_skills(files: BotFiles, folder: Path) -> tuple[list[str], list[str], list[str]]:
-    """Copy the flat skills that openbot has for all bots into the home.
+    """Copy the skills `NAME.md` that openbot has for all bots into the home.
 
     Return the names of the copied skills, the names of the skills that already existed, and the problems.
     """
@@ -119,7 +119,7 @@ def _facts(entries: object) -> tuple[tuple[str, str], ...]:
 
 
 def _said(history: object) -> tuple[str, ...]:
-    """Parse summaries from a list of texts, or of objects whose text is under one of the keys in `_TEXTS`."""
+    """Parse summaries from a list. Its items are texts, or objects with a text under a key in `_TEXTS`."""
     found = []
     for entry in history[-MOST_ENTRIES:] if isinstance(history, list) else ():
         values = [entry] if isinstance(entry, str) else []

@@ -1,4 +1,4 @@
-"""The task kind of bot sessions: prepares each iteration, and handles its end."""
+"""The task kind of bot sessions, which prepares the start and handles the end of each iteration."""
 
 import json
 import os
@@ -197,8 +197,8 @@ class BotKind:
     ) -> tuple[Tool, ...]:
         """Return the tools of an iteration.
 
-        `planning`: the session needs an approved plan first, so no tool may have effects. `planned`: a plan
-        has been approved.
+        With `planning`, the session still needs an approved plan, so no tool may have effects. With
+        `planned`, a plan has been approved.
         """
         name, shell = context.task.bot, context.shell
         owner, language, tainted = bot_key(name), lambda: context.language, context.tainted

@@ -1,8 +1,9 @@
 """Plans: a user approves a bot's fetches and spending in advance.
 
 A plan lists its steps, the hosts with the number of fetches from each, and limits of model calls, money and
-hours. A proposed plan is parked like any call that needs approval. After the approval, fetches that the plan
-covers need no more approval; all other calls are still parked.
+hours. A call that needs approval is parked, which means that it is stored until a person decides; the
+proposal of a plan is such a call. After the approval of the plan, fetches that the plan covers need no more
+approval; all other calls are still parked.
 """
 
 import json
@@ -74,7 +75,7 @@ class Approved:
         return self.plan.nano_usd - (spent.nano_usd - self.nano_usd) if self.plan.nano_usd else None
 
     def lapsed(self, now: float, spent: Spent) -> Lapse | None:
-        """Return the reason why the plan has lapsed, or None if it is valid."""
+        """Return the reason why the plan is no longer valid, or None if the plan is valid."""
         if now >= self.until:
             return "expired"
         if self.calls_left(spent) <= 0:
@@ -148,7 +149,7 @@ def _number(value: object, most: float) -> bool:
 
 
 def details_of(plan: Plan, report_to: str) -> dict[str, Detail]:
-    """Return the details of the approval question: the recipient and the hosts, the limits, the steps."""
+    """Return the details of the approval question: the recipient, the hosts, the limits, and the steps."""
     return {
         "recipient": report_to or "-",
         "hosts": tuple(Value(host, f"{count}") for host, count in plan.hosts.items()),
@@ -175,7 +176,7 @@ def approved_in(stored: object) -> Approved | None:
 
 
 class PlannedCalls:
-    """The parked calls of a session. If the plan covers a call, it is allowed; otherwise it is parked.
+    """A session's calls that need approval. Calls that the plan covers are allowed, others are parked.
 
     `spent` returns the session's usage so far. `store` stores the plan's usage before the call runs.
     """
@@ -196,7 +197,7 @@ class PlannedCalls:
 
     @property
     def valid(self) -> Approved | None:
-        """Return the approved plan unless it has lapsed."""
+        """Return the approved plan, or None if it is no longer valid."""
         approved = self.approved
         return None if approved is None or approved.lapsed(self._now(), self._spent()) else approved
 
@@ -206,7 +207,7 @@ class PlannedCalls:
         return any(_proposes(parked_call) and parked_call.state == "waits" for parked_call in self.calls.all)
 
     async def begin(self) -> None:
-        """Activate the last approved plan. If killed midway, the next call activates the same plan."""
+        """Activate the plan approved last. After a kill midway, the next call activates the same plan."""
         for parked_call in self.calls.all:
             if parked_call.state != "allowed" or not _proposes(parked_call):
                 continue
@@ -235,15 +236,16 @@ class PlannedCalls:
         return True
 
     async def park(self, call: str, text: str) -> str:
-        """Park a call until a person decides. A new plan replaces a plan that is still waiting."""
+        """Store a call until a person decides on it. A new plan replaces a plan that is still waiting."""
         if call.startswith(f"{PROPOSE} "):
             await self.calls.withdraw(lambda other: other.call != call and _proposes(other))
         return await self.calls.park(call, text)
 
     async def ask_again(self, text: Callable[[Plan, Lapse], str]) -> bool:
-        """Drop the approved plan if it has lapsed, and ask for approval again; return False if it has not.
+        """Drop an approved plan that is no longer valid and ask for approval again; otherwise return False.
 
-        The proposal is parked again with the question that `text` returns, unless another one is waiting.
+        The proposal is parked again with the question that `text` returns, unless another proposal is already
+        waiting.
         """
         approved = self.approved
         why = None if approved is None else approved.lapsed(self._now(), self._spent())

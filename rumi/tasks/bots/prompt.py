@@ -53,7 +53,7 @@ def instructions(
 
 
 def progress_in_words(number: int, most: int, budget: str) -> str:
-    """Return the iteration's number and the rest of the budget in words, more urgent near the end."""
+    """Return the iteration's number and the rest of the budget in words that get more urgent near the end."""
     if not most:
         return f"This is iteration {number}; their number has no limit. {budget}".strip()
     left = most - number

@@ -41,7 +41,7 @@ class BotClaim:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A claim after its check: `true` is the verdict, `found` describes what the program found."""
+    """A claim after its check: `true` is the verdict, and `found` describes what the program found."""
 
     claim: BotClaim
     true: bool

@@ -1,5 +1,5 @@
-"""Research: a model reads sources, the program numbers and stores them, and checks the model's answer.
+"""Research: a model reads sources; the program stores the sources, and checks the model's answer.
 
-Each research runs as a task. The task gives the instructions and the tools to a model, and passes the model's
-answer to `check`.
+The program numbers the sources. All research runs as tasks. A research task gives the instructions and the
+tools to a model, and passes the model's answer to `check`.
 """

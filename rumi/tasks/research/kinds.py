@@ -50,7 +50,8 @@ MOST_REFERENCES: Final = 200
 class WebKind:
     """The task kind for research on the web. Its option `urls` lists the pages to fetch first.
 
-    `words` is the text of its prompt; `ask` runs the attached researchers that a research may start.
+    `words` is the text of its prompt; `ask` runs the other researchers that a research task may start, and
+    waits for their answers.
     """
 
     def __init__(self, web: Web, words: str, now: Callable[[], float], ask: Ask) -> None:
@@ -61,7 +62,7 @@ class WebKind:
 
     @asynccontextmanager
     async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
-        """Prepare a research on the web, and fetch its first pages.
+        """Prepare a research task on the web, and fetch its first pages.
 
         Raises:
             RumiError: The task's files cannot be used, or none of the requested pages can be read.
@@ -185,7 +186,7 @@ async def _checked(answer: str, context: TaskContext, sources: Sources, reposito
 
 
 def _helpers(context: TaskContext, ask: Ask) -> tuple[Tool, ...]:
-    """Return the tool that starts more researchers; return no tool if another task started this research."""
+    """Return the tool that starts more researchers, or no tool if another task started this task."""
     # One level only: researchers that start researchers would multiply without limit.
     if context.task.parent:
         return ()
@@ -193,7 +194,7 @@ def _helpers(context: TaskContext, ask: Ask) -> tuple[Tool, ...]:
 
 
 def unreachable(why: Sequence[str]) -> RumiError:
-    """Return the error for a research that could not read any source."""
+    """Return the error for a research task that could not read any source."""
     reasons = " ".join(why[-SAID_FAILURES:])
     return RumiError(
         f"Nothing was read, because nothing could be reached: {reasons}",

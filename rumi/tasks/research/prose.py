@@ -74,8 +74,8 @@ class FileReference:
 class Sentence:
     """The span of a sentence. `says` is False if it states nothing, like a heading, a question or a label.
 
-    `inherits` contains spans of text outside the sentence whose citations count for it too: the sentence that
-    introduces its list, or the head of its table.
+    `inherits` contains the spans of other text whose citations also count for this sentence: the introduction
+    of the list, or the head of the table, that contains the sentence.
     """
 
     start: int
@@ -85,7 +85,7 @@ class Sentence:
 
 
 def words_of(text: str) -> str:
-    """Return a text as normalized words with a space before and after each word, for comparisons.
+    """Normalize a text so that it can be compared: its words, with a space before and after each word.
 
     Case, white space, punctuation, Markdown, link targets and citations are dropped. Signs before numbers and
     currency signs are retained.
@@ -186,7 +186,7 @@ def cited_in(text: str) -> list[int]:
 def quotations_in(text: str) -> list[tuple[Span, str]]:
     """Return the quotations outside of code.
 
-    Each has its span, with the quotation marks, and the quoted words.
+    Each quotation has the quoted words, and a span that includes the quotation marks.
     """
     blocks, inline = map(Spans, code_in(text))
     found = []
@@ -273,7 +273,7 @@ LEAST_WORDS: Final = 3
 
 
 def sentences_in(text: str) -> list[Sentence]:
-    """Return the sentences outside of code blocks. Citations after a sentence's full stop belong to it.
+    """Return the sentences outside of code blocks. Citations after a full stop belong to the sentence before.
 
     A row of a table is one sentence. A sentence does not end within a quotation or within inline code.
     """
@@ -354,7 +354,7 @@ def _kind(text: str, lines: Sequence[Span], index: int, inner: str, in_table: bo
 
 
 def _heads(text: str, lines: Sequence[Span], index: int) -> bool:
-    """Return True if the line is the head of a table, which means that a table rule is on the next line."""
+    """Return True if a line is the head of a table: on the next line, dashes separate head and rows."""
     if index + 1 >= len(lines):
         return False
     below = text[slice(*lines[index + 1])].strip()

@@ -118,7 +118,7 @@ class Report:
         return "\n\n".join(parts)
 
     def end(self, notes: Sequence[str], complete: bool, language: Language) -> tuple[str, str]:
-        """Return the final text of a research for people, and the report as JSON text.
+        """Return the final text of a research task for people, and the report as JSON text.
 
         If the research is not `complete` because a limit ended it, the notes of the research are added.
         """
@@ -294,7 +294,7 @@ class _Checking:
         return tuple(claims), tuple(unverified)
 
     def _is_said(self, quoted: str, cited: Sequence[int]) -> bool:
-        """Return True if a cited source contains the quotation, or any source if none is cited."""
+        """Return True if a cited source contains the quotation; if none is cited, check all sources."""
         parts = [words for part in _ELLIPSIS.split(quoted) if (words := words_of(part)).strip()]
         if sum(len(part.split()) for part in parts) < LEAST_QUOTED_WORDS:
             return True
@@ -313,7 +313,7 @@ class _Checking:
 
 
 def _without_own_list(text: str) -> str:
-    """Return the answer without lists of sources at its end, because the program writes that list itself."""
+    """Return the answer without lists of sources at its end, because the program writes its own list."""
     end = len(text)
     for title in reversed(list(_LIST_OF_SOURCES.finditer(text))):
         below = [line for line in text[title.end() : end].split("\n") if line.strip()]
@@ -332,7 +332,7 @@ class _Citing:
         self._numbers = [numbers_of(match) for match in found]
 
     def by(self, sentence: Sentence) -> list[int]:
-        """Return the numbers that a sentence cites; without a citation, return the numbers it inherits."""
+        """Return the numbers that a sentence cites, or else those that it inherits; see `Sentence`."""
         own = self._in((sentence.start, sentence.end))
         return own or [number for span in sentence.inherits for number in self._in(span)]
 

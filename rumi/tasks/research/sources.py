@@ -1,4 +1,4 @@
-"""The numbered sources of a research, stored in files that survive a restart.
+"""The numbered sources of a research task, stored in files that survive a restart.
 
 Only the program writes these files, never the sandbox. So answers are checked against the texts that the
 model really read.
@@ -59,7 +59,7 @@ class Source:
 
     @property
     def file(self) -> str:
-        """Return the workspace path at which the page is stored if it is too long for the prompt."""
+        """Return the workspace path where the page is stored if its text is too long for the prompt."""
         return f"pages/{self.number}.md"
 
     def to_json(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class SourceText:
 
 
 class Sources:
-    """The sources and notes of one research, stored in `folder`.
+    """The sources and notes of one research task, stored in `folder`.
 
     Only one process at a time may use the folder.
     """

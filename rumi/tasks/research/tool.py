@@ -23,7 +23,7 @@ _BACKGROUND: Final = {"type": "boolean"}
 
 
 class StartTask(Protocol):
-    """Starts a detached task."""
+    """A function that starts a detached task: a task that runs in the background."""
 
     async def __call__(self, task: TaskRecord, /) -> TaskRecord:
         """Start the task; return it with its number."""

@@ -28,7 +28,7 @@ PAGE_SHARE: Final = 1 / 8
 """Maximum share of a prompt that one page may take."""
 
 PREFETCHED_SHARE: Final = 1 / 2
-"""Maximum share of a prompt that all first pages of a research may take together."""
+"""Maximum share of a prompt that all first pages of a research task may take together."""
 
 _BEGINNING_CHARS: Final = 6000
 _OUTLINE_LINES: Final = 60
@@ -42,10 +42,10 @@ SearchWeb = Callable[[str, int, Topic], Awaitable[SearchResults]]
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """The pages that a research fetches first. Each of `messages` is a user message before the question.
+    """The pages that a research task fetches first. `messages` has their contents.
 
-    `links` contains the URLs on these pages. `failed` contains each URL that could not be fetched, with its
-    error.
+    The prompt contains `messages` as user messages before the question. `links` contains the URLs on these
+    pages. `failed` contains each URL that could not be fetched, with its error.
     """
 
     messages: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Prefetched:
 
 
 class WebResearch:
-    """One research on the web.
+    """One research task on the web.
 
     `words` is the text of the prompt `research-web`. `fetch` and `search` are bound to the task; `fetch`
     returns whole pages. `shell` is the task's sandbox. `today` is a date in ISO 8601. `context_tokens` is the
@@ -174,7 +174,7 @@ class WebResearch:
 
 
 class Pages:
-    """The pages of a research.
+    """The pages of a research task.
 
     Each page is a source; a long page is also stored as a file in the workspace.
     """
@@ -217,7 +217,7 @@ class Pages:
 
 
 class ResearchFetch(WebFetch):
-    """The tool `web_fetch` of a research. It registers each page as a source."""
+    """The tool `web_fetch` of a research task. It registers each page as a source."""
 
     def __init__(self, fetch: FetchPage, pages: Pages, most_tokens: int) -> None:
         super().__init__(fetch)
@@ -232,7 +232,7 @@ class ResearchFetch(WebFetch):
 
 
 class Note:
-    """The tool `note`: stores results of a research, in case a limit ends the research early."""
+    """The tool `note`: stores results of a research task, in case a limit ends the task early."""
 
     concurrent = True
     spec = ToolSpec(

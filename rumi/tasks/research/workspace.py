@@ -1,7 +1,7 @@
-"""The tools that read the workspace of a research: `read`, `grep`, `ls` and `find`.
+"""The tools that read the workspace of a research task: `read`, `grep`, `ls` and `find`.
 
 Like the file tools, they run inside the sandbox. They read only /workspace, and follow no link. Their results
-are untrusted, so the tools put them into a marked block, and they taint the task.
+are untrusted. So the tools put each result into a marked block, and the task counts as tainted afterwards.
 """
 
 import posixpath
@@ -77,7 +77,7 @@ def workspace_tools(shell: CommandShell, register_source: RegisterSource) -> tup
 
 
 def bounded(lines: list[str], line_chars: int = 2000) -> tuple[str, bool]:
-    """Shorten the lines, and return those that fit into one result; and True if any were left out."""
+    """Shorten the lines; return those that fit into one result, and True if some were left out."""
     shown: list[str] = []
     size = 0
     for line in lines[:MOST_LINES]:
@@ -107,7 +107,7 @@ class _InWorkspace(FileTool):
         return path
 
     async def _lines(self, path: str, script: str, *words: str) -> list[str] | ToolResult:
-        """Return the lines that a script prints; if it fails, return an error result."""
+        """Return the lines that a script prints; if the script fails, return an error result."""
         command = Command(("sh", "-c", script, "sh", path, *words), reads=True, output_limit=_OUTPUT_LIMIT)
         result = await self._shell.run(command)
         trace = CommandTrace((self.spec.name, path, *words), result.container_id) if result.ran else None
@@ -150,7 +150,7 @@ class ReadSource(_InWorkspace, ReadFile):
     async def source_note(self, path: str, file: TextFile) -> str:
         """Register the file as a source.
 
-        Return a note with the source's number, which the result begins with.
+        Return a note with the source's number. The result of the call begins with this note.
         """
         source = await self._register_source(path.removeprefix("/workspace/"), file.plain)
         return f"source [{source.number}] · " if source is not None else ""
@@ -246,7 +246,7 @@ class Find(_InWorkspace):
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Find entries.
 
-        A pattern with a slash is matched against paths below the folder, others against names.
+        A pattern with a slash is matched against paths below the folder, any other pattern against names.
         """
         path = self.path(arguments.get("path") or "/workspace")
         if isinstance(path, ToolResult):

@@ -228,7 +228,7 @@ class ScheduleClock(Actor[Never]):
         return f"{self._figures.active} active, next {utc(self._figures.next_at)}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the counts, the next fire time, and the local owner's schedules."""
+        """Return schedule counts by state, the next fire time, and the local owner's schedules."""
         next_at = self._figures.next_at
         return {
             "active": self._figures.active,

@@ -60,7 +60,7 @@ def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of
 
 
 def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask) -> Firing:
-    """Return the firing with the message or the task to store."""
+    """Return the firing of a schedule, with the message or the task to store."""
     language = schedule.language
     match schedule.kind:
         case "text":

@@ -71,7 +71,7 @@ class Schedules(StoredSchedules):
 
     @override
     def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
-        """Return the limit from the role of the schedule's user, and the user's ids."""
+        """Return the schedule limit that the role of the schedule's user sets, and the user's ids."""
         return self.services.people.most_schedules(schedule)
 
     # For chats

@@ -180,7 +180,7 @@ class StoredSchedules:
         raise RumiError("No Rumi runs, so no schedule can run now.", "Start one: rumi serve")
 
     async def delete(self, id: int, owner: str | None, turn: str = "") -> None:
-        """Delete a schedule. If it has started work, the work continues.
+        """Delete a schedule. Work that the schedule has already started continues.
 
         Undoing the `turn` restores the schedule.
 

@@ -1,7 +1,8 @@
 """Conversion of local times to instants: time zones, recurrences, clock changes and quiet hours.
 
 If a clock change skips a local time, the time means the end of the skipped interval. If a clock change
-repeats a local time, the time means the first of the two. An hourly recurrence continues through both.
+repeats a local time, the time means the first of the two. An hourly recurrence continues through both kinds
+of clock change.
 """
 
 import os
@@ -63,7 +64,7 @@ def named_zone(name: str) -> str:
 
 
 def zone_of_machine(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the machine's time zone from `TZ`, /etc/localtime or /etc/timezone; UTC if none names one."""
+    """Return the time zone from `TZ`, /etc/localtime or /etc/timezone; UTC if none of them names a zone."""
     guesses = [environ.get("TZ", "").lstrip(":")]
     try:
         guesses.append(str(Path("/etc/localtime").resolve()).partition("/zoneinfo/")[2])
@@ -134,9 +135,9 @@ def following(cron: str, zone: str, after: float) -> float:
 
 
 def latest(cron: str, zone: str, first: float, now: float) -> tuple[float, int]:
-    """Return a recurrence's last instant up to `now`, and the number of instants before it since `first`.
+    """Return a recurrence's last instant up to `now`, and the number of earlier instants.
 
-    The number includes `first`, and is at most `MOST_COUNTED`.
+    The counted instants begin with `first`. The number is at most `MOST_COUNTED`.
     """
     before = 0
     while before < MOST_COUNTED and (then := following(cron, zone, first)) <= now:

@@ -3,8 +3,8 @@
     in 20 minutes · tomorrow 09:00 · friday 18:30 · 2026-12-01 09:00 · every monday 08:00 · every 15 minutes
     en 20 minutos · mañana 09:00 · viernes 18:30 · 2026-12-01 09:00 · todos los lunes 08:00 · cada 15 minutos
 
-It also reads a recurrence in cron's five fields, `0 9 * * 1`. It never guesses: for other texts, the program
-asks back.
+It also reads a recurrence in cron's five fields, `0 9 * * 1`. It never guesses: if it does not understand a
+text, the program asks the user.
 """
 
 import re
@@ -259,6 +259,6 @@ def _instant(on: On, zone: str, now: float) -> float:
 
 
 def _plain(text: str) -> str:
-    """Return the text casefolded, without accents, with single spaces and without a final mark."""
+    """Return the text casefolded, without accents, with single spaces and no final punctuation."""
     bare = "".join(c for c in normalize("NFD", text.casefold()) if not combining(c))
     return " ".join(bare.split()).rstrip(".!")

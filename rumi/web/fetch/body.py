@@ -21,9 +21,9 @@ STEP_BYTES: Final = 100_000
 class PartialBody:
     """The received part of a body.
 
-    `text` means that the body can become text; otherwise `data` contains only its beginning. `cut` describes
-    the missing part, and is empty if the body is complete. `broken_off` means that another attempt may
-    receive more.
+    `text` means that the body can become text; otherwise `data` contains only the beginning of the body.
+    `cut` describes the missing part, and is empty if the body is complete. `broken_off` means that another
+    attempt may receive more.
     """
 
     data: bytes = b""
@@ -133,7 +133,7 @@ class _Reading:
             self._look()
 
     def _look(self) -> None:
-        """Decide from the beginning of a body whether it is text: the server has not declared this."""
+        """Decide whether a body is text from its beginning, because the server has not declared this."""
         self._known = True
         self._text = (
             not self._data or kind_of(self._media_type, bytes(self._data[:SNIFFED_BYTES])) != "binary"

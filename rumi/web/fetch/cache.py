@@ -33,7 +33,7 @@ class Cache:
         return len(self._entries)
 
     def get(self, url: str) -> Page | None:
-        """Return the page stored under a URL without fragment, with `cached` set; None if there is none."""
+        """Return the page for a URL that has no fragment, with the field `cached` set; None if not cached."""
         entry = self._entries.get(url)
         if entry is None:
             return None

@@ -22,7 +22,7 @@ class Decoder(Protocol):
     """Decompresses the bytes of a body as they arrive."""
 
     def decode(self, data: bytes, max_bytes: int) -> bytes:
-        """Return the decompressed content of `data`, at most `max_bytes` (1 or more) bytes.
+        """Return at most `max_bytes` decompressed bytes of `data`; `max_bytes` must be at least 1.
 
         If the result has `max_bytes` bytes, the caller must not call this method again.
 

@@ -218,7 +218,7 @@ def redirect(journey: Journey, location: str, max_redirects: int) -> None:
 
 
 def _unicode(header: str) -> str:
-    """Decode a header as UTF-8 if possible; `header` is the text that Latin-1 gave."""
+    """Decode a header as UTF-8 if possible; `header` is the header's value decoded as Latin-1."""
     try:
         return header.encode("latin-1").decode()
     except UnicodeDecodeError:
@@ -226,6 +226,6 @@ def _unicode(header: str) -> str:
 
 
 def on_the_way(error: FetchError, where: str) -> FetchError:
-    """Return the error, extended by the redirect at which it happened."""
+    """Return an error that also names the redirect at which the given error happened."""
     kind = FetchRefused if isinstance(error, FetchRefused) else FetchError
     return kind(f"{where}: {error.message}", error.advice, answered=True)

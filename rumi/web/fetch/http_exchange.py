@@ -22,7 +22,7 @@ _BYTES_AN_EVENT: Final = 1024  # average size of an event, for limits that allow
 
 
 class Interrupted(Exception):
-    """The server did not send the whole body. The error text is Rumi's own and explains why."""
+    """The server did not send the whole body. The error text is written by Rumi and explains why."""
 
 
 class HttpExchange:

@@ -199,7 +199,7 @@ class Kagi(_Keyed):
 
 
 def _reason(error: BaseException) -> str:
-    """Return the root cause of an error: the HTTP client's text does not mention an untrusted certificate."""
+    """Return an error's root cause, because the HTTP client's text omits that a certificate is untrusted."""
     words = ""
     cause: BaseException | None = error
     while cause is not None:

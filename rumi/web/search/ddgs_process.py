@@ -2,7 +2,7 @@
 
 The process is started as a file and imports only `rumi.sandbox.confined.child` of Rumi, so that it starts
 quickly. `Duck` sends the request. The answer is `{"results": […]}` in the format of ddgs, or `{"failed":
-REASON}` with one of unreachable, timeout, refused, failed.
+REASON}` where REASON is `unreachable`, `timeout`, `refused` or `failed`.
 """
 
 import functools

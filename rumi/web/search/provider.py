@@ -49,7 +49,7 @@ class SearchProvider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The names that a provider uses for the fields of a result. `date` is empty if it sends no dates.
+    """The names that a provider uses for the fields of a result. `date` is empty if there are no dates.
 
     All providers use the same name for `title`.
     """

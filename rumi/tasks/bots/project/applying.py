@@ -32,7 +32,7 @@ class _Changed(Exception):
 
 
 def apply(project: Project, link: Link, changes: Changes) -> int:
-    """Apply changes to the user's folder, which the link names, and then to the base. Blocking.
+    """Apply changes to the user's folder, which `link` names, and then to the base copy. Blocking.
 
     Return the number of changed paths in the user's folder. After an interruption at any moment, the next
     call completes the work.
@@ -78,7 +78,8 @@ def _note(link: Link, changes: Changes) -> None:
 def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False) -> list[FileChange]:
     """Return the changes that have not been applied to the folder yet.
 
-    With `ours`, the folder is the base: folders without files that are in the way of new files are replaced.
+    With `ours`, the folder is the base: a folder in it that contains no files is replaced if a new file needs
+    its path.
 
     Raises:
         BotError: The folder has other changes, which would be overwritten.
@@ -204,10 +205,10 @@ def _make(top: int, drafts: int, change: FileChange) -> None:
 
 
 def _remove_folders(parent: int, name: str, path: str) -> None:
-    """Remove a folder whose files were deleted before, and the folders in it.
+    """Remove a folder and the folders in it. Their files must have been deleted already.
 
     Raises:
-        _Changed: The folder contains something else.
+        _Changed: One of the folders still contains something other than folders.
     """
     with opened(os.open(name, FOLDER, dir_fd=parent)) as folder:
         for inner in os.listdir(folder):
@@ -218,7 +219,7 @@ def _remove_folders(parent: int, name: str, path: str) -> None:
 
 
 def _parent(top: int, path: str, *, make: bool) -> tuple[int, str]:
-    """Open the parent folder of a path step by step; return it and the last name.
+    """Open the parent folder of a path step by step; return the open folder and the path's last name.
 
     `make` creates missing folders.
     """
@@ -243,7 +244,7 @@ def _parent(top: int, path: str, *, make: bool) -> tuple[int, str]:
 
 
 def _set_mode(drafts: int, draft: str, parent: int, name: str, change: FileChange) -> None:
-    """Set a file's mode: the replaced file's or the default, with the execute bits of the bot's file."""
+    """Give a file the replaced file's mode, or the default, with the execute bits of the bot's file."""
     assert change.after is not None
     with opened(os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=drafts)) as file:
         owner, mode = os.fstat(parent), 0o666 & ~_umask()

@@ -70,7 +70,7 @@ class Changes:
 def changes_between(
     before: ProjectTree, after: ProjectTree, base: Path, theirs: int, copies: Path
 ) -> Changes:
-    """Compare two trees, and copy the new files of the second tree from its open folder `theirs`.
+    """Compare two scanned folders, and copy the second one's new files from its open folder `theirs`.
 
     Raises:
         OSError: A file cannot be read or copied.

@@ -20,7 +20,7 @@ _EXTENDED: Final = 0x4000
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """Ignore rules from outside the folder; `at` is the folder's path relative to the root of the rules."""
+    """Ignore rules from outside a folder; `at` is the folder's path relative to the root of the rules."""
 
     at: str
     text: str
@@ -84,7 +84,7 @@ def rules_below(top: int) -> Callable[[str], str]:
 
 
 def outer_rules(work_tree: Path, git: Path, at: str) -> list[Outer]:
-    """Return the rules from outside the folder `at` of a work tree: those of its parents, and git's own."""
+    """Return rules that apply to folder `at` of a work tree: those of its parents, and of git's settings."""
     parents = [at[:end] for end in reversed([0, *_slashes(at)])] if at else []
     found = [Outer(at[len(parent) :].strip("/"), _text(work_tree / parent / NAME)) for parent in parents]
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")

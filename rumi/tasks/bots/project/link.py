@@ -51,10 +51,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The project of one bot. `state` contains the link and the base, `workspace` the bot's files.
-
-    Blocking.
-    """
+    """The project of one bot. `state` has the link and the base, `workspace` the files. Methods block."""
 
     name: str
     state: Path

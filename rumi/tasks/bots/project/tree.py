@@ -1,4 +1,4 @@
-"""Scan and copy of the files below a folder that other processes may change meanwhile.
+"""Scanning and copying of the files below a folder that other processes may change meanwhile.
 
 The scan follows no link: it opens each folder, and then each name relative to the open folder. It leaves out
 `.git` at any depth, because files in `.git` can make git run commands.
@@ -79,10 +79,10 @@ CopyEntry: TypeAlias = Callable[[str, ProjectEntry, int], ProjectEntry]
 def scan(
     top: int, bounds: ProjectLimits, ignores: "Ignores | None" = None, copy_entry: CopyEntry | None = None
 ) -> ProjectTree:
-    """Scan the tree below an open folder; copy each entry with `copy_entry`, if given. Blocking.
+    """Scan the files and links below an open folder; copy each with `copy_entry`, if given. Blocking.
 
     Raises:
-        BotError: The tree exceeds the limits.
+        BotError: There are too many files and folders, or too many bytes.
         OSError: The folder cannot be read, or a copy cannot be written.
     """
     found = _Scan(bounds, ignores, copy_entry)

@@ -1,7 +1,7 @@
 """A cache of fetched repositories: pack files with their indexes, and the state of the references.
 
-Each entry is a folder. Its `state.json` lists the entry's files. It is replaced in one step, after the files
-are complete. So it does not list the files that a killed process left behind, and these files are removed
+Each entry is a folder with a `state.json`, which lists the entry's files. `state.json` is replaced in one
+step, after the files are complete. So files that a killed process left behind are not listed, and are removed
 later. Tasks get copies of the files.
 """
 

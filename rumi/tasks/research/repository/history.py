@@ -1,4 +1,4 @@
-"""Copy of a local repository with its whole history, as a bare repository in a sandbox."""
+"""Copying of a local repository, with its whole history, to a bare repository in a sandbox."""
 
 from pathlib import Path
 

@@ -45,7 +45,7 @@ class LocalRepository:
             raise _unreadable(self.folder, error) from error
 
     def packs(self, most_bytes: int) -> Iterator[BinaryIO]:
-        """Yield the packs; each stays open for reading until the next one.
+        """Yield the pack files. Each is open for reading until the next one is requested.
 
         Raises:
             CloneError: The packs have more than `most_bytes` in total, or cannot be read.

@@ -22,7 +22,7 @@ class Mark(Enum):
 
 
 class PktLines:
-    """Reads a server's answer line by line. At most one line and one received piece are in memory."""
+    """Reads a server's answer line by line. It holds at most one line and one received piece in memory."""
 
     def __init__(self, more: Callable[[], Awaitable[bytes]]) -> None:
         self._more = more

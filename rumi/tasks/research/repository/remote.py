@@ -75,9 +75,10 @@ class Refs:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """A fetch request: `want` lists the wanted ids, `have` the clone's tips, `shallow` its boundary commits.
+    """A fetch request for the object ids in `want`. `shallow` lists the clone's boundary commits.
 
-    If `depth` is None, the fetch gets the history down to the clone's tips.
+    `have` lists the clone's newest commits. If `depth` is None, the fetch gets the history down to these
+    commits.
     """
 
     want: Sequence[str]
@@ -89,7 +90,7 @@ class FetchRequest:
 
 @dataclass(slots=True)
 class Fetched:
-    """The answer to a fetch, without the pack: the new boundary commits and the former ones.
+    """The answer to a fetch, without the pack: the commits that became boundary commits or ceased to be.
 
     `filtered` means that large files were left out.
     """
@@ -105,7 +106,7 @@ def is_oid(text: str) -> bool:
 
 
 class Remote:
-    """A repository on a server, used by one task. On cancellation at any moment, leaves no connection."""
+    """A repository on a server, used by one task. A cancelled request leaves no connection open."""
 
     def __init__(self, streams: StreamFetcher, url: str) -> None:
         self._streams = streams
@@ -116,7 +117,7 @@ class Remote:
     async def connect(self) -> None:
         """Request the server's capabilities.
 
-        If the server redirects here, all later requests use the new address.
+        If the server redirects this request, all later requests use the new address.
 
         Raises:
             CloneError: The server is not a git server, or does not support version 2 of the protocol.

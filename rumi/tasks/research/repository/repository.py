@@ -1,6 +1,6 @@
 """The repository of a research task.
 
-It is cloned into the workspace, and deepened if a tool needs history.
+The repository is cloned into the workspace. If a tool needs more history, the program fetches it.
 """
 
 import logging
@@ -37,7 +37,7 @@ log = logging.getLogger("rumi.tasks.research")
 
 @dataclass(frozen=True, slots=True)
 class CloneLimits:
-    """The limits of a clone: total bytes of all packs, files in a tree, and seconds per fetch."""
+    """The limits of a clone: total bytes of all packs, files in a commit, and seconds per fetch."""
 
     most_bytes: int = 500_000_000
     most_files: int = 100_000
@@ -176,7 +176,7 @@ class Repository:
         return "\n".join((*ours, untrusted_block(self.address.text, "\n".join(theirs))))
 
     async def commit(self, text: str) -> str | None:
-        """Return the full id of the commit that a revision names; None if the clone does not have it."""
+        """Return the full id of the commit that a revision names; None if it is not in the clone."""
         return await self._resolved(f"{text}^{{commit}}") if _REVISION.fullmatch(text) else None
 
     async def exists(self, path: str, line: int = 1, rev: str = "") -> bool:

@@ -1,4 +1,4 @@
-"""The git tools of a research. They read history, commits, and files at any revision."""
+"""The git tools of a research task. They read history, commits, and files at any revision."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -206,7 +206,7 @@ class GitLog(GitTool):
         return self.result(about, text or "(no commit)", output, note, more, cut=output.cut)
 
     async def _start(self, ref: str) -> tuple[list[str], str]:
-        """Return git's arguments for the start commits, and for the commits that the list depends on."""
+        """Return git's arguments that select the commits to list, and the range of all commits involved."""
         before, dots, after = ref.partition("..")
         if not dots:
             start = await self._repository.resolve(ref)

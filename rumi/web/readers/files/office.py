@@ -24,7 +24,7 @@ _DECLARES: Final = re.compile(rb"<\0?!\0?(?:D\0?O\0?C\0?T\0?Y\0?P\0?E|E\0?N\0?T\
 
 
 class NoDocumentError(Exception):
-    """The document cannot be read; the message is part of a sentence."""
+    """The document cannot be read. The message is a clause to be put into a sentence."""
 
 
 def check_parts(body: bytes) -> None:

@@ -56,7 +56,7 @@ Raises a `RumiError` if viewing the file fails.
 
 
 class Viewer:
-    """Views files in all workspaces. Scaled pictures belong to the sandbox's `user`, a uid and a gid."""
+    """Views files in all workspaces. The sandbox's `user` (a uid and a gid) owns the scaled pictures."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Viewer:
         self._looks = Looks(limits)
 
     async def sent(self, chat: str, about: str, max_chars: int) -> Seen:
-        """View a file that the user sent, and that the text `about` names.
+        """View a file that the user sent; `about` is a text that names the file.
 
         A failure becomes a note in the text. A document's text is cut to `max_chars` at the end of a line,
         with a note on how to read the rest. On cancellation, leaves no process.
@@ -131,7 +131,7 @@ class Viewer:
         return await self._offload(partial(self._put_file, chat, name, body))
 
     async def load(self, chat: str, messages: Sequence[Message], takes: bool) -> Sequence[Message]:
-        """Return a prompt's messages, in which each picture has its bytes, or a note replaces it.
+        """Return a prompt's messages with the bytes of each picture, or with a note instead of the picture.
 
         `takes` means that the model accepts pictures; otherwise the messages are returned unchanged. A prompt
         has at most the number of pictures in `ViewLimits`; the oldest pictures are left out.

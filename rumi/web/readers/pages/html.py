@@ -77,7 +77,7 @@ def _title(root: Element) -> str:
 
 
 def _main(body: Element, shown: dict[Element, int]) -> Element:
-    """Return the element to convert: the page's main element, or the smallest one with all of the prose."""
+    """Return the element to convert: the main element, or the smallest element that contains all prose."""
     named = [
         found for found in body.iter(etree.Element) if found.tag == "main" or found.get("role") == "main"
     ]

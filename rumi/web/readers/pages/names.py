@@ -1,4 +1,4 @@
-"""Names of elements, classes and ids that distinguish a page's content from its frame and from noise."""
+"""Names of elements, classes and ids that distinguish content from the site's frame and noise."""
 
 import re
 from typing import Final

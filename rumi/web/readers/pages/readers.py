@@ -30,9 +30,9 @@ AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
 class Readers:
     """A pool of at most `at_once` processes, started when needed and ended after `idle_s` idle seconds.
 
-    Page parsers are large, are written for harmless input, and hold Python's lock while they work. In a
-    thread, they could not be stopped and would delay all other work. `read_s` limits the time for one page,
-    in seconds.
+    Page parsers are large, are written for harmless input, and hold Python's global interpreter lock while
+    they work. In a thread, they could not be stopped and would delay all other work. `read_s` limits the time
+    for one page, in seconds.
     """
 
     def __init__(self, at_once: int = AT_ONCE, *, idle_s: float = 60.0, read_s: float = READ_S) -> None:
@@ -152,7 +152,7 @@ class Readers:
         return str(error)
 
     async def _end_idle(self) -> None:
-        """Wait until a process has been idle too long or becomes idle; end those idle for too long."""
+        """Wait until a process becomes idle or has been idle too long; end all that were idle too long."""
         due = self._idle[0][0] if self._idle else math.inf
         with trio.move_on_at(due):
             self._parked = trio.Event()
