@@ -43,13 +43,13 @@ def answers(*kinds: type[Q]) -> Answers[Q]:
     """Decorate a method as the handler of these request types: `@answers(Get) async def get(self, message)`.
 
     A type checker rejects a method that takes another message, or that returns something other than the
-    `R` of `Request[R]`. A method for a base class of requests also handles the derived classes.
+    `R` of `Request[R]`. A method for a base class also handles requests of its subclasses.
     """
     return Answers(kinds)
 
 
 class Life(OwnTasks):
-    """The interface of a running incarnation to its actor: reference, number and tasks."""
+    """The interface through which an actor uses its running incarnation: reference, number and tasks."""
 
     __slots__ = ("number", "ref")
 
@@ -67,7 +67,7 @@ class Actor(Generic[M_contra]):
     """Base class of actors: private state, and handlers that run one message at a time.
 
     Subclass it with the messages that the actor accepts: `class Counter(Actor[Get | Put])`. Methods decorated
-    with `answers` handle its requests, `receive` handles all other messages. An object lives for one
+    with `answers` handle its requests, `receive` handles all other messages. An object is used for one
     incarnation; after a crash the spec's factory creates the next one. `ref`, `id` and `incarnation` are
     available from `started` on, but not in `__init__`.
 
@@ -86,7 +86,8 @@ class Actor(Generic[M_contra]):
     async def started(self) -> None:
         """Prepare the actor; called before the first message.
 
-        If it raises, the start has failed, and `stopped` is not called. A stop cancels it at once.
+        If `started` raises, the start has failed, and `stopped` is not called. A stop cancels it
+        at once.
         """
 
     async def receive(self, message: M_contra) -> None:

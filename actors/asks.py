@@ -1,4 +1,4 @@
-"""Pending asks of a tree and deadlock cycles among them, read without sending anything to an actor."""
+"""Functions that find pending asks and deadlock cycles in an actor tree, without sending any message."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ from actors.status import NodeKind, NodeStatus, Outcome, StopReason, TreeEvent, 
 class BaseSupervisor(Node):
     """A node with children. Each incarnation starts the children, watches them, and stops them.
 
-    A nested supervisor keeps its children's nodes and their mailboxes while it is suspended.
+    While a nested supervisor is suspended, it keeps its children's nodes and mailboxes.
     """
 
     def __init__(

@@ -76,7 +76,7 @@ class Cell(Node, Generic[M]):
             self._life.request_stop(self.spec.shutdown)
 
     def crash(self, error: Exception) -> bool:
-        """Crash the incarnation as if its code raised `error`; return False if none is up. For tests."""
+        """Crash the incarnation as if its code raised `error`; return False if none is up. Only for tests."""
         if self.phase is not Phase.RUNNING or self._life is None:
             return False
         self._life.fail(error)

@@ -22,7 +22,7 @@ M = TypeVar("M")
 
 
 class KeyedCell(Cell[M]):
-    """The node of a keyed child: its key, its own restart budget, and the event its starters wait for."""
+    """The node of a keyed child: its key, its restart budget, and the event that signals its start."""
 
     __slots__ = ("_forget", "intensity", "key", "look_at", "quiet_from", "settled")
 
@@ -74,12 +74,13 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         return cell.ref if cell is not None and cell.settled is None and not cell.over else None
 
     async def get_or_start(self, key: str) -> ActorRef[M]:
-        """Return the reference of this key's child, and start the child if there is none. A checkpoint.
+        """Return the reference of this key's child, and start the child if there is none.
 
         A key never has two children at once: callers that come while the child starts wait for the same
         start, and all get its error if it fails; callers that come while it stops wait for its end and then
         start a new one. A `tell` or `ask` directly after this call reaches the child before it can go idle.
-        While the supervisor is not up yet, or restarts, the call waits. If cancelled, the start continues.
+        While the supervisor is not up yet, or restarts, the call waits. If the call is cancelled, the start
+        continues. The call is always a checkpoint.
 
         Raises:
             TooManyChildren: The supervisor already has `max_children` children.

@@ -11,8 +11,8 @@ class IdleWatch:
 
     `look(key, at)` closes the child if it has been idle long enough, and returns the time of the next check,
     or None if there is none. Messages don't reset a timer here; the check compares with the time of the last
-    message, so that a message costs nothing. Checks are never removed from the heap: `look` recognises an
-    outdated one by its `at`.
+    message, so that a message costs nothing. Checks are never removed from the heap before they are due:
+    `look` recognises an outdated check by its `at`.
     """
 
     __slots__ = ("_looks", "_nap")

@@ -1,8 +1,8 @@
 """One incarnation of an actor: from its factory to its `stopped` hook, always in the same task.
 
 This is the longest module of the runtime, because the order of these steps is what the runtime guarantees.
-Therefore one file decides the order of endings, the callers that get an error, and the shielded steps with
-their time limits.
+Therefore one file defines the order in which tasks end, the callers that get an error, and the shielded steps
+with their time limits.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ NOTHING = object()  # None may be a message
 
 
 class Handling:
-    """A message that a task of its own handles, with concurrency > 1."""
+    """A message that is being handled in a separate task, because concurrency > 1."""
 
     __slots__ = ("item", "work")
 
@@ -222,8 +222,8 @@ class Incarnation(Life, Generic[M]):
     def _cancel_tasks(self) -> None:
         """Cancel the incarnation's tasks, unless the caller is the only task.
 
-        With no other task, a cancellation has no effect, and unwinding a cancelled nursery takes a good part
-        of a restart's time.
+        Without another task, a cancellation would have no effect, but unwinding the cancelled nursery would
+        take a large part of the time of a restart.
         """
         assert self._nursery is not None
         others = self._nursery.child_tasks or self._starts
@@ -347,7 +347,7 @@ class Incarnation(Life, Generic[M]):
 
 
 def _refused(error: Exception, item: Item) -> bool:
-    """Return True if the handler raised `Refused`; give its error to an asker that still waits."""
+    """Return True if the handler raised `Refused`; pass its error to the asker, if the asker waits."""
     alone = _alone(error)  # a nursery in the handler wraps even a single error in a group
     if not isinstance(alone, Refused):
         return False

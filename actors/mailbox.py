@@ -24,7 +24,7 @@ _REFUSED = object()
 
 
 class Mailbox:
-    """A FIFO of told messages and asks. While it is full, senders wait in FIFO order too.
+    """A FIFO queue of told messages and asks. While the queue is full, senders wait in FIFO order too.
 
     `dead_letters` counts told messages that were accepted but still queued when the mailbox closed.
     """
@@ -155,13 +155,13 @@ class Mailbox:
         return MailboxStatistics(len(self.queue), self.capacity, self.senders_waiting, self.dead_letters)
 
     async def wait(self, listen: bool = True) -> None:
-        """Park the single reader until `wake`; with `listen`, an appended item wakes it too."""
+        """Block the single reader until `wake` is called or, with `listen`, an item is appended."""
         self._reader = trio.lowlevel.current_task()
         self._listening = listen
         await trio.lowlevel.wait_task_rescheduled(self._abort)
 
     def wake(self) -> None:
-        """Wake the reader if it is parked."""
+        """Wake the reader if it is blocked in `wait`."""
         if self._reader is not None:
             reader, self._reader = self._reader, None
             self._listening = False

@@ -20,11 +20,11 @@ class Phase(Enum):
 
     ```
     from                                    to              when
-    NEW, UNSTARTED                          FIRST_START     its supervisor begins it
-    SUSPENDED                               STARTING        its supervisor begins it again
-    SUSPENDED                               UNSTARTED       its supervisor comes up again itself
+    NEW, UNSTARTED                          FIRST_START     its supervisor starts it
+    SUSPENDED                               STARTING        its supervisor starts it again
+    SUSPENDED                               UNSTARTED       its supervisor is restarted itself
     FIRST_START, STARTING                   RUNNING         the incarnation has started
-    FIRST_START                             UNSTARTED       it failed to start: the starter gets the error
+    FIRST_START                             UNSTARTED       it failed to start: the caller gets the error
     STARTING, RUNNING                       STARTING        a restart is granted
     STARTING, RUNNING                       RESTING         a restart is granted after a backoff
     STARTING, RUNNING                       SUSPENDED       its supervisor restarts it later, or is failing
@@ -91,7 +91,7 @@ class Parent(Protocol):
         ...
 
     def _changed(self, child: Node) -> None:
-        """Handle that the child has come up, or that its task has ended."""
+        """Handle the successful start of the child, or the end of its task."""
         ...
 
     @property
@@ -243,7 +243,7 @@ class Node(ABC):
 
     @abstractmethod
     def _stop_requested(self) -> None:
-        """Ask the current incarnation to end; the phase says whether the node stops for good too."""
+        """Ask the current incarnation to end; the node's phase tells whether this is the final stop."""
 
     def _finalise(self, reason: StopReason) -> None:
         """Enter STOPPED, wake the waiters and publish the stop. A second call does nothing."""

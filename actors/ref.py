@@ -42,7 +42,7 @@ class ActorRef(Generic[M_contra]):
         return self._node.path
 
     async def tell(self, message: M_contra) -> None:
-        """Queue a message; wait while the mailbox is full, unless overflow="reject". A checkpoint.
+        """Queue a message; wait while the mailbox is full, unless overflow="reject". Always a checkpoint.
 
         If this is cancelled or raises, the mailbox did not accept the message.
 

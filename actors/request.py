@@ -60,7 +60,7 @@ class Ask(Generic[R]):
         return self._task
 
     def take(self, scope: trio.CancelScope) -> None:
-        """Mark the ask as handled, by work inside of `scope`."""
+        """Mark the ask as being handled; `scope` is the cancel scope around the handler's work."""
         self.stage = HANDLED
         self.scope = scope
 

@@ -121,7 +121,7 @@ class Supervisor(BaseSupervisor):
                 await self._until(lambda: bool(self._due) or self._ending)
 
     async def _restart_groups(self) -> None:
-        """Stop the children that depend on those in `_due`, then start all children that are down.
+        """Stop the children that depend on the children in `_due`, then start all children that are down.
 
         An incarnation that ends in the meantime is added to `_due` and causes another round.
         """

@@ -1,7 +1,7 @@
 """Building of the sandbox's root file system from this host's own programs and their libraries.
 
 The embedded engine uses the tree as its root; as a tar archive it is also the container image if none can be
-built from a registry. It has no network programs and no compiler, and its pip has no index.
+built from a registry. The tree has no network programs and no compiler, and its pip has no index.
 """
 
 import contextlib

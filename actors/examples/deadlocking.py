@@ -22,7 +22,7 @@ class NeverAnswered(Request[str]):
 
 
 class Asker(Actor[NeverAnswered]):
-    """An actor that replies with the reply of the other one."""
+    """An actor that passes each request to the other actor, and returns the reply."""
 
     def __init__(self, others: dict[str, ActorRef[NeverAnswered]]) -> None:
         self._others = others

@@ -25,7 +25,7 @@ class Room(Actor[str]):
         self._person = person
 
     async def started(self) -> None:
-        """Print the start, which the first message causes."""
+        """Print that the actor has started; its first message caused the start."""
         print(f"{self._person} starts")
 
     async def receive(self, message: str) -> None:

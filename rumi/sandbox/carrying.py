@@ -181,7 +181,7 @@ class WorkspaceCarrier:
         return pack(self._folder / chat, self._limits, self._known.get(chat, {}))
 
     async def _here(self, chat: str) -> Packed | None:
-        """Return the packed folder, None if it cannot be packed."""
+        """Pack the chat's folder on this machine; return None if it cannot be packed."""
         try:
             return await self._offload(partial(self._pack, chat))
         except Unpackable:
@@ -219,7 +219,7 @@ class WorkspaceCarrier:
 
 
 def _same(here: Sequence[Entry], stored: Sequence[Entry]) -> bool:
-    """Return True if the folder equals the stored workspace, apart from owners."""
+    """Return True if the folder equals the stored workspace, apart from the owners of the entries."""
 
     def shape(entry: Entry) -> tuple[object, ...]:
         return entry.path, entry.kind, entry.mode, entry.mtime_ns, entry.content, entry.size

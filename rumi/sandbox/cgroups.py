@@ -293,7 +293,7 @@ def _scope_controllers(root: Path) -> tuple[str, ...]:
 
 
 def _writable(folder: Path) -> bool:
-    """Return True if groups can be created here; try it, because the mount may be read-only even for root."""
+    """Try to create a group and return True if that works: the mount may be read-only even for root."""
     probe = folder / f"rumi-probe-{os.getpid()}"
     try:
         probe.mkdir()

@@ -43,7 +43,7 @@ PAUSED_S = 1.0
 STEPS = 8
 """Once the reserve is touched, commands are paused again whenever another eighth of it is lost."""
 GROWTH_BYTES, GROWTH_FILES, GROWTH_S = MEGA, 64, 1.0
-"""Commands that together grew by less within `GROWTH_S` (or twice that) are not filling the disk."""
+"""If commands together grow by less than this within `GROWTH_S` (or twice that), they don't fill the disk."""
 
 Statvfs: TypeAlias = Callable[[Path], os.statvfs_result]
 
@@ -102,10 +102,10 @@ class Running:
     workspace: Path
     processes: Processes
     use: Use
-    """The use of its workspace at the last measurement."""
+    """The disk use of the command's workspace at the last measurement."""
     end: Callable[[Ending], object]
     earlier: Use = field(init=False)
-    """The use one or two seconds before the last measurement, or at the start of the command."""
+    """The disk use one or two seconds before the last measurement, or at the start of the command."""
     hides: bool = field(init=False, default=False)
     """True if two successive measurements could not count everything. A single incomplete one may be due to a
     process that was just starting."""
@@ -131,7 +131,7 @@ class _Waiter:
 
 
 class Disk:
-    """The file system that all commands share, with the running commands. `DiskWatch` polls it for them."""
+    """The file system that all commands share, and the running commands. `DiskWatch` polls its free space."""
 
     def __init__(
         self, folder: Path, reserve_bytes: int | None = None, *, statvfs: Statvfs = os.statvfs

@@ -32,7 +32,8 @@ Key: TypeAlias = tuple[int, ...]
 class Entry:
     """An entry of a workspace: a file, a folder, a link, a pipe or another name of a file.
 
-    `content` is the value that `take` returned for a file, the target of a link, or the file of a `name`.
+    `content` is the value that `take` returned for a file, the target of a link, or the file that a `name`
+    links to.
 
     `key` identifies a version of a file: device, inode, size, times. It is empty if the file changed so
     recently that a later change could have the same times. `mode` has no set-id bits.

@@ -58,7 +58,10 @@ class Redirection:
 
 @dataclass(slots=True)
 class SimpleCommand:
-    """A simple command: its words without redirections, and its offset. `assigns`: assignments precede it."""
+    """A simple command: its words without redirections, and its offset.
+
+    `assigns` is True if assignments precede the words.
+    """
 
     words: list[ShellWord]
     at: int
@@ -76,7 +79,7 @@ class Function:
     until: int
 
     def known_to(self, command: SimpleCommand) -> bool:
-        """Return True if the command can call this function; the body of an earlier function can, too."""
+        """Return True if the command can call this function; a function's body may precede the definition."""
         return command.at < self.until and (command.at >= self.at or command.in_function)
 
 
@@ -84,7 +87,7 @@ class Function:
 class Script:
     """The parts of a parsed line. `more` holds texts in backticks, which bash unescapes and parses again.
 
-    `plain`: the line is a single simple command of literal words.
+    `plain` is True if the line is a single simple command of literal words.
     """
 
     commands: tuple[SimpleCommand, ...]
@@ -190,7 +193,7 @@ def _unreadable(
 
 
 class _Walk:
-    """Collects a script's parts from its tree, and refuses a tree that hides a part.
+    """Collects the parts of a script from its syntax tree, and refuses a script whose tree hides a part.
 
     Known faults of the grammar: it treats `\\r` and other blanks as spaces, splits a word at a backslash and
     newline, and leaves backticks in here-documents and some expansions as text. Therefore every byte between

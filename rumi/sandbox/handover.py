@@ -132,7 +132,7 @@ def is_in_use(path: Path) -> bool:
 
 
 def _give(found: int, uid: int, gid: int, former: Collection[int]) -> bool:
-    """Chown the open file to the user if a former sandbox user owns it; likewise its group."""
+    """Chown the open file to the user if a former sandbox user owns it; change its group likewise."""
     status = os.fstat(found)
     if status.st_uid not in former:
         return False
@@ -183,7 +183,7 @@ class _Level:
 
 
 def _all_below(top: int) -> Iterator[int]:
-    """Yield an O_PATH descriptor of each entry below an open folder, valid until the next one.
+    """Yield an O_PATH descriptor of each entry below an open folder, valid until the next one is yielded.
 
     At any depth, at most `MAX_DEPTH` folders are open; folders further up are reopened through "..".
     """

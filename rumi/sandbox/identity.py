@@ -135,7 +135,7 @@ def _delegated(path: Path) -> Iterator[range]:
 
 
 def _recorded(home: Path) -> tuple[int, ...]:
-    """Return the recorded ids; none if the record is missing or damaged, after which it is rewritten."""
+    """Return the recorded ids; an empty tuple if the record is missing or damaged."""
     try:
         with open(os.open(home / RECORD, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
             return tuple(int(line) for line in file.read(4096).split())

@@ -20,7 +20,7 @@ _MAPPED = re.compile(
     rb"^([0-9a-f]+)-([0-9a-f]+) \S+ [0-9a-f]+ ([0-9a-f]+:[0-9a-f]+) ([0-9]+) [^\n]* \(deleted\)$",
     re.MULTILINE,
 )
-"""A line of /proc/PID/maps for a deleted file, with the groups start, end, device and inode."""
+"""Matches a line of /proc/PID/maps for a deleted file; the groups are start, end, device and inode."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Queries of processes through /proc. They block briefly."""
+"""Functions that query processes through /proc. They block briefly."""
 
 import contextlib
 import os

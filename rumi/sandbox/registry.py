@@ -31,9 +31,10 @@ back within this time.
 
 @dataclass(frozen=True, slots=True)
 class Make(Request[Container]):
-    """Create the chat's container, after its predecessor is gone. If cancelled, the container is removed.
+    """Create the chat's container after its previous one is gone. If cancelled, the new container is removed.
 
-    Refused with a SandboxError if the container cannot be created, or its predecessor cannot be removed.
+    Refused with a SandboxError if the container cannot be created, or the previous one cannot be
+    removed.
     """
 
     chat_id: str
@@ -91,7 +92,7 @@ class _Registered:
 
 
 class ContainerRegistry(Actor[RegistryMessage]):
-    """Creates and removes containers for the sandbox actors, its siblings, which stop before it does."""
+    """Creates and removes containers for the sandbox actors, which are its siblings and stop before it."""
 
     concurrency = 4096  # simultaneous creates and removals, including waiting ones
 
@@ -136,7 +137,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
 
     @answers(Make)
     async def make(self, message: Make) -> Container:
-        """Create a chat's container after the removal of its predecessor."""
+        """Create a chat's container after the removal of the chat's previous one."""
         before = self._known(message.chat_id)
         while before is not None:
             self._let_go(message.chat_id, before)

@@ -41,7 +41,8 @@ SHUTDOWN_S = KILL_ALL_S + REMOVE_S + LINGER_S
 WATCH_LEAST_S = 0.05
 WATCH_LONGEST_S = 1.0
 WATCH_UNCOUNTED_S = 0.2
-"""Seconds between measurements of a workspace: minimum, maximum, maximum without a count of free files."""
+"""Seconds between measurements of a workspace: the minimum, the maximum, and the maximum on file systems that
+do not count free files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class _Course:
 
 
 class Sandbox(Actor[SandboxMessage]):
-    """Runs one command of a chat at a time, ends all its processes, and removes the container at a stop."""
+    """Runs one command of a chat at a time and ends its processes; removes the container when it stops."""
 
     def __init__(
         self,
@@ -137,7 +138,7 @@ class Sandbox(Actor[SandboxMessage]):
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Refuse with the engine's error: a daemon that does not answer must not crash this actor."""
+        """Turn the engine's error into a refusal: a daemon that does not answer must not crash this actor."""
         try:
             yield
         except SandboxError as error:

@@ -86,8 +86,8 @@ class Sandboxes:
     async def run(self, chat_id: str, command: Command, timeout_s: float | None = None) -> CommandResult:
         """Run a command in the chat's container, and create the container if necessary.
 
-        A chat's commands run one at a time. A command that ends by itself, at its time limit or because the
-        workspace is full gives a result. When this call returns, even after a cancellation, no process of the
+        A chat's commands run one at a time. A command that ends by itself, exceeds its time limit or fills
+        the workspace gives a result. When this call returns, even after a cancellation, no process of the
         command runs any more. A cancellation takes a few seconds at most.
 
         Raises:
@@ -163,7 +163,7 @@ def add_sandboxes(
     """Add the container registry, the disk watch and the chats' sandboxes to the tree, in this order.
 
     `measure` measures a workspace; by default a worker thread walks through it. `disk` reports the free
-    space, by default that of the workspaces' file system and the reserve from `limits`. The chats' folders
+    space; by default it uses the workspaces' file system and the reserve from `limits`. The chats' folders
     are in the home, or in `folder`. The caller closes the engine after the tree has ended.
     """
     # The order matters at the stop, which is in reverse: the sandboxes need the registry to remove their

@@ -78,7 +78,7 @@ class Rule:
     comparison: Comparison | None = None
     refused_with: int = 0
     second: Comparison | None = None
-    """A comparison of another argument; both must match."""
+    """A comparison for a second argument; both comparisons must match."""
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

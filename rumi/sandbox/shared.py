@@ -1,4 +1,4 @@
-"""Tests of a folder for workspaces, possibly on a network disk, for the properties that Rumi relies on.
+"""Tests for the properties that Rumi requires of a folder for workspaces, possibly on a network disk.
 
 The tests block, for at most a second if the disk answers, and remove the files that they create.
 """

@@ -77,7 +77,7 @@ class WrapperProgram:
             shell.started(rest, in_shell=self.in_shell)
 
     def rest(self, name: str, words: Sequence[ShellWord]) -> Sequence[ShellWord]:
-        """Return the words of the started program, without the wrapper's options, operands, assignments."""
+        """Return the started program's words, without the wrapper's options, operands and assignments."""
         rest = _behind_options(name, words, self.takes)
         while self.assigns and rest and _ASSIGNMENT.match(rest[0].raw):
             if rest[0].raw.startswith("BASH_ENV="):  # names a script that the started bash would run
@@ -115,7 +115,7 @@ def unknown(name: str, word: ShellWord | None = None) -> CommandRefused:
 
 
 def base_name(name: str) -> str:
-    """Return a program's name without a system folder; other paths are unchanged."""
+    """Remove a system folder from a program's path; return other paths unchanged."""
     folder, base = posixpath.split(name)
     return base if folder in _SYSTEM_FOLDERS else name
 
@@ -123,7 +123,7 @@ def base_name(name: str) -> str:
 def _behind_options(
     name: str, words: Sequence[ShellWord], takes: str, optional: str = ""
 ) -> Sequence[ShellWord]:
-    """Return the words after a program's options. The `optional` ones may have a value in the same word."""
+    """Return the words after a program's options. Options in `optional` may have a value in the same word."""
     at = 0
     while at < len(words):
         option = words[at].raw if words[at].text is None else words[at].text or ""
@@ -143,7 +143,7 @@ def _behind_options(
 
 
 def _command(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
-    """Check `command` and `builtin`: they start no functions, and with `-v` or `-V` nothing at all."""
+    """Check `command` and `builtin`, which never call functions; with `-v` or `-V` they start nothing."""
     if any(re.fullmatch(r"-p?[vV]p?", word.raw) for word in words[:2]):
         return
     if rest := _behind_options(name, words, ""):

@@ -25,8 +25,8 @@ from rumi.sandbox.processes import descendants, descendants_at_a_glance, process
 START_S = 10.0
 KILL_S = 2.0
 MAX_WORD_BYTES, MAX_WORDS_BYTES = 131_072, 1_500_000
-"""Maximum bytes of one argument (the kernel's limit), and of all (less than the kernel's limit, because
-bubblewrap adds its own arguments)."""
+"""Maximum bytes of one argument (the kernel's limit), and of all together (less than the kernel's limit,
+because bubblewrap adds its own arguments)."""
 CANNOT_EXECUTE = 126
 """A shell's exit code for a program that exists but cannot be started."""
 
@@ -62,7 +62,7 @@ class BubblewrapContainer:
 
     @property
     def keeper(self) -> int:
-        """Return the keeper's pid on this machine, 0 before it is ready. The commands are its descendants."""
+        """Return the keeper's pid on this machine, 0 before it is ready. Commands are its descendants."""
         return self._keeper
 
     @property
@@ -142,7 +142,7 @@ class BubblewrapContainer:
         return code
 
     def processes(self) -> list[int]:
-        """Return the pids of the container on this machine; one may be missing. Blocks briefly."""
+        """Return the container's pids on this machine; one of them may be missing. Blocks briefly."""
         return descendants_at_a_glance(self._keeper) if self._keeper else []
 
     async def kill_all(self) -> None:
@@ -168,7 +168,7 @@ class BubblewrapContainer:
         """End the container; return when none of its processes is left, in some seconds at most. Idempotent.
 
         Raises:
-            SandboxError: A process still runs. Call it again.
+            SandboxError: A process still runs. Call `stop` again.
         """
         self._drop_spare()
         if self._process is not None:
@@ -301,7 +301,7 @@ class BubblewrapContainer:
             self._requests = None
 
     async def _gone(self) -> bool:
-        """Wait until no process holds the pipe that the keeper and all commands inherit; False after 2 s."""
+        """Wait until neither keeper nor commands hold their inherited pipe; return False after 2 seconds."""
         assert self._life is not None
         assert self._process is not None
         with trio.move_on_after(KILL_S):

@@ -40,7 +40,10 @@ KERNEL_SETTINGS = (
 
 
 class BubblewrapEngine:
-    """Engine whose containers are processes in separate namespaces. One per home, used in the main thread."""
+    """Engine whose containers are processes in separate namespaces.
+
+    Create one engine per home, and use it only in the main thread.
+    """
 
     def __init__(
         self,
@@ -226,7 +229,8 @@ class BubblewrapEngine:
     def _prepare(self) -> tuple[Path, Path, bool, bytes]:
         """Prepare the root file system, the program of the first process, and the system call filter.
 
-        Blocking. Return tree, program, True if the program is Rumi's own, not a shell, and the filter.
+        Blocking. Return the path of the root file system, the path of the program, True if the program is
+        Rumi's own instead of a shell, and the filter.
         """
         from rumi.sandbox.seccomp import bpf_program
         from runner.init import InitError

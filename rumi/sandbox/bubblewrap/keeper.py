@@ -9,8 +9,8 @@ file. It runs as two processes:
 - The inner process, the keeper proper, is the first process of a pid namespace. When it ends, for any
   reason, the kernel kills all its descendants, even a child of bubblewrap that has not registered its
   parent yet. It creates a mount namespace with the root file system, the workspace, the folder of skills
-  and the chat's /tmp, drops root if it had it, and then serves requests on a socket (SOCK_SEQPACKET, with
-  file descriptors attached):
+  and the chat's /tmp, gives up root if it runs as root, and then serves requests on a socket (SOCK_SEQPACKET,
+  with file descriptors attached):
 
       join  descriptors of the control group, to which a process writes `0` to join it
       run   words (of the command; its sandbox is set up in advance), stdin, stdout, stderr, reply
@@ -86,7 +86,7 @@ def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
 
 
 def make_base(settings: dict[str, str]) -> None:
-    """Mount the commands' folders and programs below `BASE`: their user may not be able to reach the home."""
+    """Mount the commands' folders and programs below `BASE`: commands may have no access to the home."""
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)  # bubblewrap looks its child up there
     # Opened before BASE is mounted over, because the originals may be below it.
@@ -248,7 +248,7 @@ def answer(reply: int, text: str) -> None:
 
 
 class Term:
-    """Timer whose descriptor becomes readable when the lease expires; never without a lease."""
+    """Timer whose descriptor becomes readable when the lease expires; without a lease, it never does."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self._length_ns = int(settings["lease_ns"] or 0)
@@ -257,14 +257,14 @@ class Term:
             self.set(int(settings["until_ns"]))
 
     def set(self, until_ns: int) -> None:
-        """Set the expiry time, but never later than one length of the lease from now."""
+        """Set the expiry time, but at most one lease length from now."""
         until_ns = max(1, min(until_ns, time.clock_gettime_ns(CLOCK_BOOTTIME) + self._length_ns))
         times = (ctypes.c_long * 4)(0, 0, *divmod(until_ns, 1_000_000_000))  # an interval, and the time
         call("timer", libc.timerfd_settime(self.fd, TIMER_ABSTIME, ctypes.byref(times), None))
 
 
 def serve(settings: dict[str, str], requests: _socket.socket, term: Term) -> None:
-    """Serve requests until the other end closes or the lease expires."""
+    """Serve requests until the other end of the socket closes or the lease expires."""
     running: tuple[int, int, int] | None = None  # pid, its pidfd, the descriptor for its exit code
     members: list[int] = []  # of the control group
     while True:
@@ -341,9 +341,9 @@ def keep(settings: dict[str, str], requests: _socket.socket, outer: int) -> None
 
 
 def watch(asker: int, requests: _socket.socket, inner: int) -> None:
-    """Run the outer process: end the inner one when the asker ends; return when no descendant is left.
+    """Run the outer process: end the inner one when Rumi ends; return when no descendant is left.
 
-    `asker` is a pidfd of Rumi. Only Rumi has the other end of `requests`, so it closes when Rumi ends.
+    `asker` is a pidfd of Rumi. Only Rumi has the other end of `requests`, which closes when Rumi ends.
     """
     poll = select.poll()
     poll.register(requests.fileno(), 0)  # no event but the hang-up

@@ -33,7 +33,7 @@ class ContainerPlan:
     def words(self, fds: "Inherited", bounded: Collection[str], groups: Sequence[Path]) -> list[str]:
         """Return the keeper's arguments.
 
-        Control groups limit the resources in `bounded`; the keeper sets process limits for the others.
+        Control groups limit the resources in `bounded`; the keeper sets process limits for other resources.
         `groups` are the folders of the control group, which the keeper removes when it ends.
         """
         settings: dict[str, object] = {

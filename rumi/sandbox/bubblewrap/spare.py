@@ -1,7 +1,7 @@
 """A spare sandbox, prepared before its command is known, so that the command does not wait for namespaces.
 
-In the sandbox, the first process waits at a pipe for the words of its single command and then runs it. The
-words are framed (their number first, a full stop last), so a partly transferred command never runs.
+In the sandbox, the first process reads the words of a single command from a pipe and then runs the command.
+The words are sent after their number and before a full stop, so a partly transferred command never runs.
 """
 
 import contextlib
@@ -23,9 +23,9 @@ class Spare:
     """Our ends of the pipes to one sandbox. Call `begin` and then `finish` once each, and always `close`."""
 
     def __init__(self, ask: Callable[[list[int]], None]) -> None:
-        """Create the pipes and pass the sandbox's ends to `ask`: words, stdin, stdout, stderr, reply.
+        """Create the pipes and call `ask` with the sandbox's ends: words, stdin, stdout, stderr, reply.
 
-        An exception of `ask` propagates, and leaves no descriptor open.
+        If `ask` raises, all descriptors are closed and the exception propagates.
         """
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             self._stdin = file_in_memory("stdin")

@@ -25,12 +25,12 @@ PAUSE_S: Final = 0.005
 
 
 def framed(content: bytes) -> bytes:
-    """Return a frame of the pipe between parent and child: the length in four bytes, and the content."""
+    """Return a frame for the pipe between parent and child: the length in four bytes, then the content."""
     return len(content).to_bytes(LENGTH_BYTES, "big") + content
 
 
 def framed_json(what: object) -> bytes:
-    """Return a frame of JSON."""
+    """Encode a value as JSON and return it as a frame."""
     return framed(json.dumps(what).encode())
 
 
@@ -104,7 +104,7 @@ def end_descendants() -> None:
 
 
 def kill_descendants(pid: int) -> bool:
-    """Kill a process's descendants, also those outside of its group; return True if there were any."""
+    """Kill a process's descendants, even outside of its process group; return True if there were any."""
     table = processes()
     children: dict[int, list[int]] = {}
     for child_pid, (_, parent, _) in table.items():

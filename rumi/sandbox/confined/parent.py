@@ -91,7 +91,7 @@ class Frames:
 
 
 class Child:
-    """A confined process. Its owner must end it, for example by leaving an `async with`, or pass it on.
+    """A confined process. Its owner must end it, for example with `async with`, or pass it to another owner.
 
     `life` is the write end of a pipe: when it is closed, by `end` or because this process has died, the
     kernel ends the child. `left_s` is the remaining time that `say` and `hear` may wait for the child.
@@ -127,7 +127,7 @@ class Child:
         which end with it. If cancelled, no process is left.
 
         Raises:
-            ChildFailed: The child cannot be started, exits first, or is not ready within `START_S`.
+            ChildFailed: The child cannot be started, exits too early, or is not ready within `START_S`.
         """
         theirs, ours = os.pipe()
         try:

@@ -21,7 +21,7 @@ Json: TypeAlias = Any  # the daemon's answer; each caller extracts the fields th
 DEFAULT_SOCKET = "/var/run/docker.sock"
 CONNECT_S = 2.0
 ANSWER_S = 20.0
-"""Maximum time for an answer. A create takes seconds on a busy machine; a slower daemon counts as hung."""
+"""Maximum time for an answer. On a busy machine an answer takes seconds; a slower daemon counts as hung."""
 OLDEST_API = (1, 41)
 NEWEST_API = (1, 51)
 """Oldest and newest API version that Rumi supports: its calls have the same meaning in all of them."""
@@ -121,7 +121,7 @@ class EngineApi:
 
     @contextlib.asynccontextmanager
     async def exec_started(self, exec_id: str) -> AsyncGenerator["Duplex", None]:
-        """Start a prepared exec and yield its connection. Only the wait for the response headers is bounded.
+        """Start a prepared exec and yield its connection. Only the wait for the response headers is limited.
 
         Raises:
             ApiError: The daemon refused.

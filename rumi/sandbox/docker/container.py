@@ -74,7 +74,7 @@ class DockerContainer:
 
     @property
     def local_pid(self) -> int:
-        """Return the pid of the container's first process here; 0 if the daemon runs on another machine."""
+        """Return the first process's pid on this machine; 0 if the daemon runs on another machine."""
         return self._pid if self._tasks_file is not None else 0
 
     async def entered(self) -> None:

@@ -288,9 +288,9 @@ class DockerEngine:
     async def sweep(self) -> list[str]:
         """Remove leftovers of a killed process of this installation; return their names.
 
-        These are processes and control groups, also of the other engine, and containers that have a workspace
-        of this home mounted but no name of ours. `containers` returns the other containers. Only the first
-        call has an effect.
+        Leftovers are processes and control groups of either engine, and containers that have a workspace of
+        this home mounted but a name that Rumi did not give them. `containers` returns the other
+        containers. Only the first call has an effect.
 
         Raises:
             SandboxError: The daemon does not answer.
@@ -314,7 +314,7 @@ class DockerEngine:
         return removed
 
     async def _end_processes(self, known: Collection[str]) -> list[str]:
-        """End the leftover processes, only once: later such processes may belong to this Rumi."""
+        """End the leftover processes, but only once: processes found later may belong to this Rumi."""
         if self._ended or self._home is None:
             return []
         removed = await end_leftovers(self._home, self._spec.installation, known)

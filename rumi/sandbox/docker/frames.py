@@ -41,7 +41,7 @@ class Demultiplexer:
             self._hand_on(payload)
 
     def finish(self, started: bool) -> str:
-        """Return the daemon's message if the program was not started; else output the held text."""
+        """Return the daemon's message if the program was not started; otherwise forward the buffered text."""
         rest, self._pending = bytes(self._pending), bytearray()
         if not rest:
             return ""
@@ -75,7 +75,7 @@ async def listen(connection: Duplex, stdin: bytes, streams: Demultiplexer) -> No
 
 
 def not_started(program: str, code: int, words: str) -> tuple[int, str]:
-    """Return the exit code and message of a shell for a program that could not be started.
+    """Return the exit code and the message that a shell would give for a program that could not be started.
 
     `words` is the message of the daemon or the kernel.
     """

@@ -1,7 +1,7 @@
 """The sandbox's Docker image: inspection and building.
 
 The image is built from the project's Dockerfile if a registry can be reached, and otherwise imported from a
-tree of this host's own programs. The docker SDK does that work, in threads with a limiter of their own.
+tree of this host's own programs. The docker SDK builds and imports, in threads with a separate limiter.
 """
 
 import io
@@ -35,9 +35,9 @@ LABEL_MISSING = "rumi.runner.missing"
 BASE = ("alpine", "3.22")
 
 REGISTRY_S = 20
-"""Maximum silence of a registry; after that the image is made without a registry."""
+"""Maximum time without a message from a registry; after that the image is made without a registry."""
 STEP_S = 180
-"""Maximum silence of a build step."""
+"""Maximum time without a message from a build step."""
 TOTAL_S = 1200.0
 
 Source = Literal["alpine", "host"]

@@ -83,7 +83,7 @@ class Init:
         """Number of the last command after which the kernel proved that no process is left."""
 
     async def beat(self) -> None:
-        """Send a heartbeat of the lease; do nothing if it is lost or the container is gone."""
+        """Send a heartbeat of the lease; do nothing if the lease is lost or the container is gone."""
         await trio.lowlevel.checkpoint()
         if self.lease is not None and not is_lost(self.lease):
             with contextlib.suppress(OSError, trio.ClosedResourceError):

@@ -25,7 +25,7 @@ class Watched:
         """The label of this engine's containers."""
 
     def begin(self, name: str) -> None:
-        """Report to the watcher that a container of this name may exist from now on.
+        """Report to the watcher that a container with this name may exist from now on.
 
         Raises:
             SandboxError: The watcher cannot be started.

@@ -19,8 +19,8 @@ import sys
 import time
 
 LANDS_S, LANDS_LEAST_S, TIMES_THE_LONGEST = 3.0, 1.0, 5
-"""Maximum wait, while the daemon answers, for a pending create, which may never have been sent: `LANDS_S` if
-no create was answered before, otherwise `TIMES_THE_LONGEST` times the longest create, at least
+"""Maximum wait for a pending create while the daemon answers; the create may never have been sent. It is
+`LANDS_S` if no create was answered before, otherwise `TIMES_THE_LONGEST` times the longest create, at least
 `LANDS_LEAST_S`."""
 ENDS_S = 0.5
 """Time for a running container to end and be removed by itself. If the daemon gets two removals of the same
