@@ -54,13 +54,13 @@ def fsync_path(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FolderSwap:
-    """Replaces several entries of `folder` together, even if the process is killed meanwhile. Blocking.
+    """Replaces several entries of `folder` together; after a crash, `finish` completes the swap. Blocking.
 
     The caller prepares the new entries in `new`, a folder in `staging`. `commit` records the names of the
     entries to replace. From then on, `finish` completes the swap, however often it was interrupted. The old
-    entries are moved to `replaced`. Both methods only rename, so `staging`, `replaced` and the entries must
-    be on one file system. Files that remain in `staging` can be deleted. Only one process may do a swap at a
-    time.
+    entries are moved to `replaced`. Both methods move files only by renaming, so `staging`, `replaced` and
+    the entries must be on one file system. Files that remain in `staging` can be deleted. Only one process
+    may do a swap at a time.
     """
 
     folder: Path

@@ -90,7 +90,7 @@ class Caller:
         return self.scope if requested is None else self.owner_in(requested)
 
     def chat_in(self, chat: str, owner_of: Callable[[str], str]) -> str:
-        """Return the chat id, if the caller may see the rows of the chat's owner.
+        """Return the chat id after checking that the caller may see the rows of the chat's owner.
 
         Raises:
             NotAllowed: The chat belongs to another owner, and the caller has only the rights `own`.
@@ -103,11 +103,11 @@ TERMINAL: Final = Caller("terminal", LOCAL, "all")
 """The caller of commands that the home's owner runs in a terminal."""
 
 PROGRAM: Final = Caller("mcp", LOCAL, "own")
-"""The caller for MCP clients, over standard streams or over HTTP with the token."""
+"""The caller of calls from MCP clients, which use standard streams, or HTTP with the token."""
 
 WORKER: Final = Caller("worker", LOCAL, "all")
-"""The caller for another worker that calls on its own behalf. A forwarded call keeps its original caller."""
+"""The caller of calls that another worker makes itself. Forwarded calls keep their original caller."""
 
 
 ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
-"""Handler of a control call: takes the caller and the request, and returns a JSON value."""
+"""A function that handles a control call: it takes the caller and the request, and returns a JSON value."""

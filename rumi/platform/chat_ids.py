@@ -10,7 +10,7 @@ DEFAULT_CHAT = "cli"
 """The chat of `rumi chat` without `--chat`. It always exists."""
 
 LOCAL = "local"
-"""The owner of all chats of the terminal and the web page, whose names the client chooses."""
+"""The owner of all chats of the terminal and the web page. Clients choose the names of these chats."""
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -70,7 +70,7 @@ class ChannelPrefix:
     bots: bool = False
 
     def of_bot(self, chat: str) -> str:
-        """Return the prefix that all chats of this chat's bot share, such as `tg` or `tgwork-`."""
+        """Return the prefix that all chats of the given chat's bot share, such as `tg` or `tgwork-`."""
         named = _NAMED.match(chat, len(self.text)) if self.bots else None
         return self.text if named is None else chat[: named.end()]
 
@@ -81,7 +81,7 @@ class ChannelPrefix:
 
 @dataclass(frozen=True, slots=True)
 class ChatIds:
-    """The prefixes of all channels, even of channels that do not run: their chats are still stored."""
+    """The prefixes of all channels, including channels that do not run: chats of these are still stored."""
 
     prefixes: tuple[ChannelPrefix, ...]
 
@@ -96,7 +96,7 @@ class ChatIds:
                 raise ValueError(f"the prefix {one.text!r} does not tell one channel's chats from others")
 
     def including(self, others: Iterable[ChannelPrefix | None]) -> "ChatIds":
-        """Return a copy that also has the prefixes of other channels; None is a channel without a prefix."""
+        """Return a copy with other channels' prefixes added; None stands for a channel without a prefix."""
         return ChatIds(tuple(dict.fromkeys((*self.prefixes, *(one for one in others if one is not None)))))
 
     def owner_of(self, chat: str) -> str:
@@ -120,7 +120,7 @@ class ChatIds:
         return prefix is not None and chat.startswith(f"{prefix.of_bot(chat)}{prefix.groups}")
 
     def private_owner(self, chat: str, user: int) -> str:
-        """Return the owner of the private chats between a user and this chat's bot."""
+        """Return the owner of the private chats between a user and the bot of the given chat."""
         prefix = self._of_channel(chat)
         return self.owner(str(user)) if prefix is None else f"{prefix.of_bot(chat)}{user}"
 

@@ -1,6 +1,7 @@
 """The disk reserve: a file in the home that is deleted on a full disk, so that running work can finish.
 
-All blocks of the file are allocated. It is created again when twice its size is free. Blocking.
+All blocks of the file are allocated. After a deletion, the file is created again when twice its size is free.
+All functions block.
 """
 
 import contextlib

@@ -10,7 +10,7 @@ import trio
 
 @dataclass(frozen=True, slots=True)
 class LimiterBounds:
-    """Limits of simultaneous work (in total, per chat and per host), and of waiting for a turn.
+    """Limits of simultaneous work (in total, per chat and per host), and of the queues of waiting work.
 
     `waiting_per_chat` is the maximum length of a chat's queue, `wait_s` the maximum wait in seconds.
     """
@@ -32,7 +32,7 @@ class QueuedWork:
 
 
 class NoTurn(Exception):  # an expected answer, not an error: the caller writes the message for people
-    """The work gets no turn: the chat's queue is full, or the work waited too long (`late`)."""
+    """The work gets no turn: its chat's queue is full or, if `late` is true, the work waited too long."""
 
     def __init__(self, *, late: bool) -> None:
         super().__init__()
@@ -42,8 +42,8 @@ class NoTurn(Exception):  # an expected answer, not an error: the caller writes 
 class FairLimiter:
     """Grants turns to the waiting chats with the fewest turns; chats with equally many turns alternate.
 
-    So a chat with hundreds of requests delays only itself. The only checkpoint is the wait for a turn, so no
-    other task sees inconsistent counts.
+    So a chat with hundreds of requests delays only itself. Other tasks can run only while the limiter waits
+    for a turn, so they never see inconsistent counts.
     """
 
     def __init__(self, bounds: LimiterBounds) -> None:
@@ -135,7 +135,7 @@ class FairLimiter:
             turn.granted.set()
 
     def _next(self) -> QueuedWork | None:
-        """Return the next request to grant: of the chat with the fewest turns, and with a free host slot."""
+        """Return the next request to grant, from the chat with the fewest turns; its host has a free slot."""
         for chat in sorted(self._waiting, key=lambda chat: self._of_chat[chat]):
             if self._of_chat[chat] >= self._bounds.per_chat:
                 return None  # the following chats have at least as many turns

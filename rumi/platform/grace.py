@@ -11,8 +11,8 @@ T = TypeVar("T")
 async def with_grace(work: Callable[[], Awaitable[T]], grace_s: float) -> T:
     """Run `work` and return its result. On cancellation, the work may continue for `grace_s` seconds.
 
-    Use this function for work that must not stop halfway. After a cancellation, it raises a plain `Cancelled`
-    when the work has ended or the grace period is over; the work's result or exception is lost.
+    Use this function for work that must not stop halfway. After a cancellation, the function raises a plain
+    `Cancelled` when the work has ended or the grace period is over; the work's result or error is lost.
     """
     error = None
     async with trio.open_nursery() as nursery:

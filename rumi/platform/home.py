@@ -90,9 +90,10 @@ class Home:
 
     @property
     def snapshots(self) -> Path:
-        """The folder of snapshots of chats' files, taken before the last turns so that they can be undone.
+        """The folder of snapshots of chats' files. Snapshots taken before a turn make it possible to undo it.
 
-        It is on the same file system as the chats' files, so that an undo can restore a snapshot by renaming.
+        The folder is on the same file system as the chats' files, so that an undo can restore a snapshot by
+        renaming.
         """
         return self.files / ".undo" if self.files is not None else self.root / "undo"
 
@@ -138,7 +139,7 @@ class Home:
 
     @property
     def restoring(self) -> FolderSwap:
-        """The folder swap that `rumi restore` uses. It also retains the replaced entries."""
+        """The folder swap with which `rumi restore` replaces entries of the home and retains the old ones."""
         return FolderSwap(self.root, self.root / "restoring", self.root / "before-restore")
 
     @property
@@ -147,7 +148,7 @@ class Home:
         return self.root / "terminal_history"
 
     def with_files(self, folder: str | None) -> "Home":
-        """Return this home with the chats' files in `folder`; None stands for the folder in the home."""
+        """Return a copy of this home with the chats' files in `folder`; None selects the default folder."""
         return replace(self, files=None if folder is None else Path(folder))
 
     def make(self) -> "Home":
@@ -190,9 +191,10 @@ class Home:
         return False
 
     def installation(self) -> str:
-        """Return this installation's id of twelve hexadecimal digits; create it once. Blocks briefly.
+        """Return this installation's id of twelve hexadecimal digits; create a missing id. Blocks briefly.
 
-        The id never changes, because it distinguishes this installation's containers from those of others.
+        The id never changes, because it distinguishes this installation's containers from the containers of
+        other installations.
 
         Raises:
             UsageError: The home cannot be written, or the file does not contain a valid id.
@@ -327,7 +329,7 @@ class Home:
         return ""
 
     def unusable(self, error: Exception) -> UsageError:
-        """Convert an error into one for users, which says why the home cannot be used and what to do."""
+        """Convert an error into a `UsageError` that says why the home cannot be used and what to do."""
         number = error.errno if isinstance(error, OSError) else None
         advice = "Set RUMI_HOME to a folder you own."
         if number in (errno.ENOSPC, errno.EDQUOT):

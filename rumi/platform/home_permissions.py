@@ -19,9 +19,9 @@ WRITTEN = (
     *("terminal_history", "reserve", "restoring", "before-restore"),
 )
 DATABASES = ("state.db", "memory.db", "recall.db")
-"""Names of databases. Their write-ahead logs and copies have names that begin with these."""
+"""Names of databases. A database's write-ahead log and copies have names that begin with its name."""
 LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json", "mcp-tools.json", "prompts")
-"""Entries that may be links, so that users can store them elsewhere; the user must own link and target."""
+"""Entries that users may store elsewhere, behind a link. The user must own both the link and its target."""
 
 
 def dangers(root: str) -> list[tuple[str, str, int]]:

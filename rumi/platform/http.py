@@ -22,7 +22,7 @@ T = TypeVar("T")
 C = TypeVar("C", bound="httpx.AsyncClient")
 
 CLOSE_S: Final = 2.0
-"""Maximum time to close a connection, in seconds; after that the kernel closes it."""
+"""Maximum time to close a connection, in seconds; after this time the kernel closes the connection."""
 
 # Slow imports run in a thread, so that chats do not wait for them; one at a time.
 _LOADING: Final = trio.CapacityLimiter(1)
@@ -39,14 +39,14 @@ def settings() -> dict[str, Any]:
 
 
 async def loaded(load: Callable[[], T]) -> T:
-    """Run `load`, which imports modules or reads files, in a thread, and return its result. One at a time."""
+    """Run `load`, which imports modules or reads files, in a thread; return its result. Calls run in turn."""
     return await trio.to_thread.run_sync(load, limiter=_LOADING)
 
 
 class Tls:
     """The trusted TLS certificates, loaded at their first use.
 
-    They come from `context`, from `ca_file`, or by default from the environment.
+    The certificates come from `context` or `ca_file`, or by default from the environment.
     """
 
     def __init__(self, context: ssl.SSLContext | None = None, *, ca_file: str | None = None) -> None:
@@ -54,7 +54,7 @@ class Tls:
         self._ca_file = ca_file
 
     async def context(self) -> ssl.SSLContext:
-        """Return the TLS context, which all clients share. If loading is cancelled, the next call loads it.
+        """Return the TLS context that all clients share; load it if no earlier call has loaded it.
 
         Raises:
             SetupError: The certificates cannot be read.
@@ -111,7 +111,7 @@ def _invalid_url() -> type[Exception]:
 
 
 async def close(closing: Callable[[], Awaitable[None]]) -> None:
-    """Close a client or a response within `CLOSE_S`, also during a cancellation."""
+    """Close a client or a response within `CLOSE_S` seconds, even if the calling task is cancelled."""
     with trio.move_on_after(CLOSE_S, shield=True):
         await closing()
 

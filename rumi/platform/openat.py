@@ -1,4 +1,4 @@
-"""Opens files in untrusted folders without following links, and makes file names safe to print."""
+"""Functions to open files in untrusted folders without following links, and to print file names safely."""
 
 import ctypes
 import errno

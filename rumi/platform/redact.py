@@ -13,7 +13,10 @@ from rumi.platform.secret_forms import HIDDEN, TABLE
 __all__ = ["HIDDEN", "Redactor", "StreamRedactor"]
 
 _LEAST_LENGTH = 6
-"""Minimum length of a known secret. Shorter values occur in ordinary text: hiding them would reveal them."""
+"""Minimum length of a known secret.
+
+Shorter values occur in ordinary text by chance, so hiding them there would reveal the secret.
+"""
 
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _FLAG: Final = re.compile(
@@ -38,7 +41,7 @@ class Redactor:
     """Hides known secrets in all of their encodings, and everything that looks like a secret."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """`secrets` are the plain values; very short ones are ignored."""
+        """Prepare the search for `secrets`, which are plain values; values that are too short are ignored."""
         secrets = [secret.strip() for secret in secrets if len(secret.strip()) >= _LEAST_LENGTH]
         forms = {form for secret in secrets for form in _forms(secret)}
         # The longest first, so that a form that contains another is hidden completely.
@@ -134,7 +137,7 @@ _FORMS_ONLY: Final = Redactor(())
 class StreamRedactor:
     """Hides known secrets in a text that arrives in pieces.
 
-    The end of the text is held back while it may be part of an incomplete secret.
+    The last characters are held back as long as they may be the beginning of a secret.
     """
 
     def __init__(self, redactor: Redactor) -> None:

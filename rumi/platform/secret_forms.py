@@ -1,7 +1,7 @@
 """The table of patterns for secrets: keys of known services, private keys, tokens, named passwords.
 
 Logs, the audit log, recordings, reports and errors hide text that matches (`rumi.platform.redact`); the
-memory refuses it (`rumi.memory.secrets`). There is only this table, so that a new pattern applies everywhere.
+memory refuses it (`rumi.memory.secrets`). Both use this one table, so that a new pattern applies everywhere.
 """
 
 import re
@@ -30,10 +30,10 @@ _BEGINNINGS: Final = ("pass", "pwd", "contrase", "credenc", "credential", "cvv",
 class Form:
     """A pattern for one kind of secret. Only the group `value` of the regular expression is hidden.
 
-    `needles` are plain strings. The expression is tried only where a needle occurs, because searching for
-    plain strings is a hundred times faster. Needles are in lower case and match in any case, unless `exact`
-    is true. With `anywhere`, the expression is searched in the whole text if a needle occurs in it.
-    `accepts` is an additional check of a match.
+    `needles` are plain strings. The regular expression is tried only where a needle occurs, because searching
+    for plain strings is a hundred times faster. If `exact` is false, needles are in lower case, and case is
+    ignored. If `anywhere` is true, one needle in the text suffices, and the expression is searched in the
+    whole text. `accepts` is an additional check of a match.
     """
 
     needles: tuple[str, ...]
@@ -79,7 +79,7 @@ def _positions(within: str, needles: Sequence[str]) -> list[int]:
 
 
 class SecretTable:
-    """Hides secrets of all forms. Most texts contain no needle, so only the search for needles costs time."""
+    """Hides secrets of all forms. Most texts contain no needle, so they only cost a search for needles."""
 
     def __init__(self, forms: Sequence[Form]) -> None:
         self.forms = tuple(forms)
@@ -222,7 +222,7 @@ _NAME: Final = "|".join(
         ),
     )
 )
-"""Like `CLEAR`, but the match starts at the last word, which is the needle; earlier words are lookbehinds."""
+"""Like `CLEAR`, but a match starts at the last word, the needle; lookbehinds match the words before it."""
 _QUOTED: Final = (
     rf"""(?P<quote>\\{{0,4}}["'`]){_NEVER}(?P<value>(?:(?!(?P=quote))(?:\\.|[^\n\\])){{1,1000}})"""
 )
@@ -252,14 +252,14 @@ def _is_path(match: re.Match[str]) -> bool:
 
 
 ABOUT_ONE: Final = re.compile(r"manager|gestor|administrador|policy|pol[ií]tica", re.IGNORECASE)
-"""Pattern of words after which a text is only about secrets and states none, as in `password manager`."""
+"""Pattern of words which show that a text mentions secrets but contains none: `password manager`."""
 _ORDINARY: Final = re.compile(
     r"(?:must|should|may|can|has|have|is|are|was|not|no|the|an?|your|this|that|for|to|in|of|and|or|from|with|required|"
     r"optional|missing|invalid|incorrect|wrong|expired|el|la|los|las|su|tu|un|una|debe|de|es|son|para|en|y|o)[.,;:]?",
     re.IGNORECASE,
 )
 _FOLLOWS: Final = re.compile(r"""[)\]}.]{0,9}(?:\s{0,9}(?:$|[\n"'`&,;<#]|\\)|[&,;]|\s{1,9}[\w-]{1,40}=)""")
-"""Pattern of the text after a value that is a separate field: the end of a line or of a field."""
+"""Pattern of the text that follows a value which is a complete field: the end of a line or field."""
 
 
 def _strong(match: re.Match[str]) -> bool:

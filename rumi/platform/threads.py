@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Offload(Protocol):
-    """Runs blocking work in worker threads; a simulation with a virtual clock runs it in the trio thread."""
+    """Runs blocking work in worker threads or, in a simulation with a virtual clock, in the trio thread."""
 
     async def __call__(self, work: Callable[[], T]) -> T:
         """Run `work` and return its result."""

@@ -19,7 +19,7 @@ publishers took only one event per round of the scheduler, it would fall behind 
 
 @dataclass(frozen=True, slots=True)
 class Backlog(Generic[E]):
-    """The limits of a reader's queue, and the rule for events beyond them.
+    """The limits of a reader's queue, and the rule for dropping events when a limit is exceeded.
 
     A queue has at most `most` events with a total weight of at most `most_weight`. Beyond either limit, the
     queue drops the oldest event for which `retains` is false. Events for which `retains` is true are never

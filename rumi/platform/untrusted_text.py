@@ -63,7 +63,7 @@ def one_line(text: str, max_chars: int = 2000) -> str:
 
 
 def harmless(text: str) -> str:
-    """Remove characters that move cursors, change the reading direction or hide text; disarm delimiters.
+    """Remove characters that move cursors, hide text or change the reading direction; alter delimiters.
 
     If a part of the text looks like the delimiter of a block, or like a control token of a chat template, its
     first character is replaced or a space is inserted. Everything else stays unchanged.
@@ -94,7 +94,7 @@ def _disarmed(match: re.Match[str]) -> str:
 
 
 class _CharacterTable(dict[int, int | str | None]):
-    """A table for `str.translate` that decides about each character when it first occurs."""
+    """A table for `str.translate` that adds the entry for each character when the character first occurs."""
 
     def __missing__(self, code: int) -> int | str | None:
         replacement = _judged(code)

@@ -1,6 +1,6 @@
-"""Loading of the configuration: flags override the environment, which overrides the file and the defaults.
+"""Loading of the configuration: flags, environment variables, config.toml and defaults.
 
-The loaded configuration records the origin of each value.
+Each of these sources overrides the later ones. The loaded configuration records the origin of each value.
 """
 
 import hashlib
@@ -80,8 +80,8 @@ class Loaded:
     def marks(self) -> dict[str, str]:
         """Return a hash of each configured value, to compare the configurations of two processes.
 
-        Secrets are included, as hashes only. The keys in `OWN` are excluded: each attached client or turn has
-        its own language and disabled skills, and only `rumi telegram` uses Telegram's settings.
+        Secrets are hashed as well. The keys in `OWN` are excluded: the language and the disabled skills may
+        differ between attached clients and turns, and only `rumi telegram` uses Telegram's settings.
         """
         values = [(key, repr(value)) for key, value in _leaves(self.settings)]
         secrets = self.secrets
@@ -127,12 +127,12 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
 
 
 def _key_name(name: str) -> str:
-    """Return the name under which users know a model server's key."""
+    """Return the name of a model server's key that is shown to users."""
     return PROVIDERS[name].key_variable if name in PROVIDERS else key_setting(name)
 
 
 def variables_of(settings: Settings) -> frozenset[str]:
-    """Return the names of variables that MCP servers refer to, or that have the tokens of additional bots."""
+    """Return the names of variables that MCP servers refer to, or that contain tokens of additional bots."""
     servers = settings.mcp.values()
     texts = (text for server in servers for text in (*server.env.values(), *server.headers.values()))
     tokens = map(TelegramBotSection.variable, settings.telegram.bots)
@@ -149,7 +149,7 @@ def _notes(home: Path) -> tuple[str, ...]:
 
 
 def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield each dotted key with its value. Servers and prices follow the other keys of their section."""
+    """Yield each dotted key with its value, including the keys in sections that users name."""
     named = section.bots if isinstance(section, TelegramSection) else {}
     for name in (*type(section).model_fields, *named):
         value = getattr(section, name)

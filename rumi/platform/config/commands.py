@@ -1,6 +1,6 @@
 """Runs the configured commands that print API keys, such as a password manager's, once at process startup.
 
-Neither the text nor the output of a command appears in logs or errors.
+Logs and errors never show a command or its output.
 """
 
 import os
@@ -52,7 +52,7 @@ async def read_keys(loaded: "Loaded") -> "Loaded":
 
 
 def unread(loaded: "Loaded") -> Mapping[str, str]:
-    """Return the commands that have not run yet, by the name of the key that each one prints."""
+    """Return the commands that have not run yet. The result maps the name of each API key to its command."""
     secrets = loaded.secrets
     return {
         name: text

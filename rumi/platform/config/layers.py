@@ -121,13 +121,13 @@ class ConfigLayers:
             self._values[key] = (_converted(key, value, origin), origin)
 
     def origin(self, dotted: str) -> str:
-        """Return the origin of a key's value. A key without a value takes that of its more general key."""
+        """Return the origin of a key's value, or of its more general key's value if the key has none."""
         key = _split(dotted)
         found = self._values.get(key) or self._values.get(GENERAL.get(key, ()))
         return found[1] if found else "default"
 
     def spelled(self, dotted: str) -> Key:
-        """Return the key of a dotted name; a custom server's name gets the spelling that the file uses."""
+        """Parse a dotted name into a key, in which a custom server's name is spelled as in the file."""
         return self._known(_split(dotted), None, "")
 
     def value(self, dotted: str) -> object:
@@ -181,9 +181,9 @@ class ConfigLayers:
                 self._add_table(value, key, origin)
 
     def _known(self, key: Key, value: object, origin: str) -> Key:
-        """Check that the key exists, and return it; a custom server's name gets the spelling of other layers.
+        """Check that the key exists, and return it with a custom server's name spelled as in earlier layers.
 
-        Names of variables were converted to lower case, so they have lost the original spelling.
+        Keys from environment variables are in lower case, so the original spelling of the name is lost.
 
         Raises:
             ConfigError: The key is unknown, or is a section.
@@ -290,7 +290,7 @@ def _is_bot(key: Key) -> bool:
 def _unknown(
     key: Key, value: object, origin: str, known: Iterable[str], wrong: int | None = None
 ) -> ConfigError:
-    """Return the error for an unknown key. `wrong` is the index of its unknown part, by default the last."""
+    """Return the error for an unknown key. `wrong` is the index of the unknown part, by default the last."""
     at = len(key) - 1 if wrong is None else wrong
     name, names, section = key[at], list(known), key[:at]
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
@@ -347,7 +347,7 @@ def _converted(key: Key, value: object, origin: str) -> object:
 
 
 def _types_in(annotation: Any) -> set[Any]:
-    """Return the plain types in an annotation, including those of its alternatives."""
+    """Return the plain types in a type annotation, including the types in each member of a union."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _types_in(get_args(annotation)[0])

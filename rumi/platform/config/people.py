@@ -1,4 +1,4 @@
-"""Checks across several keys of `[people.NAME]` and `[roles.NAME]`, and the list of a bot's users."""
+"""Checks that involve several keys of `[people.NAME]` and `[roles.NAME]`, and the list of a bot's users."""
 
 from typing import Final
 

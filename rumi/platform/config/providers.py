@@ -24,7 +24,7 @@ class KnownModel:
     prompts, for replies, and for the cached part of prompts (None: the same as for prompts). Entries with a
     prefix have no price. `written` is the price of prompt tokens that are written into the cache. `pictures`,
     `temperature` and `effort` say if the model accepts pictures, a temperature and a reasoning effort.
-    `schema` says if its server enforces a JSON schema.
+    `schema` says if the model's server enforces a JSON schema.
     """
 
     name: str
@@ -49,9 +49,9 @@ class Provider:
     `optional_key` is the name of a variable whose key is sent only if it is set. If `strict`, the server
     refuses unknown fields. `max_tokens` is the name of the request field that limits the length of a reply.
     `call_ids` is the length of tool call ids, for a server that only accepts ids of letters and digits with
-    this exact length. If `signs`, the server signs tool calls and later refuses them without their signature.
-    If `local`, the server runs on the user's machine and costs nothing. `context` is the context length that
-    Rumi requests; without this request, the server would use a different one.
+    this exact length. If `signs`, the server signs tool calls and later refuses calls that lack their
+    signature. If `local`, the server runs on the user's machine and costs nothing. `context` is the context
+    length that Rumi requests; otherwise, the server would use a different one.
     """
 
     scheme: str

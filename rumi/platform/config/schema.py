@@ -47,7 +47,7 @@ def memory_bytes(size: str) -> int:
 
 
 def references(text: str) -> tuple[str, ...]:
-    """Return the names of the variables that a text refers to as `$NAME` or `${NAME}`."""
+    """Return the names of the variables that a text mentions as `$NAME` or `${NAME}`."""
     return tuple(matched[1] or matched[2] for matched in _VARIABLE.finditer(text))
 
 
@@ -315,12 +315,12 @@ class SessionSection(Section):
     """`[session]`: the idle time after which a session ends, and the limits of messages and files.
 
     Without `history_messages`, a prompt has as many messages as the model's token budget allows.
-    `handed_chars` limits the text by other authors in a message: forwards, quotes, piped data. `file_mb`
-    limits an upload from the page or a terminal. A picture for a model has at most `picture_px` pixels on its
-    longer side and at most `picture_kb` kilobytes, and a prompt has at most `pictures` pictures. Messages,
-    replies and history of ended sessions are deleted after `keep_days` days; 0 retains them forever. A daemon
-    that was started by an attached client ends `linger_s` seconds after its last client has left; with 0, the
-    client's command waits until the daemon has ended.
+    `handed_chars` limits the text in a message that the sender did not write: forwards, quotes, piped data.
+    `file_mb` limits an upload from the page or a terminal. A picture for a model has at most `picture_px`
+    pixels on its longer side and at most `picture_kb` kilobytes, and a prompt has at most `pictures`
+    pictures. Messages, replies and history of ended sessions are deleted after `keep_days` days; 0 retains
+    them forever. A daemon that was started by an attached client ends `linger_s` seconds after its last
+    client has left; with 0, the client's command waits until the daemon has ended.
     """
 
     ttl_s: Positive = 3600
@@ -337,8 +337,8 @@ class SessionSection(Section):
 class ChatSection(Section):
     """`[chat]`: the handling of a message that arrives while a turn of the same chat runs.
 
-    `reject` answers that the chat is busy. `queue` lets up to `max_queued` messages wait, each for a separate
-    turn, and rejects all other messages.
+    `reject` answers that the chat is busy. `queue` lets up to `max_queued` messages wait and rejects any
+    more; each waiting message gets a separate turn.
     """
 
     when_busy: Literal["reject", "queue"] = "reject"
@@ -376,8 +376,8 @@ class PriceSection(Section):
 class BudgetSection(Section):
     """`[budget]`: limits of model calls in a day and in a month, in USD and in tokens; None is no limit.
 
-    `total` applies to the whole home, the other limits to each owner, chat, task, bot and person. For a call
-    with a limit, `reply_tokens` tokens are reserved for the reply, which cannot be longer.
+    `total` applies to the whole home; the other limits apply to each owner, chat, task, bot or person. If a
+    limit applies to a call, `reply_tokens` tokens are reserved for the reply, which cannot be longer.
     """
 
     total_usd_per_day: Money | None = None
@@ -416,7 +416,8 @@ class ResearchSection(Section):
 class SchedulesSection(Section):
     """`[schedules]`: the maximum number of schedules per owner, and the hours in which no schedule fires.
 
-    A schedule due in the `quiet` hours, such as `23:00-08:00` in the owner's local time, fires at their end.
+    `quiet` is a range of hours, such as `23:00-08:00`, in the owner's local time. A schedule that is due in
+    this range fires at the end of the range.
     """
 
     max_per_owner: Annotated[int, Field(ge=1, le=10_000)] = 100
@@ -424,7 +425,7 @@ class SchedulesSection(Section):
 
 
 class BotsSection(Section):
-    """`[bots]`: limits of bots, and the owners who may run them, such as local and tg11111111.
+    """`[bots]`: limits of bots, and the owners, such as `local` and `tg11111111`, who may run bots.
 
     An empty list of owners allows everyone. A bot makes at most `max_calls_per_day` model calls a day, and
     waits `question_days` days for a person's answer.
@@ -527,7 +528,7 @@ class TelegramSection(Section):
 
     An empty `allowed_users` allows nobody. Additional bots are subsections: `[telegram.work]`. `webhook` is
     the URL to which Telegram delivers updates; without it, Rumi polls for updates. `listen` is the local
-    address on which Rumi receives updates and serves health checks and metrics.
+    address at which Rumi receives updates and serves health checks and metrics.
     """
 
     model_config = ConfigDict(extra="allow")

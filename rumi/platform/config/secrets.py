@@ -1,6 +1,6 @@
 """Keys and tokens from the environment and from `.env` in the home.
 
-A `.env` in the working folder is never read, because another person's file could send keys elsewhere.
+A `.env` in the working folder is never read: another person may have written it to send the keys elsewhere.
 `os.environ` is never changed, so that child processes do not inherit secrets that were read from `.env`.
 """
 
@@ -42,7 +42,7 @@ class Secrets:
     `keys` are the API keys of model servers, by the provider's scheme or by `custom:NAME`. `commands` and
     `faults` use the same names. `commands` are commands that print a key; the module
     `rumi.platform.config.commands` runs them. `faults` are the errors of keys that are not available.
-    `base_urls` are the URLs of test servers and proxies: not secret, but secrets are sent to them.
+    `base_urls` are the URLs of test servers and proxies. They are not secret, but secrets are sent to them.
     `referenced` are the variables that MCP servers refer to, and the tokens of additional bots.
     """
 

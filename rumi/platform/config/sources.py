@@ -16,7 +16,7 @@ KEY_FORMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class KeySource:
-    """The variable or the command that provides a key. `bare`: a word without `$`, perhaps the key itself."""
+    """The variable or command that provides a key. `bare` marks a word without `$`, perhaps a key."""
 
     variable: str = ""
     command: str = ""

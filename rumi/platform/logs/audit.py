@@ -1,8 +1,8 @@
 """The audit log: one JSON line for each action, with its chat and its result.
 
 Writing is synchronous, in the caller's thread. Writing a line of about 300 bytes to the page cache takes less
-time than starting work in a worker thread, and the line exists before the next action. Nothing is fsynced:
-data that must survive a power cut is in the journal.
+time than starting work in a worker thread, and the line is written before the next action begins. Nothing is
+fsynced: data that must survive a power cut is in the journal.
 """
 
 import fcntl
@@ -71,7 +71,7 @@ class AuditLog:
         stopped_reason: str | None = None,
         **more: object,
     ) -> None:
-        """Append one line to the audit log. `more` are additional fields, which follow `FIELDS`."""
+        """Append one line to the audit log. `more` are additional fields, written after `FIELDS`."""
         line = {
             "time": utc(self._now()),
             "event": event,
@@ -180,7 +180,7 @@ class LineFile:
         """Append one line and a newline.
 
         Raises:
-            OSError: The line could not be written, or only in part. Later calls are safe.
+            OSError: The line could not be written, or only in part. It is safe to call `append` again.
         """
         with self._lock:
             descriptor = self._open()
@@ -263,7 +263,7 @@ class LineFile:
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """A position in a log file, which stays valid when a rotation renames the file."""
+    """A position in a log file. The position stays valid when a rotation renames the file."""
 
     file: os.stat_result
     offset: int
@@ -272,7 +272,8 @@ class LogPosition:
 def read_lines(path: Path, *, old: bool = False, until: "LogPosition | None" = None) -> Iterator[bytes]:
     """Yield the lines of a `LineFile`, including incomplete ones; with `old`, rotated files come first.
 
-    Lines after `until` are not read. If a file is rotated meanwhile, lines may be missed or yielded twice.
+    Lines after `until` are not read. If a file is rotated during the reading, lines may be missed or yielded
+    twice.
     """
     paths = [path]
     if old:

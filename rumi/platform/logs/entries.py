@@ -1,4 +1,4 @@
-"""Reads audit log entries that match a filter, also from rotated files, and follows new entries."""
+"""Reads audit log entries that match a filter, including those in rotated files, and follows new ones."""
 
 import json
 import os
@@ -149,7 +149,7 @@ class _Tail:
             return None
 
     def _following(self, file: BinaryIO) -> BinaryIO | None:
-        """Return the file that was created directly after the open one; None if the open one is current."""
+        """Return the log file that was created directly after `file`; None if `file` is the newest."""
         ours = os.fstat(file.fileno())
         newer: BinaryIO | None = None
         number = 0

@@ -119,7 +119,7 @@ def _words(entry: Entry, language: Language) -> str:
 
 
 def _tool(what: str, entry: Entry) -> str:
-    """Return the line of a tool call, with its outcome before a long command.
+    """Return the line for a tool call, with the call's outcome before a long command.
 
     This order keeps the outcome visible if the end of the line is cut.
     """

@@ -35,7 +35,7 @@ def program_log(
 
 
 class _JsonLines(logging.Handler):
-    """Log handler that writes one JSON line for each record of any logger, and removes secrets from it."""
+    """Log handler that writes each record of any logger as one JSON line without secrets."""
 
     def __init__(self, file: LineFile, redact: Redactor) -> None:
         super().__init__()

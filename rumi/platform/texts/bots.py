@@ -35,7 +35,7 @@ def bot_imported(language: Language, name: str, facts: int, iterations: int) -> 
 
 
 def bot_skill_there(language: Language, name: str) -> str:
-    """Say that a skill for all bots exists already and was not changed."""
+    """Say that a skill that all bots can use exists already and was not changed."""
     return pick(
         language,
         f"La habilidad {name} ya estaba y queda como era.",
@@ -67,10 +67,10 @@ def bot_asks(
     here: bool = False,
     waits: bool = False,
 ) -> str:
-    """Return the message with a bot's question and numbered parked calls; empty if there are neither.
+    """Return a message with a bot's question and the calls that need approval; empty if there are neither.
 
-    If `here`, the reader answers in this terminal and needs no command. If `waits`, the bot pauses until the
-    answer arrives.
+    If `here` is true, the reader answers in this terminal and needs no command. If `waits` is true, the bot
+    pauses until the answer arrives.
     """
     parts, command = [], "" if here else f"/bot {name} "
     if question:
@@ -116,7 +116,7 @@ def bot_buttons(
 
 
 def bot_plan_lapsed(language: Language, why: Literal["expired", "calls", "money"], question: str) -> str:
-    """Return a question that says why a plan has lapsed, and asks whether to continue it."""
+    """Say why a bot's approved plan no longer applies, and ask whether to approve the plan again."""
     reason = {
         "expired": pick(language, "El plan venció.", "The plan has expired."),
         "calls": pick(
@@ -129,7 +129,7 @@ def bot_plan_lapsed(language: Language, why: Literal["expired", "calls", "money"
 
 
 def bot_sleeps(language: Language, seconds: float) -> str:
-    """Say how long a bot sleeps, for a person who watches it."""
+    """Say how long a bot sleeps, for a person who watches the bot in a terminal."""
     for_ = short_duration(seconds)
     return pick(language, f"duerme {for_}; Enter lo despierta", f"sleeps {for_}; Enter wakes it")
 

@@ -9,7 +9,7 @@ LanguageSetting: TypeAlias = Literal["auto", "es", "en"]
 
 
 def detect_language(setting: LanguageSetting, environment: Mapping[str, str]) -> Language:
-    """Return the configured language. With `auto`, use the environment's locale, by default English.
+    """Return the configured language; for `auto`, the language of the environment's locale, or English.
 
     The C locale is ignored: servers set it for programs, so it does not show the language of a person.
     """

@@ -11,7 +11,7 @@ def memory_title(language: Language) -> str:
 
 
 def memory_changed(language: Language) -> str:
-    """Return the line above the changes of facts since the last prompt note."""
+    """Return the line above the list of facts that have changed since the prompt last listed them."""
     return pick(
         language,
         "Lo que cambió en lo que sabés del usuario (+ vale ahora, × ya no vale):",
@@ -31,7 +31,7 @@ def facts_left_out(language: Language, count: int) -> str:
 def remembered(
     language: Language, key: str, value: str, others: Sequence[str], *, replaced: bool = False
 ) -> str:
-    """Say that a fact was stored. `others` are the other values of the same key, or the replaced values."""
+    """Say that a fact was stored. `others` are the key's other or, if `replaced`, earlier values."""
     done = pick(language, f"📝 Guardado: {key}: {value}.", f"📝 Saved: {key}: {value}.")
     if not others:
         return done

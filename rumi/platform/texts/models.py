@@ -1,7 +1,7 @@
 """Texts for people about errors and delays of models.
 
-The error messages of model adapters are in English, for logs. The model chain knows the language of its user,
-and shows the errors with these texts.
+Model adapters write their error messages in English, for logs. The model chain knows the language of the
+user, and shows errors to the user with these texts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ _ADVICE_ES: Final[Mapping[str, str]] = {
 def model_reason(language: Language, kind: str, model: str, message: str, detail: str) -> str:
     """Return the reason why a model did not answer, as a sentence without a full stop.
 
-    `message` is the message of the error, `detail` the message of the server.
+    `message` is the message of the error; `detail` is the message from the server.
     """
     said = translate(language, message)
     if language == "en" or said != message:

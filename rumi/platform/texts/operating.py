@@ -54,7 +54,7 @@ def moved(language: Language, model: str) -> str:
 
 
 def other_settings(language: Language, daemon: str, keys: Sequence[str]) -> str:
-    """Say which settings and keys of an attached client don't apply, because the daemon uses others."""
+    """Say which settings and keys of an attached client are ignored, because the daemon's values differ."""
     named = ", ".join(keys)
     return pick(
         language,
@@ -64,7 +64,7 @@ def other_settings(language: Language, daemon: str, keys: Sequence[str]) -> str:
 
 
 def waiting_for(language: Language, lock_holder: str) -> str:
-    """Say that a client waits for the process that has locked the home but does not accept clients (yet)."""
+    """Say that a client waits, because the process that has locked the home does not accept clients."""
     return pick(language, f"Esperando a {lock_holder}…", f"Waiting for {lock_holder}…")
 
 

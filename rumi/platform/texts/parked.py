@@ -1,4 +1,4 @@
-"""Texts that ask people about parked tool calls, and texts about the answers."""
+"""Texts that ask people about parked tool calls, which wait for approval, and texts about the answers."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,8 @@ def parked_question(
 ) -> str:
     """Return a question that lists parked calls by number; `yes` and `no` are the commands that answer it.
 
-    `one_by_one` is an example of an answer that decides each call separately, if such answers are possible.
+    `one_by_one` is an example of an answer with a decision for each call; it is empty if this is not
+    possible.
     """
     numbers = in_numbers(number for number, _ in parked)
     example = (
@@ -47,7 +48,7 @@ def in_numbers(numbers: Iterable[int]) -> str:
 
 
 def chat_needs_yes(language: Language, parked: Sequence[tuple[int, str]]) -> str:
-    """Return the question about calls that a chat's unattended turns have parked; empty if there are none."""
+    """Return the question about calls that a chat's unattended turns have parked, or an empty text."""
     if not parked:
         return ""
     head = pick(

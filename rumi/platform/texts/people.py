@@ -24,7 +24,7 @@ def not_on_the_list(language: Language) -> str:
 
 
 def scheduled_work(language: Language) -> str:
-    """Return the name for work that a schedule starts, for use in sentences."""
+    """Return the term for work that schedules start, for use in sentences."""
     return pick(language, "trabajos programados", "scheduled work")
 
 

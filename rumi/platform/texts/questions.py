@@ -1,6 +1,6 @@
 """Confirmation questions before an action that untrusted content may have caused, and the answers.
 
-People decide about the real arguments of a call, so a question has a line for each value and each host. URLs,
+People must see the real arguments of a call, so a question has a line for each value and each host. URLs,
 recipients, paths and other values that name a destination are never shortened. Long content is shortened in
 the middle; then a second text has all values in full, and each channel shows that text as well.
 """
@@ -28,7 +28,7 @@ ActionKind: TypeAlias = Literal[
 
 
 Verdict: TypeAlias = Literal["yes", "no", "expired", "nobody"]
-"""The result of a question; only `yes` approves. `nobody`: no person was there to answer."""
+"""The result of a question; only `yes` approves. `nobody` means that no person was there to answer."""
 
 
 _ACTIONS: dict[ActionKind, tuple[str, str]] = {
@@ -99,7 +99,7 @@ _INVISIBLE: Final = frozenset("\u034f\u0333\u033f\u115f\u1160\u17b4\u17b5\u2800\
 class Value:
     """One value of a tool call: its path in the arguments, such as `to[2]`, and its text for people.
 
-    If `content` is true, the value is shortened if it is long. All other values are shown completely.
+    A long value is shortened if `content` is true; all other values are shown completely.
     """
 
     path: str

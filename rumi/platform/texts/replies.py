@@ -55,7 +55,7 @@ def nothing_running(language: Language) -> str:
 
 
 def reset(language: Language, facts: int, *, files: bool = False) -> str:
-    """Say that the session was reset, how many `facts` were saved before, and if `files` were deleted too."""
+    """Say that the session was reset, how many `facts` were saved first, and whether `files` were deleted."""
     saved = pick(language, f"📝 Guardé {facts} hechos en memoria.", f"📝 Saved {facts} facts to memory.")
     done = pick(
         language,
@@ -104,14 +104,14 @@ def reset_ends_work(language: Language, files: int, size: str, waits: int) -> st
 
 
 def nothing_deleted(language: Language, *, answered: bool) -> str:
-    """Say that nothing was deleted, because the user did not confirm it."""
+    """Say that nothing was deleted, because the user did not confirm the deletion."""
     if answered:
         return pick(language, "No borré nada.", "Nothing was deleted.")
     return pick(language, "No borré nada: nadie contestó.", "Nothing was deleted: nobody answered.")
 
 
 def reset_needs_yes(language: Language) -> tuple[str, str]:
-    """Say that a single turn cannot ask for confirmation to delete the files, and what to do."""
+    """Say that nobody can confirm the deletion of the files in a single turn, and what to do instead."""
     return pick(
         language,
         "/reset files borra los archivos del chat, y acá nadie puede confirmarlo.",
@@ -154,7 +154,7 @@ def crashed(language: Language) -> str:
 
 
 def restarted(language: Language, message: str) -> str:
-    """Say that Rumi was restarted while it worked on a message."""
+    """Say that Rumi was restarted while a turn worked on the message."""
     quoted = shortened(message)
     return pick(
         language,

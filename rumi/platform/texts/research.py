@@ -1,4 +1,4 @@
-"""Texts in and below the answer of a research task: the sources, and statements that are not confirmed."""
+"""Texts that a research task adds to its answer: the sources, and notes on unconfirmed statements."""
 
 from collections.abc import Sequence
 from typing import Final

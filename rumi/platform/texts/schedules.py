@@ -65,7 +65,7 @@ def _weekdays(language: Language, field: str) -> str:
 def schedule_set(
     language: Language, id: int, kind: str, when: str, text: str, *, stays: bool, quiet: str = ""
 ) -> str:
-    """Confirm a new schedule and say how to change it. `stays`: the daemon continues without clients."""
+    """Confirm a new schedule and say how to change it. `stays` means that the daemon runs without clients."""
     name = pick(
         language,
         {"text": "Recordatorio"}.get(kind, "Programa"),
@@ -108,7 +108,7 @@ def schedule_state(language: Language, state: str) -> str:
 
 
 def schedule_fired(language: Language, when: str) -> str:
-    """Say when a finished schedule last fired; `when` is empty if it never did."""
+    """Say when a finished schedule last fired; `when` is empty if it never fired."""
     if not when:
         return pick(language, "no sonó", "did not fire")
     return pick(language, f"sonó el {when}", f"fired on {when}")
@@ -203,7 +203,7 @@ def fire_text(language: Language, text: str, late: str = "") -> str:
 
 
 def fire_late(language: Language, when: str, missed: int = 0) -> str:
-    """Say for which time a late firing was due, and how many firings before it were missed."""
+    """Say when a late reminder was due, and how many earlier firings were missed."""
     said = pick(language, f"(Llega tarde: era para el {when}.", f"(Late: it was for {when}.")
     if missed:
         said += pick(language, f" Antes se perdieron {missed}.", f" Missed before it: {missed}.")

@@ -50,7 +50,7 @@ def stopped_all(
 
 
 def stopped_at_rest(language: Language, tasks: int, paused: int) -> str:
-    """Say which tasks and schedules were stopped or paused in a home whose daemon does not run."""
+    """Say how many tasks were stopped and how many schedules were paused without a running daemon."""
     lines = [nothing_running(language)]
     if tasks:
         lines.append(

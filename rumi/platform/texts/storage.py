@@ -113,7 +113,7 @@ def how_to_free_space(language: Language, wanted_mb: float, large: Sequence[tupl
 
 
 def started_on_full_disk(language: Language) -> str:
-    """Say that the disk is full, and that Rumi used the disk reserve to start."""
+    """Say that the disk is full, and that Rumi could start because it deleted its reserve file."""
     return pick(
         language,
         "⚠️ El disco está lleno. Arranqué con la reserva; no tomo mensajes hasta que haya lugar.",
@@ -122,7 +122,7 @@ def started_on_full_disk(language: Language) -> str:
 
 
 def cannot_start_on_full_disk(language: Language, home: object) -> str:
-    """Say that Rumi cannot start, because the disk is full and there is no disk reserve."""
+    """Say that Rumi cannot start, because the disk is full and there is no reserve file to delete."""
     return pick(language, f"El disco de {home} está lleno.", f"The disk of {home} is full.")
 
 

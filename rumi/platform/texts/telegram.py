@@ -1,4 +1,4 @@
-"""Texts that the Telegram bot sends, and texts that its program prints."""
+"""Texts that the Telegram bot sends, and texts that `rumi telegram` prints."""
 
 from rumi.platform.texts.language import Language, pick
 
@@ -13,7 +13,7 @@ def stranger(language: Language, user: int) -> str:
 
 
 def unsupported(language: Language, what: str) -> str:
-    """Say that Rumi does not support messages of this kind. `what` may be a key of `_KINDS_OF_MESSAGES`."""
+    """Say that Rumi does not support messages of the kind `what`, for example `sticker`."""
     es, en = _KINDS_OF_MESSAGES.get(what, ("este tipo de mensaje", "this kind of message"))
     return pick(
         language,
@@ -77,7 +77,7 @@ def tool_runs(language: Language, what: str, tool: str = "") -> str:
 
 
 def thinking(language: Language) -> str:
-    """Return the placeholder for an answer before its first word."""
+    """Return the text that is shown until the first word of an answer arrives."""
     return pick(language, "💭 pensando…", "💭 thinking…")
 
 

@@ -1,9 +1,9 @@
 """Translation of English sentences for people who read Spanish.
 
-The code that writes errors, help texts and figures does not know who reads them. Logs, the audit log,
-programs and models get them in English. Where a person reads them, `translate` converts them to the person's
-language. The catalogue `rumi.platform.texts.spanish` maps English sentences to Spanish ones,
-with `{names}` for values.
+Rumi's errors, help texts and figures are written in English, because the code that writes them does not know
+who will read them. Logs, programs and models get the English texts. Where a person reads a text, `translate`
+converts it to the person's language. The catalogue `rumi.platform.texts.spanish` maps English sentences to
+Spanish ones, with `{names}` for values.
 """
 
 import re
@@ -16,10 +16,10 @@ from rumi.platform.redact import Redactor
 from rumi.platform.texts.language import Language
 
 MOST_CHARS: Final = 4000
-"""Maximum length of a text to translate, in characters. No longer text is in the catalogue."""
+"""Maximum length of a text to translate, in characters. The catalogue contains no longer texts."""
 
 MOST_PARTS: Final = 12
-"""Maximum number of consecutive sentences that are translated one by one."""
+"""Maximum number of sentences in a text that is translated sentence by sentence."""
 
 DEEPEST: Final = 4
 """Maximum depth at which a translated sentence is nested in the placeholder values of other sentences."""
@@ -57,7 +57,7 @@ def error_text(language: Language, error: BaseException) -> str:
 
     The text of a `RumiError` is the message and the advice. Any other error is a bug: its text is the type
     and the message, on one line of at most `MOST_ERROR_CHARS` characters. A group of one error is shown as
-    that error, and the crash of an actor as the crash's cause.
+    that error. The crash of an actor is shown as the cause of the crash.
     """
     error = single(error)
     if isinstance(error, RumiError):
