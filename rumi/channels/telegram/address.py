@@ -42,11 +42,11 @@ def address_of(chat: str) -> TelegramAddress | None:
 
 
 class Moves:
-    """The known moves of one bot's groups, as stored in the journal. A move changes a group's number.
+    """The known moves of one bot's groups. A move is a change of a group's Telegram number.
 
-    The object outlives the incarnations of the sender and the poller. `bot` is the bot's name, empty for the
-    first bot. `works` returns True if a chat has running work. `on_move` is called for each new move with two
-    numbers: the one in the chat's id, and the new one.
+    Moves are stored in the journal. The object outlives restarts of the sender and the poller. `bot` is the
+    bot's name, empty for the first bot. `works` returns True if a chat has running work. `on_move` is called
+    for each new move with two numbers: the number in the chat's id, and the group's new number.
     """
 
     def __init__(self, bot: str = "") -> None:
@@ -57,7 +57,7 @@ class Moves:
         self._chat: dict[int, int] = {}
 
     def load(self, moves: Iterable[tuple[str, str]]) -> None:
-        """Load the stored moves, given as pairs of chat ids, oldest first."""
+        """Load the stored moves, oldest first. Each move is a pair of chat ids: old and new."""
         # Without `on_move`, because these moves are stored already.
         for old, new in ((self.address_of(old), self.address_of(new)) for old, new in moves):
             if old is not None and new is not None:
@@ -69,19 +69,18 @@ class Moves:
         return None if address is None or address.bot != self.bot else address
 
     def chat_of(self, number: int) -> str:
-        """Return the id of this bot's chat with that Telegram number."""
+        """Return the id of this bot's chat with the given Telegram number."""
         return TelegramAddress(number, bot=self.bot).chat
 
     def now(self, number: int) -> int:
-        """Return the current Telegram number of the chat that had this number."""
+        """Return the current Telegram number of the chat that once had the given number."""
         return self._now.get(number, number)
 
     def here(self, address: TelegramAddress) -> TelegramAddress:
         """Map a Telegram address to the address of the chat that handles its messages.
 
-        A chat may have been created under the new number before the move was known. While that chat has
-        running work, it still gets the messages, because a `/stop` there is meant for the turn that the user
-        sees.
+        A chat may have been created under the new number before the move was known. While that newer chat has
+        running work, it gets the messages: a `/stop` sent to it must stop the turn that the user sees.
         """
         address = replace(address, bot=self.bot)
         number = self._chat.get(address.number, address.number)

@@ -1,4 +1,4 @@
-"""Callback data of inline buttons: random ids without meaning. Answers to questions append `:y` or `:n`."""
+"""Callback data of inline buttons: a random id, followed by `:y` or `:n` for the answer to a question."""
 
 import re
 from typing import Final
@@ -8,7 +8,7 @@ _BUTTON: Final = re.compile(r"[0-9a-f]{16}")
 
 
 def data_of(question: str, yes: bool) -> str:
-    """Return the callback data of a question's button. It has 18 bytes; Telegram allows 64."""
+    """Return the callback data of a question's button. The data has 18 bytes; Telegram allows 64."""
     return f"{question}:{'y' if yes else 'n'}"
 
 

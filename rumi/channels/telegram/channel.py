@@ -1,4 +1,4 @@
-"""Telegram as a channel: its connections, its sender and receiver, and its services for chats."""
+"""The Telegram channel: its connections, its sender and receiver, and the services that it offers chats."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -83,7 +83,7 @@ LEAVE_S = 5.0
 
 
 class Telegram(Channel):
-    """The channel of one Telegram bot, with the state that its actors share."""
+    """The channel of one Telegram bot. Holds the state that the bot's actors share."""
 
     name = "telegram"
     prefix = TELEGRAM
@@ -119,7 +119,7 @@ class Telegram(Channel):
 
     @asynccontextmanager
     async def open(self, process: Process) -> AsyncIterator[None]:
-        """Open the connections until the block ends. Sends no request to Telegram.
+        """Open the connections, and close them when the block ends. Opening sends no request to Telegram.
 
         Raises:
             ConfigError: The token is missing or malformed.
@@ -167,7 +167,7 @@ class Telegram(Channel):
                         await transcriber.aclose()
 
     def connect(self, bot: Bot, who: Who, files: TelegramFiles, home: Home, *, voice: bool) -> None:
-        """Use the given connections, which `open` or another caller has created.
+        """Use the given connections, which `open` or another caller has opened.
 
         `voice` is True if voice recordings can be transcribed.
         """
@@ -246,7 +246,7 @@ class Telegram(Channel):
     def _polls(self) -> bool:
         """Return True if this process polls.
 
-        If several workers share a database, one of them polls for each bot.
+        If several worker processes share a database, only one of them polls for each bot.
         """
         return self._serves(f"{POLLER} {self._bot_name}" if self._bot_name else POLLER)
 
@@ -256,7 +256,7 @@ class Telegram(Channel):
 
     @override
     def among_workers(self, reached: Callable[[str], RoutedPort]) -> None:
-        """From now on, read moves of groups from the journal, because other workers store moves too."""
+        """From now on, read groups' new numbers from the journal, because other workers store some there."""
         self._moves_until = -inf
 
     async def _know_moves(self, journal: ActorRef[JournalMessage], groups: frozenset[int]) -> None:
@@ -294,7 +294,7 @@ class Telegram(Channel):
 
     @override
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
-        """Return the tool that sends files to the chat."""
+        """Return the tool with which the model sends files to the chat."""
         return (self._sends_files(chat),)
 
     @override
@@ -362,7 +362,7 @@ class Telegram(Channel):
 
     @override
     def look(self, chats: Sequence[str]) -> None:
-        """Send the undelivered replies of these chats, and check for stored parts of albums.
+        """Send the undelivered replies of these chats, and check for album parts that other workers stored.
 
         If an actor's mailbox is full, the request to that actor is dropped.
         """

@@ -19,9 +19,12 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class DeliverFile(Request[None]):
-    """Send a file to the chat, after all queued replies. Answered when Telegram has accepted the file.
+    """Send a file to the chat, after all queued replies.
 
-    Cancelling the request stops the upload. Refused with a RumiError if Telegram does not accept the file.
+    The sender answers when Telegram has accepted the file.
+
+    Cancelling the request stops the upload. The request fails with a `RumiError` if Telegram does not accept
+    the file.
     """
 
     chat: str
@@ -31,29 +34,32 @@ class DeliverFile(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Flush(Request[None]):
-    """Wait until no queued reply can be sent at the moment."""
+    """Wait until every queued reply is sent or cannot be sent at the moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookFor:
-    """Send the undelivered replies of these chats, which other workers may have stored."""
+    """Send the undelivered replies of these chats. Other workers may have stored such replies."""
 
     chats: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TakeChats(Request[None]):
-    """Start sending to the chats in these partitions. Answered when their undelivered replies are loaded."""
+    """Start sending to the chats in these partitions; answered when the chats' stored replies are loaded.
+
+    A partition is a share of all chats; one worker serves it.
+    """
 
     partitions: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveChats(Request[None]):
-    """Stop sending to the chats in these partitions. Answered when no send to these chats is in progress.
+    """Stop sending to the chats in these partitions; answered when no send to the chats is in progress.
 
-    Before sending stops, replies that can be sent at once are sent, for at most `patience_s` seconds. The
-    worker that takes over the chats sends the remaining replies.
+    First, replies that can be sent at once are still sent, for at most `patience_s` seconds. The worker that
+    takes over the chats sends the remaining replies.
     """
 
     partitions: frozenset[int]
@@ -75,8 +81,8 @@ class Toast:
 class Press:
     """A person pressed a button of a question. `query` is Telegram's id of the press.
 
-    `message` is the number of the message with the button. `chat` is the chat's id in Rumi, and `number` is
-    the chat's Telegram number at the time of the press. `known` is True if the person may talk to the bot.
+    `message` is the number of the message that has the button. `chat` is the chat's id in Rumi, and `number`
+    is the chat's Telegram number at the time of the press. `known` is True if the person may talk to the bot.
     """
 
     update: int
@@ -107,12 +113,12 @@ SenderMessage: TypeAlias = Say | DeliverFile | Flush | Toast | Pressed | LookFor
 
 @dataclass(frozen=True, slots=True)
 class StopPolling(Request[None]):
-    """Accept no more updates. Answered when all received updates are stored."""
+    """Accept no more updates. The receiver answers when all received updates are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deliver(Request[bool]):
-    """Store an update that Telegram delivered. Answered with False if the update cannot be stored now.
+    """Store an update that Telegram delivered. The answer is False if the update cannot be stored now.
 
     After a cancellation the update may or may not be stored.
     """
@@ -122,7 +128,7 @@ class Deliver(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class AlbumsCame:
-    """Notification that other workers stored parts of albums for chats that this worker serves."""
+    """Other workers have stored parts of albums for chats that this worker serves."""
 
 
 PollerMessage: TypeAlias = StopPolling

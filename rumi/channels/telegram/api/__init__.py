@@ -1,1 +1,1 @@
-"""The Bot API: the library's bot with checked responses, and the classification of Telegram's refusals."""
+"""The Bot API: calls Telegram through python-telegram-bot, checks the responses, and classifies refusals."""

@@ -1,7 +1,7 @@
 """Telegram's Bot API: opening the bot, the bot's identity, and descriptions of errors.
 
-The bot's token is part of every URL of the API. So text from a server or a library about a request is never
-passed on unchanged.
+Every URL of the API contains the bot's token. So texts about a request, written by a server or a library, are
+never passed on unchanged.
 """
 
 import re
@@ -81,16 +81,16 @@ class Me:
 async def open_bot(
     token: str, base_url: str | None = None, *, variable: str = VARIABLE
 ) -> AsyncIterator[Bot]:
-    """Open a bot that is ready for calls until the block ends. Sends no request to Telegram.
+    """Open a bot that can be used until the `with` block ends. Opening sends no request to Telegram.
 
     `base_url` is the root of a Bot API server, by default the official one. `variable` names the environment
-    variable that contains the token. `rumi.platform.http` describes proxies and certificates. Closing the
-    bot is bounded in time, even when cancelled.
+    variable that contains the token. `rumi.platform.http` describes proxies and certificates. Closing the bot
+    takes a limited time, even when cancelled.
 
     Raises:
         TokenRefused: The token is malformed.
         ConfigError: `base_url` is not the URL of a server.
-        SetupError: The certificates of the environment cannot be used.
+        SetupError: The certificates that the environment configures cannot be used.
     """
     if _TOKEN.fullmatch(token) is None:
         raise TokenRefused(variable, f"{variable} is not a Telegram bot's token.")
@@ -156,7 +156,7 @@ async def introduce(bot: Bot, variable: str = VARIABLE) -> Me:
 
     Raises:
         TokenRefused: Telegram does not know the token, or there is no Bot API at that URL.
-        TelegramError: Another error; a new attempt may succeed.
+        TelegramError: Another error occurred; a new attempt may succeed.
     """
     try:
         user = await bot.get_me()
@@ -185,7 +185,7 @@ async def bot_name(token: str, base_url: str | None) -> str:
 
 
 def wait_of(error: RetryAfter) -> float:
-    """Return the number of seconds that Telegram asks the bot to wait."""
+    """Return the number of seconds for which Telegram asks the bot to wait."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library announces that the type of this will change
         wait = error.retry_after
@@ -193,7 +193,7 @@ def wait_of(error: RetryAfter) -> float:
 
 
 def in_words(error: BaseException) -> str:
-    """Describe an error in one sentence without a full stop, for users and for the status.
+    """Describe an error in one sentence, without the final full stop, for users and for `rumi status`.
 
     The description never contains the token. It contains no text from a server except Telegram's error
     description.
@@ -224,5 +224,5 @@ def in_words(error: BaseException) -> str:
 
 
 def about_webhook(error: Conflict) -> bool:
-    """Return True if polling conflicts with a registered webhook; False if with another program's polling."""
+    """Return True if a registered webhook caused the conflict; False if another program's polling did."""
     return "webhook" in error.message.lower()

@@ -1,4 +1,4 @@
-"""A guard between Telegram and the library: limits which data of a server's response reaches the library."""
+"""A guard between Telegram and python-telegram-bot: limits which response data reaches that library."""
 
 import json
 import re
@@ -30,7 +30,7 @@ _TOKEN_IN_URL: Final = re.compile(r"/bot([^/]+)/")
 
 
 class Guarded(BaseRequest):
-    """Wraps a request class: every response of a server becomes a result or a `TelegramError`.
+    """Wraps a request class of the library. Every server response becomes a result or a `TelegramError`.
 
     Without the guard, the library logs responses that it cannot parse, quotes them in its errors, raises
     other errors if fields are missing, and emits warnings about itself whenever Telegram asks the bot to
@@ -43,7 +43,7 @@ class Guarded(BaseRequest):
     async def do_request(self, url: str, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         """Send a request as `BaseRequest.do_request` does.
 
-        Of an error response, only Telegram's description and known parameters are returned.
+        If the response reports an error, only Telegram's description and known parameters are returned.
 
         Raises:
             RetryAfter: Telegram asks the bot to wait.
@@ -57,7 +57,7 @@ class Guarded(BaseRequest):
     @staticmethod
     @override
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        """Return the response as a dict; reading a missing field raises a `NetworkError`."""
+        """Return the response as a dict that raises a `NetworkError` when a missing field is read."""
         try:
             found = json.loads(payload.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
@@ -67,7 +67,7 @@ class Guarded(BaseRequest):
         return _ApiResponse(found)
 
     def _error_of(self, code: int, payload: bytes, url: str) -> bytes:
-        """Return an error's body in the library's format, with only Telegram's known fields.
+        """Return the body of an error response in the library's format, with only Telegram's known fields.
 
         Raises:
             RetryAfter: Telegram asks the bot to wait.
@@ -112,8 +112,8 @@ class GuardedHTTP(Guarded, HTTPXRequest):
 class _Body(httpx.AsyncByteStream):
     """A request body as an iterator object, which replaces the client's async generator.
 
-    A generator that is cancelled while sending would be left to the garbage collector, which cannot finalise
-    it in order.
+    If sending is cancelled, a generator would be left to the garbage collector, which cannot close an async
+    generator properly.
     """
 
     def __init__(self, chunks: Iterable[bytes]) -> None:

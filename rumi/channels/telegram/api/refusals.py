@@ -1,7 +1,7 @@
-"""Classification of Telegram's refusals. The class of a refusal decides what the sender does next.
+"""Classification of Telegram's refusals. The sender decides by the reason of a refusal what to do next.
 
-The Bot API gives no error codes for refusals, only sentences. `_FRAGMENTS` has parts of these sentences, in
-lower case.
+The Bot API gives no error codes for refusals, only sentences. `_FRAGMENTS` contains parts of these sentences,
+in lower case.
 """
 
 from enum import Enum, auto
@@ -11,7 +11,7 @@ from telegram.error import BadRequest, Forbidden, TelegramError
 
 
 class RefusalReason(Enum):
-    """The reason of a permanent refusal."""
+    """The reason for which Telegram permanently refuses a request."""
 
     GONE = auto()
     """Nothing can be sent to this chat any more."""
@@ -73,7 +73,7 @@ _FRAGMENTS: tuple[tuple[RefusalReason, tuple[str, ...]], ...] = (
 
 
 def refusal_of(error: TelegramError) -> RefusalReason | None:
-    """Return the reason of a refusal; None for network errors and rate limits."""
+    """Return the reason for a refusal; None if the error is a network error or a rate limit."""
     if isinstance(error, Forbidden):
         return RefusalReason.GONE
     if not isinstance(error, BadRequest):
@@ -88,6 +88,6 @@ def refusal_of(error: TelegramError) -> RefusalReason | None:
 def never_left(error: TelegramError) -> bool:
     """Return True if the failed request certainly never reached Telegram.
 
-    If the result is False, Telegram may have executed the request, or may execute it later.
+    If the result is False, Telegram may have executed the request already, or may still execute it.
     """
     return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)

@@ -1,7 +1,7 @@
-"""HTTP requests to secret URLs: Telegram's URLs contain the bot's token.
+"""HTTP client that hides the URLs of its requests, because Telegram's URLs contain the bot's token.
 
-httpx logs the URL of every request, and its errors and responses refer to the request. So the requests of
-this module's client show a URL that ends after the host. The complete URL is sent to the server.
+httpx logs the URL of every request, and its errors and responses refer to the request. So this module's
+client shows each URL only up to the host. The request itself uses the complete URL.
 """
 
 from typing import Any

@@ -1,1 +1,1 @@
-"""Download of users' files and voice messages, within limits of size and time."""
+"""Download of users' files and voice messages, within limits on size and time."""

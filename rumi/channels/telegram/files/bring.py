@@ -33,12 +33,13 @@ class Transcribes(Protocol):
 
 
 class TelegramFiles:
-    """Fetches the attachments of messages. The creator must close this object, and `transcriber` separately.
+    """Fetches the attachments of messages. The creator must close this object and, separately, `transcriber`.
 
     `workspace` prepares a chat's folder and returns its path; it may block and raise a `RumiError`. Files in
-    that folder belong to `user`, the sandbox's uid and gid. Downloads are buffered in unnamed files below
-    `spool`, a folder that is on a disk and outside of the workspaces. `offload` runs blocking work, and
-    returns only after that work has ended. `in_memory` limits how many complete recordings are in memory.
+    that folder belong to `user`, the sandbox's uid and gid. Downloads are buffered in unnamed files in the
+    folder `spool`, which must be on a disk and outside of the workspaces. `offload` runs blocking work, and
+    returns only after that work has ended. `in_memory` limits the number of recordings that are completely in
+    memory.
     """
 
     def __init__(
@@ -69,7 +70,8 @@ class TelegramFiles:
         """Fetch an attachment of a chat's message; return the text about it for the model.
 
         For a file, the text contains its path; for a voice message, the text is the transcript. If the call
-        is cancelled, nothing of the file remains, unless it was already complete in the workspace.
+        is cancelled, a partly stored file is removed; a file that is already complete in the workspace
+        remains.
 
         Raises:
             RumiError: The attachment could not be fetched. The error's text does not contain the token.
@@ -82,7 +84,7 @@ class TelegramFiles:
             return await self._save(chat, attachment, spooled)
 
     async def aclose(self) -> None:
-        """Close idle connections. Bounded in time, even when cancelled."""
+        """Close idle connections. Takes a limited time, even when cancelled."""
         await self._downloads.aclose()
 
     async def _save(self, chat: str, attachment: Attachment, spooled: SpooledFile) -> str:

@@ -1,4 +1,4 @@
-"""Download of a file from Telegram: complete or not at all, within limits of size and time."""
+"""Download of a file from Telegram, within limits on size and time. A partial file is never kept."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -44,8 +44,8 @@ class DownloadTimeouts:
 class _Trouble:
     """The reason why an attempt failed, as a sentence without its full stop.
 
-    `transient` is True if another attempt may succeed. If set, `wait_s` is the number of seconds
-    to wait before that attempt.
+    `transient` is True if another attempt may succeed. `wait_s`, if set, is the number of seconds to wait
+    before that attempt.
     """
 
     words: str
@@ -55,7 +55,7 @@ class _Trouble:
 
 @dataclass(frozen=True, slots=True)
 class _FileLocation:
-    """URL and size of a file. `local` is True if the Bot API server gave a path on the server's own disk."""
+    """URL and size of a file. `local` is True if the Bot API server gave a path on its own disk instead."""
 
     url: str
     size: int | None
@@ -74,7 +74,7 @@ class Downloads:
         )
 
     async def aclose(self) -> None:
-        """Close idle connections. Bounded in time, even when cancelled."""
+        """Close idle connections. Takes a limited time, even when cancelled."""
         await http.close(self._client.aclose)
 
     async def fetch(self, reference: str, spooled: SpooledFile) -> None:
@@ -103,8 +103,8 @@ class Downloads:
     async def _attempt(self, reference: str, spooled: SpooledFile) -> _Trouble | None:
         """Try the download once; return an error instead of raising it.
 
-        A raised error would refer to the library's errors, and these refer to requests that contain the
-        token.
+        A raised error would refer to the library's errors, and those errors refer to requests that contain
+        the token.
         """
         location = await self._locate(reference)
         if isinstance(location, _Trouble):

@@ -1,1 +1,1 @@
-"""Conversion of Markdown: a model's text becomes messages that Telegram accepts, without losing a word."""
+"""Conversion of a model's Markdown to messages that Telegram accepts. No word is lost."""

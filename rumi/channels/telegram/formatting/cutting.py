@@ -16,8 +16,8 @@ _WORD: Final = re.compile(r"\S*")
 class Cuts:
     """Iterates over the parts of a text as `(start, end, above)`; `above` is inserted before the part.
 
-    No part has more than `limit` UTF-16 units or more than `links` links. White space between two parts is in
-    neither of them.
+    No part has more than `limit` UTF-16 units or more than `links` links. White space at a cut is in neither
+    part.
     """
 
     def __init__(self, text: str, spans: Sequence[TextSpan], limit: int, links: int | None = None) -> None:
@@ -40,9 +40,10 @@ class Cuts:
             start, above = self._begin(end)
 
     def tail(self, start: int) -> int:
-        """Return the best index at which the last part can begin.
+        """Return the best index at which to begin the last part.
 
-        The index lies in the first half of the text that follows `start`."""
+        The index lies in the first half of the text that follows `start`.
+        """
         half = start + (self._length - start) // 2
         for separator in ("\n", " "):
             at = self._text.find(separator, max(0, start - 1), half)
@@ -68,8 +69,8 @@ class Cuts:
     def _end(self, start: int, limit: int) -> int:
         """Return the end of the part that begins at `start`.
 
-        This is the last suitable place to cut in the second half of the part, so that parts do not become
-        short.
+        The end is the last suitable place to cut in the second half of the longest possible part, so that
+        parts do not become short.
         """
         end = start + max(1, characters_within(self._text[start : start + limit], limit))
         if self._links_each is not None:
@@ -108,7 +109,8 @@ class Cuts:
     def _before_code(self, floor: int, end: int) -> int | None:
         """Return the start of the code block around `end` if the part may end at that start; None otherwise.
 
-        The part may end there only if this leaves the block whole and separates no title from the block.
+        The part may end there only if the next part can hold the whole block, and no title is cut off from
+        the block.
         """
         code = self._code_around(end)
         if code is None or code.start < floor or not self._fits(code.start, code.end):

@@ -1,7 +1,8 @@
 """Link definitions of Markdown, which a parser removes from the text: `[1]: https://example.org`.
 
-Models list their sources as definitions, and a log line such as `[note]: done` is a definition too. This
-module keeps definitions in the text so that people can read them; references to them still become links.
+Models list their sources as definitions, and a log line such as `[note]: done` is parsed as a definition too.
+This module keeps definitions in the text so that people can read them; references such as `[1]` still become
+links.
 """
 
 import re
@@ -19,7 +20,7 @@ _ADDRESS_CHARS: Final = 2000
 
 
 class Overgrown(Exception):
-    """The result would be far larger than the text, or formatting would take far too long."""
+    """The formatted result would be far larger than the text, or formatting would take far too long."""
 
 
 Answer = Callable[[BrokenLink], tuple[str, str] | None]
@@ -34,7 +35,7 @@ def linkable(address: str) -> bool:
 
 
 def as_plain_text(source: str, options: pyromark.Options) -> tuple[str, Answer]:
-    """Return the source with its definitions as plain text, and a callback that resolves links."""
+    """Return the source with its definitions as plain text, and a callback that maps references to URLs."""
     targets: dict[str, str] = {}
     # Several rounds: of several definitions with the same name, the parser reports only the first.
     for _ in range(_ROUNDS):

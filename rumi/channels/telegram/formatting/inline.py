@@ -1,7 +1,8 @@
 """Repair of a paragraph's inline content (text, emphasis, links), so that readers see the intended text.
 
-The parser drops backslashes and reads `2*3*4` as emphasis. The writer drops HTML and decorates pictures.
-Telegram refuses a message with a link that is not a web URL. This module repairs all of this.
+The Markdown parser drops backslashes and reads `2*3*4` as emphasis. The Markdown writer drops HTML and adds a
+symbol to pictures. Telegram refuses a message with a link that is not a web URL. This module repairs all of
+this.
 """
 
 import re
@@ -55,7 +56,7 @@ def _link_to(address: str) -> Event:
 
 
 class Inline:
-    """Repairs the events inside paragraphs, headings and cells of one source text.
+    """Repairs the parser's events inside paragraphs, headings and table cells of one source text.
 
     `in_table` is True inside a table. A table shows only plain text, so links there must show their URL.
     """
@@ -85,18 +86,18 @@ class Inline:
     def html(self, tag: str, where: Range) -> Iterator[Pair]:
         """Yield an HTML tag as text.
 
-        In a table, `<br>` becomes a line break, because cells have no other one.
+        In a table, `<br>` becomes a line break, because table cells have no other way to write one.
         """
         if self.in_table and _BREAK.fullmatch(tag):
             tag = _CELL_BREAK
         return self._words(tag, where)
 
     def line_end(self, where: Range) -> Iterator[Pair]:
-        """Yield a line end, which stays a line end in the message."""
+        """Yield a line end. It is still a line end in the message."""
         return self._words("\n", where)
 
     def emphasis(self, tag: Emphasis, event: Event, where: Range) -> Iterator[Pair]:
-        """Yield the start or end of an emphasis, or the characters that the parser mistook for emphasis."""
+        """Yield the start or end of an emphasis, or the plain characters that the parser mistook for one."""
         mark = self._plain_mark(tag, where["start"], where["end"])
         if mark is None:
             yield event, where
@@ -158,7 +159,7 @@ class Inline:
             self._links[-1].words.append(words)
 
     def _plain_mark(self, tag: Emphasis, start: int, end: int) -> str | None:
-        """Return a mark such as `*` if it is part of a URL, product, power or name; None for emphasis."""
+        """Return a mark such as `*` if it is part of a URL, formula or name; None if it marks emphasis."""
         source = self._source
         width = 1 if tag == "Emphasis" or source[start + 1 : start + 2] != source[start : start + 1] else 2
         mark = source[start : start + width]

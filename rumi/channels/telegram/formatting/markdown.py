@@ -1,4 +1,4 @@
-"""Conversion of Markdown to text and formatted spans.
+"""Conversion of Markdown to visible text and to spans of this text that have a format such as bold.
 
 pyromark parses the Markdown, and telegramify-markdown writes the text. Between these steps, `repair.py`
 restores words that would be lost or changed.
@@ -40,8 +40,8 @@ _CONFIG: Final = _configuration()
 def read(markdown: str) -> tuple[str, tuple[TextSpan, ...]]:
     """Return the visible text of `markdown` and its spans. The same input always gives the same result.
 
-    If the libraries fail, or if their result would be far too large, the function returns the Markdown
-    itself, without spans.
+    If the Markdown libraries fail, or if their result would be far too large, the function returns `markdown`
+    unchanged, without spans.
     """
     source = clean(markdown)
     try:
@@ -56,7 +56,7 @@ def read(markdown: str) -> tuple[str, tuple[TextSpan, ...]]:
 
 
 def ending(markdown: str) -> str:
-    """Return the end of a long text so that it can be parsed alone; return a short text unchanged.
+    """Return the last part of a long text, cut so that it can be parsed alone. Return a short text unchanged.
 
     This keeps the cost of showing a growing answer constant. The result begins at the start of a paragraph if
     possible, otherwise at the start of a line. If the result begins inside a code block, the block's opening

@@ -1,8 +1,8 @@
-"""Repair of the parser's events before the Markdown writer, which would lose or change words of an answer.
+"""Repair of the Markdown parser's events before they are written as text, so that no word is lost or changed.
 
-The writer drops HTML, decorates headings, renumbers lists, and loses the links of tables. In list items, it
-also loses the line breaks around blocks. This module restores all of these as events that the writer
-understands.
+The writer (telegramify-markdown) drops HTML, decorates headings, renumbers lists, and loses links in tables.
+In list items, it also loses the line breaks around blocks. This module restores all of these as events that
+the writer understands.
 """
 
 import re
@@ -48,7 +48,7 @@ class _OpenTable:
     def cell(self) -> list[str]:
         """Return the last cell, creating it if needed.
 
-        In a table that is too large for the parser, text may arrive without a cell.
+        If a table is too large for the parser, text may arrive before any cell has begun.
         """
         self.rows = self.rows or [[]]
         if not self.rows[-1]:
@@ -228,7 +228,7 @@ class _Repair:
             self._behind = "line end"
 
     def _paragraph(self, lines: list[tuple[str, bool]], where: Range) -> Iterator[Pair]:
-        """Yield a paragraph of lines. A line whose flag is True is bold."""
+        """Yield a paragraph of the given lines. Each line has a flag that is True if the line is bold."""
         yield from self._before_block(where)
         yield {"Start": "Paragraph"}, where
         for number, (line, bold) in enumerate(lines):
@@ -259,7 +259,7 @@ class _Repair:
     def _surplus(self, where: Range) -> None:
         """Restore the text after a table row's last column, which the parser drops.
 
-        Such text usually comes from a `||` in a cell that the author did not mean as a border.
+        Such text usually follows a `||` that the author wrote inside a cell and did not mean as a border.
         """
         assert self._table is not None
         rest = self._source[self._cell_end : where["end"]].decode(errors="replace").rstrip()

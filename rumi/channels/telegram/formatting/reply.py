@@ -1,4 +1,4 @@
-"""Formatting of replies for Telegram: texts of an accepted length, with entities.
+"""Formatting of replies for Telegram: messages of an accepted length, with formatting entities.
 
 Text takes precedence over formatting: if both do not fit, the text stays and formatting is dropped.
 """
@@ -55,8 +55,8 @@ def format_reply(markdown: str) -> tuple[MessagePart, ...]:
     """Return a reply as one or more parts, in order. The same input always gives the same parts.
 
     Every visible character is in one of the parts. The reply is cut between paragraphs if possible, otherwise
-    between lines or words. A word, a link or an emphasis is cut only if it is longer than a message. A code
-    block or quote that is cut continues in the next part as a block of the same kind.
+    between lines or words. A word, a link or an emphasis is cut only if it is longer than a message. If a
+    code block or quote is cut, the next part continues it in a block of the same kind.
     """
     text, spans = read(markdown)
     parts = tuple(_parts(text, spans))
@@ -64,10 +64,10 @@ def format_reply(markdown: str) -> tuple[MessagePart, ...]:
 
 
 def format_preview(markdown: str, limit_units: int = LIMIT_UNITS) -> MessagePart:
-    """Return the visible part of a growing answer, in at most `limit_units` UTF-16 units (at least two).
+    """Return a preview of a growing answer, at most `limit_units` UTF-16 units long (at least two).
 
-    If the answer is longer, the result is its end below a line with an ellipsis, cut at the start of a line
-    if possible.
+    If the answer is longer, the result is a line with an ellipsis and, below it, the last part of the answer.
+    That part begins at the start of a line if possible.
     """
     limit_units = min(limit_units, LIMIT_UNITS)
     shown = ending(markdown)
@@ -100,7 +100,7 @@ def _parts(text: str, spans: Sequence[TextSpan], limit: int = LIMIT_UNITS) -> It
 
 
 def _part(text: str, start: int, end: int, spans: Iterable[TextSpan], above: str) -> MessagePart:
-    """Return the text from `start` to `end`, preceded by `above`, with the spans that overlap it."""
+    """Return the text from `start` to `end`, preceded by `above`, with the spans that overlap this text."""
     while end > start and text[end - 1].isspace():
         end -= 1
     clipped = (_clipped(text, span, start, end) for span in spans if span.start < end and span.end > start)

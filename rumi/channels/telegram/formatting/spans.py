@@ -1,4 +1,4 @@
-"""Formatted spans of a text, and Telegram's rules for nesting the spans."""
+"""Formatted spans of a text (such as bold words), and Telegram's rules for nesting such spans."""
 
 import re
 from bisect import bisect_right
@@ -29,7 +29,7 @@ class TextSpan:
 def lawful(text: str, spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
     """Return the spans that Telegram's nesting rules allow, sorted, without white space at their ends.
 
-    If two spans have equal length, the later one in `spans` is the outer one.
+    If two nested spans have equal length, the later one in `spans` becomes the outer one.
 
     The rules: code contains no span, a quote contains no quote, a link contains no link, and a style does not
     contain the same style. If two spans overlap, one is within the other. A style around code ends before the
@@ -52,7 +52,7 @@ def lawful(text: str, spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
 
 
 def trim(text: str, span: TextSpan) -> TextSpan | None:
-    """Return the span without white space at its ends; None if it has no visible character.
+    """Return the span without white space at its ends; None if the span has no visible character.
 
     A block keeps the indentation of its first line.
     """
@@ -75,7 +75,7 @@ def _in_order(spans: Iterable[TextSpan]) -> list[TextSpan]:
 
 
 def _outermost(spans: Iterable[TextSpan]) -> list[TextSpan]:
-    """Return the spans that overlap no earlier span in the result; `spans` are sorted, longer ones first."""
+    """Return `spans` without those that overlap an earlier returned span. `spans` are sorted by start."""
     kept: list[TextSpan] = []
     for span in spans:
         if not kept or span.start >= kept[-1].end:
@@ -112,9 +112,10 @@ def _around(spans: Sequence[TextSpan], taken: Sequence[TextSpan]) -> list[TextSp
 
 
 def _nested(spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
-    """Return the spans in nesting order.
+    """Return the spans, outer spans before the spans that they contain.
 
-    Omits spans that overlap partially or that Telegram forbids to nest.
+    Omits spans that overlap an earlier span partially, and spans that Telegram does not allow inside the
+    outer span.
     """
     kept: list[TextSpan] = []
     around: list[TextSpan] = []
@@ -190,9 +191,9 @@ def characters_within(text: str, limit: int) -> int:
 def clean(text: str) -> str:
     """Return `text` without the characters that Telegram refuses or removes.
 
-    These are lone surrogates, control characters, terminal sequences and marks of writing direction. Tabs and
-    newlines stay, and other line ends become newlines. A surrogate pair becomes the character that it
-    encodes, and a lone surrogate becomes U+FFFD.
+    The removed characters are control characters, terminal sequences and marks of writing direction. Tabs and
+    newlines stay, and all other kinds of line end become newlines. A surrogate pair becomes the character
+    that it encodes, and a lone surrogate becomes U+FFFD.
     """
     if _SURROGATES.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

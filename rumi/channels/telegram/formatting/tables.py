@@ -1,4 +1,4 @@
-"""Tables for the short lines of a messenger: aligned columns if they fit, otherwise one record per row."""
+"""Tables for the short lines of a messenger: aligned columns if the columns fit, else one record per row."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -1,1 +1,1 @@
-"""Receipt of updates, by polling or by a webhook: updates are checked, stored, then confirmed."""
+"""Receipt of Telegram's updates, by polling or by a webhook. Updates are checked, stored, then confirmed."""

@@ -26,7 +26,7 @@ from rumi.store.journal.records import Attachment
 
 @dataclass(frozen=True, slots=True)
 class IncomingContent:
-    """The attachments of a message, or an `answer` that explains why Rumi cannot process it."""
+    """The attachments of a message, or an `answer` that explains why Rumi cannot process the message."""
 
     attachments: tuple[Attachment, ...] = ()
     answer: str | None = None
@@ -110,8 +110,8 @@ ELSEWHERE: Final = "(Nothing of it came along.)"
 def made_by(message: Fields) -> str:
     """Return the author of a message's text and file if the author is not the sender; otherwise "".
 
-    Every forward counts, even of the sender's own messages, because forwarding takes a text out of another
-    conversation.
+    A forwarded message always has an author here, even if the sender wrote it, because its text comes from
+    another conversation.
 
     Raises:
         OddField: A field differs from Telegram's documentation.
@@ -225,7 +225,7 @@ def read_words(message: Fields, me: Me) -> MessageText:
 
 
 def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[str, bool]:
-    """Return the text without mentions of the bot, and True if the text had any mentions of it."""
+    """Return the text without mentions of the bot, and whether the text had any such mention."""
     # Telegram counts in UTF-16 code units; an offset inside a character must not raise an error.
     units = text.encode("utf-16-le", "surrogatepass")
     found = [span for entity in entities if (span := _call(entity, units, me)) is not None]
@@ -243,7 +243,7 @@ def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[st
 
 
 def _call(entity: Fields, units: bytes, me: Me) -> tuple[int, int] | None:
-    """Return start and end of a mention of the bot, in bytes; None if the entity does not mention the bot."""
+    """Return the byte offsets of a mention's start and end; None if the entity does not mention the bot."""
     kind = text_or_none(entity, "type")
     if kind not in ("mention", "text_mention"):
         return None

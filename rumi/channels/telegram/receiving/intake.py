@@ -1,4 +1,4 @@
-"""The intake: stores updates from the poller or the webhook, and starts the actions that result from them."""
+"""The intake: stores updates from the poller or the webhook, and starts the actions that they require."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -29,24 +29,24 @@ class Accepts(Protocol):
     """Stores messages; implemented by `rumi.chats.Inbox`."""
 
     async def accept_all(self, messages: Sequence[Incoming]) -> list[bool]:
-        """Store all messages, or raise. Return for each message True if it is new."""
+        """Store all messages, or raise. Return one flag per message: True if the message is new."""
         ...
 
     async def join_albums(self, quiet_s: float) -> float | None:
         """Pass on the albums that have had no new part for `quiet_s` seconds.
 
-        Return the number of seconds until the next album may be complete; None if no parts are left.
+        Return the number of seconds until the next album may be complete; None if no album parts are left.
         """
         ...
 
 
 class Intake:
-    """Stores each update once, and starts the resulting actions. Outlives the poller and the webhook actor.
+    """Stores each update once, and starts the resulting actions. Outlives restarts of the poller or webhook.
 
-    `hears` is True if voice messages can be transcribed. `know_moves`, if set, reads the moves that other
-    workers stored; its argument contains the groups whose messages are read next. `say` sends a text to a
-    chat if the text can be sent at once. `last` is the time at which updates were last stored, on trio's
-    clock. `counts` counts updates.
+    `hears` is True if voice messages can be transcribed. `know_moves`, if set, reads the moves (new numbers
+    of groups) that other workers stored; its argument contains the groups whose messages are interpreted
+    next. `say` sends a text to a chat if the text can be sent at once. `last` is the time on trio's clock at
+    which updates were last stored. `counts` counts updates.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Intake:
         """Store updates in one transaction. Return True if at least one update is new.
 
         The source may confirm the updates only after this call. `apart` is True if the messages of an album
-        arrive one by one; call `join_albums` after them.
+        arrive one by one; in this case, call `join_albums` later.
 
         Raises:
             NotTaken: Nothing can be stored now. The senders got a notice.
@@ -135,7 +135,7 @@ class Intake:
         return await self._inbox.join_albums(ALBUM_QUIET_S)
 
     def _notify_not_taken(self, message: Incoming, error: NotTaken) -> None:
-        """Tell the users of a chat, once, that their message still waits at Telegram."""
+        """Tell the users of a chat, once, that Telegram keeps their message until Rumi can store it."""
         if message.chat and message.chat not in self._notified:
             self._notified.add(message.chat)
             words = storage_texts.kept_at_telegram(message.language or self.who.default, error.trouble)

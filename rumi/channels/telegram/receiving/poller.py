@@ -1,6 +1,6 @@
 """The poller: receives updates from Telegram, stores them, and only then confirms them.
 
-The poller never waits for a chat, because the inbox passes the stored messages on.
+The poller never waits for a chat, because the inbox passes the stored messages on to the chats.
 """
 
 import logging
@@ -51,7 +51,7 @@ fetched too.
 
 
 class Poller(Receiver[PollerMessage]):
-    """Polls until `StopPolling` ends polling permanently; after that, a restarted actor does not poll."""
+    """Polls until a `StopPolling` message ends polling permanently, even for a restarted actor."""
 
     def __init__(
         self,
@@ -67,8 +67,9 @@ class Poller(Receiver[PollerMessage]):
     ) -> None:
         """Create the actor.
 
-        `poll_s` is the maximum time that Telegram may delay the response to a poll. A poll without a response
-        is abandoned `grace_s` seconds later. `polls` returns True if this process is the one that polls.
+        `poll_s` is the maximum time for which Telegram may delay the response to a poll. A poll without a
+        response is abandoned `grace_s` seconds later. `polls` returns True if this process is the one that
+        polls.
         """
         super().__init__(bot, intake, memory, random=random, grace_s=grace_s, waits=waits)
         self._poll_s = poll_s
@@ -96,7 +97,7 @@ class Poller(Receiver[PollerMessage]):
 
     @answers(StopPolling)
     async def stop_polling(self, message: StopPolling) -> None:
-        """Accept no more updates; return when the received updates are stored."""
+        """Accept no more updates; return when all received updates are stored."""
         self._memory.ended = True
         self._asking.cancel()
         await self._done.wait()
@@ -161,7 +162,7 @@ class Poller(Receiver[PollerMessage]):
         return updates
 
     async def _ask(self, wait_s: float) -> Sequence[RawUpdate]:
-        """Make one poll. The poll also confirms the updates below the offset, so they do not arrive again."""
+        """Make one poll. It also confirms all updates before the offset, so that they do not arrive again."""
         limit_s = wait_s + self._grace_s
         with trio.fail_after(limit_s):
             updates = await raw_updates(self._bot, offset=self._offset, wait_s=wait_s, read_timeout_s=limit_s)
@@ -173,9 +174,9 @@ class Poller(Receiver[PollerMessage]):
         return updates
 
     async def _try_to_store(self, updates: Sequence[RawUpdate], me: Me) -> None:
-        """Store the batch. If nothing can be stored now, leave the batch at Telegram, unconfirmed.
+        """Store the batch. If nothing can be stored now, leave the batch unconfirmed at Telegram.
 
-        Telegram then delivers the batch again together with newer updates, so that a `/stop` is seen.
+        Telegram then delivers the batch again together with newer updates, so that Rumi sees a later `/stop`.
         """
         try:
             await self._store(updates, me)
@@ -214,7 +215,7 @@ class Poller(Receiver[PollerMessage]):
                 logger.info("the last updates were not confirmed: %s", in_words(error))
 
     async def _resolve_conflict(self) -> None:
-        """Remove the webhook that got the updates. Queued updates stay at Telegram for the next poll."""
+        """Remove the webhook that receives the bot's updates. The next poll gets the queued updates."""
         logger.warning("this bot had a webhook; it is removed, for updates are polled here")
         try:
             with trio.move_on_after(self._grace_s):

@@ -1,4 +1,4 @@
-"""Presses of buttons: reads presses from updates, and asks chats whether the answers count.
+"""Presses of buttons: reads presses from updates, and asks chats whether a press answers a pending question.
 
 As with messages, people are identified by their Telegram number. A button carries a random id, which is valid
 only in its chat. The button of a question counts only if the person who was asked presses it. The button of a
@@ -103,8 +103,8 @@ def read_press(update: RawUpdate, who: Who, here: Here = lambda address: address
 class Presses:
     """Asks chats whether presses answer their questions, and makes the sender show the results.
 
-    The presses of one chat are handled in order and independently of other chats. The object outlives the
-    incarnations of the receiver.
+    The presses of one chat are handled in order and independently of other chats. The object outlives
+    restarts of the receiver.
     """
 
     def __init__(self, inbox: AnswerJudge, sender: ActorRef[Pressed | Toast], strangers: Strangers) -> None:
@@ -114,7 +114,7 @@ class Presses:
         self._lines: dict[str, deque[Press]] = {}
 
     def react(self, update: RawUpdate, one: Read, who: Who) -> bool:
-        """Acknowledge a press of a reply's button. Return False if the update is not such a press."""
+        """If the update is a press of a reply's button, acknowledge the press; otherwise return False."""
         query = record_or_none(update, "callback_query")
         if query is None:
             return False
@@ -129,7 +129,7 @@ class Presses:
         return True
 
     def take(self, press: Press, start: Callable[[Callable[[], Awaitable[None]]], object]) -> None:
-        """Handle a press. Does not block: a task that `start` starts does the slow part."""
+        """Handle a press. Does not block: the slow part runs in a task that `start` starts."""
         if not press.known:
             self._strangers.pressed(press.user, press.query, press.language)
             return

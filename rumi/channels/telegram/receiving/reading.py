@@ -1,4 +1,4 @@
-"""Interpretation of updates: each is a message for a chat, a message from a stranger, or nothing.
+"""Interpretation of updates: each is a message for a chat, a message from a stranger, or to be ignored.
 
 Every function here is a pure function of the update. People are identified by their Telegram number, never by
 name, because people choose their names freely.
@@ -73,7 +73,8 @@ class Who:
 class Stranger:
     """A message from a user without permission. The message's content is not stored.
 
-    `origin` is the message that the notice replies to; None in a private chat, where no reference is needed.
+    `origin` is the message to which the bot's notice replies; None in a private chat, where no reference is
+    needed.
     """
 
     update: int
@@ -112,15 +113,14 @@ def read_batch(
 ) -> list[Read]:
     """Return the interpretation of each update, in order.
 
-    An update without meaning becomes an `Incoming` with only its number. `moves` maps an address on Telegram
-    to a chat; `hears` is passed to `content_of`. A message from a group's old number gets the origin 0,
-    because its message number is valid only in the old group.
+    An update to be ignored becomes an `Incoming` with only its number. `moves` maps an address on Telegram to
+    a chat; `hears` is passed to `content_of`. A message from a group's old number gets the origin 0, because
+    its message number is valid only in the old group.
 
     The messages of an album become one message, at the index of the album's last message. So if an album is
     received again with one more message, it counts as new and is not dropped with the known updates. An
-    unreadable update has no meaning; it is logged without its content. An update that occurs twice counts
-    once. `apart` is True if the messages of an album arrive one by one; each is then read as a part of the
-    album.
+    unreadable update is ignored, and logged without its content. An update that occurs twice counts once.
+    `apart` is True if the messages of an album arrive one by one; each is then read as a part of the album.
     """
     once: dict[int, RawUpdate] = {}
     for update in updates:
@@ -153,7 +153,7 @@ def _album_key(received: _TelegramMessage) -> tuple[object, ...]:
 
 
 def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _TelegramMessage | None:
-    """Return the person's message in the update, or the press of a reply's button; None if there is none."""
+    """Return a person's message, or a press of a reply's button; None if the update contains neither."""
     query = record_or_none(update, "callback_query")
     button = "" if query is None else button_in(text_or_none(query, "data") or "")
     message = record_or_none(update, "message") if query is None else _pressed(query, button)
@@ -199,7 +199,7 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
 
 
 def _pressed(query: Fields, button: str) -> Fields | None:
-    """Return a press as a message whose text is the button's id. The journal knows the command."""
+    """Return a press as a message whose text is the button's id. The journal maps the id to a command."""
     below = record_or_none(query, "message")
     if below is None or not button:
         return None

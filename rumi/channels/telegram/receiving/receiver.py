@@ -44,11 +44,11 @@ ALBUMS_AGAIN_S: Final = 5.0
 
 @dataclass(slots=True)
 class ReceiverMemory:
-    """State that outlives the incarnations of the poller or the webhook. It is created once per bot.
+    """State that outlives restarts of the poller or the webhook. It is created once per bot.
 
     `me` is the bot's identity, once known. `ended` is True when no more updates are accepted. `refused` is
-    True if Telegram does not know the token, so that no restart would help. `registered` is True if the
-    commands are registered. `variable` names the environment variable that contains the token.
+    True if Telegram does not know the token, so that no restart would help. `registered` is True if the bot's
+    commands are registered with Telegram. `variable` names the environment variable that contains the token.
     """
 
     me: Me | None = None
@@ -59,7 +59,7 @@ class ReceiverMemory:
 
 
 class Receiver(Actor[M]):
-    """Gets updates from Telegram until `StopPolling` ends receiving permanently."""
+    """Gets updates from Telegram until a `StopPolling` message ends receiving permanently."""
 
     takes: ClassVar[str] = "polling"
     """Text that `rumi status` shows as the activity while nothing happens."""
@@ -88,7 +88,7 @@ class Receiver(Actor[M]):
 
     @override
     def activity(self) -> str:
-        """Return the text that `rumi status` shows as the activity."""
+        """Return the text that `rumi status` shows as this actor's activity."""
         if self._memory.ended:
             return "takes no more updates"
         now, last = trio.current_time(), self._intake.last
@@ -110,7 +110,7 @@ class Receiver(Actor[M]):
         return figures | self._intake.counts
 
     async def _introduced(self) -> Me | None:
-        """Return the bot's identity, and start to register its commands. None if receiving ends first."""
+        """Start to register the bot's commands. Return the bot's identity; None if receiving ends first."""
         me = self._memory.me
         if me is None and not self._memory.ended:
             with trio.CancelScope() as self._asking:
@@ -120,7 +120,7 @@ class Receiver(Actor[M]):
         return me
 
     async def _join_albums(self) -> float | None:
-        """Pass on complete albums, including albums that ended processes left behind."""
+        """Pass on complete albums, including albums that an earlier process stored and did not pass on."""
         try:
             return await self._intake.join_albums()
         except ActorError as error:
@@ -164,7 +164,7 @@ class Receiver(Actor[M]):
             attempt += 1
 
     async def _wait(self, attempt: int, trouble: str, least_s: float = 0.0, most_s: float = math.inf) -> None:
-        """Pause before the next attempt. The pause grows with each attempt."""
+        """Pause before the next attempt. The pause grows with each failed attempt."""
         if attempt == 0 or trouble != self._trouble:
             logger.warning("no updates: %s", trouble)
         wait_s = max(least_s, self._waits.delay_s(attempt) * self._random.uniform(0.5, 1.0))
@@ -176,4 +176,4 @@ class Receiver(Actor[M]):
             self._waits_until = None
 
     async def _resolve_conflict(self) -> None:
-        """Handle a conflict with a webhook that gets the updates. The base class does nothing."""
+        """Handle a conflict with a webhook that receives the bot's updates. The base class does nothing."""

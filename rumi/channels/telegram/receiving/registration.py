@@ -19,11 +19,11 @@ WAITS: Final = Backoff(first_s=10.0, factor=3.0, cap_s=300.0)
 
 
 async def register_commands(bot: Bot, language: Literal["auto", "es", "en"], default: Language) -> bool:
-    """Register the commands in Spanish, in English, and in the default language. Return True on success.
+    """Register the commands for Spanish, for English, and for all other languages. Return True on success.
 
     If the configuration sets a `language`, every user gets the commands in that language. Failures are
     retried for some minutes and then ignored, because the commands work without a menu. After a cancellation,
-    the commands may be registered in some of the languages.
+    the commands may be registered for only some of the languages.
     """
     menus: dict[str | None, Language] = {None: default, "es": "es", "en": "en"}
     if language != "auto":

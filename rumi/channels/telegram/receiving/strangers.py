@@ -41,7 +41,7 @@ class Strangers:
         self._notify(stranger.user, Say(stranger.chat, words, stranger.origin))
 
     def pressed(self, user: int, query: str, language: Language) -> None:
-        """Show their Telegram id to a stranger who pressed a button, at most once per hour.
+        """Show strangers who pressed a button their Telegram id, at most once per hour.
 
         Only the stranger sees the notice.
         """

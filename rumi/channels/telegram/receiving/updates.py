@@ -30,7 +30,7 @@ async def raw_updates(
     updates with numbers below `offset`, and Telegram does not deliver them again.
 
     Raises:
-        TelegramError: There is no response, or the response is unusable.
+        TelegramError: No response arrived, or the response is unusable.
     """
     # `Bot.get_updates` fails for a whole batch if one update in it is malformed, and logs the complete batch.
     # The method's name is spelled so that `do_api_request` accepts it (it refuses names of its own methods)
@@ -91,7 +91,7 @@ class OddField(ValueError):
 
 
 def number(fields: Fields, name: str) -> int:
-    """Return the number in the required field `name`: at most 53 bits, which any database can store.
+    """Return the number in the required field `name`. It has at most 53 bits, so any database can store it.
 
     Raises:
         OddField: The field is missing or not a number.
@@ -166,7 +166,7 @@ def records(fields: Fields, name: str) -> Sequence[Fields]:
 
 
 def flag(fields: Fields, name: str) -> bool:
-    """Return True if the flag `name` is present and True."""
+    """Return True if the field `name` is present and True."""
     return fields.get(name) is True
 
 
@@ -185,7 +185,7 @@ def groups_of(updates: Sequence[RawUpdate]) -> frozenset[int]:
 
 
 def moves_in(updates: Sequence[RawUpdate]) -> dict[int, tuple[int, int]]:
-    """Return the moves of groups that these updates report: old and new group number, by update number.
+    """Return the group moves that these updates report: a map of update numbers to old and new group number.
 
     Telegram reports a move in both groups, so each move arrives twice. Only Telegram sets these fields, so no
     user can claim a group's number.

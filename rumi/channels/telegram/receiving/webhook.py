@@ -1,7 +1,7 @@
 """The webhook: stores each update that Telegram delivers to the listener before answering the delivery.
 
 Any number of processes may accept the deliveries of one bot: all processes compute the same secret, and the
-journal identifies each update by its number.
+journal stores each update only once, by its number.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ def with_path(url: str, bot: str = "") -> str:
 class Deliveries:
     """Forwards deliveries from the listener to the webhook's actor.
 
-    It implements `rumi.channels.http.listener_state.Taker`.
+    Implements the listener's interface for delivery handlers, `rumi.channels.http.listener_state.Taker`.
     """
 
     most_bytes = MOST_BYTES
@@ -77,7 +77,7 @@ class Deliveries:
         self.actor: ActorRef[WebhookMessage] | None = None
 
     def refuses(self, headers: Mapping[str, str]) -> int:
-        """Return 401 if the secret is missing, 403 if the secret is wrong, and 0 if it is correct."""
+        """Return 401 if the secret is missing, 403 if it is wrong, and 0 if it is correct."""
         sent_secret = headers.get(SECRET_HEADER)
         if sent_secret is None:
             return 401
@@ -156,7 +156,7 @@ class Webhook(Receiver[WebhookMessage]):
 
     @override
     async def receive(self, message: WebhookMessage) -> None:
-        """Check whether albums are complete."""
+        """Handle the notification of stored album parts: check whether albums are complete."""
         if isinstance(message, AlbumsCame):
             self._parts.set()
 
@@ -167,7 +167,7 @@ class Webhook(Receiver[WebhookMessage]):
 
     @override
     def metrics(self) -> Mapping[str, object]:
-        """Return the metrics of a receiver, and the number of updates that wait at Telegram."""
+        """Return the metrics of every receiver, and the number of updates queued at Telegram."""
         return {**super().metrics(), "waiting": self._waiting, "set": self._set}
 
     @answers(Deliver)
@@ -196,8 +196,8 @@ class Webhook(Receiver[WebhookMessage]):
     async def stop_polling(self, message: StopPolling) -> None:
         """Accept no more updates; return when the updates in progress are stored.
 
-        The webhook stays registered: new updates wait at Telegram for the next process, or go to another
-        worker.
+        The webhook stays registered: Telegram keeps new updates for the next process, or delivers them to
+        another worker.
         """
         # Before the wait: `deliver` refuses from now on, so the number in progress only falls.
         self._memory.ended = True
@@ -217,7 +217,7 @@ class Webhook(Receiver[WebhookMessage]):
             raise
 
     async def _keep_joining(self) -> None:
-        """Pass on complete albums; at intervals, also pass on albums that a killed process left behind."""
+        """Pass on complete albums; at intervals, also albums that a killed process did not pass on."""
         while True:
             # Before the check: parts that are stored during it set the new event.
             self._parts = trio.Event()

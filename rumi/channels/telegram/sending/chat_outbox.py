@@ -1,7 +1,7 @@
-"""The output of one chat: final replies and files, sent in order; previews and questions, sent concurrently.
+"""The output of one chat. Final replies and files are sent in order; previews and questions, concurrently.
 
-An outbox exists while there is something to send or a turn is running. It is a task of the sender, and never
-raises errors into the sender.
+A preview shows the growing answer of a running turn. A chat has an outbox while there is something to send or
+a turn is running. The outbox is a task of the sender, and its errors never reach the sender.
 """
 
 import logging
@@ -65,10 +65,10 @@ class Resting:
 class ChatOutbox:
     """The ordered output of one chat.
 
-    `changed` is called when the outbox may have become idle, and `gone` when the chat is unreachable. `start`
-    starts a task in the sender. `shown` is called with a question's id and message number when a person can
-    read the question. `questions` has the questions that are pending or whose messages do not show the
-    verdict yet.
+    `changed` is called when the outbox may have become idle, and `gone` when the chat is permanently
+    unreachable. `start` starts a task in the sender. `shown` is called with a question's id and message
+    number when a person can read the question. `questions` has the questions that are pending or whose
+    messages do not show the verdict (the answer) yet.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class ChatOutbox:
                 pass
 
     def finished(self, turn: str) -> None:
-        """End the preview of a turn that has finished; the turn's reply will be announced next."""
+        """End the preview of a turn that has finished. The event for the turn's reply comes next."""
         if self._turn is not None and self._turn.turn == turn:
             self._turn.end()
 
@@ -289,7 +289,7 @@ class ChatOutbox:
                 return None
 
     async def _waits(self, reply: StoredReply) -> bool:
-        """Return True if the reply must still be sent; False if its turn was undone in the meantime."""
+        """Return True if the reply must still be sent; False if its turn has been undone in the meantime."""
         return any(
             stored_reply.delivery == reply.delivery
             for stored_reply in await self._ask(Undelivered(self.chat))
@@ -309,7 +309,7 @@ class ChatOutbox:
         await self._ask(Undeliverable(self.chat, why, None if reply is None else reply.delivery))
 
     async def _ask(self, request: Request[R]) -> R:
-        """Ask the journal, with retries and without a time limit."""
+        """Send a request to the journal; repeat it after errors, without a time limit. Return the answer."""
         while True:
             try:
                 return await self._journal.ask(request)

@@ -1,4 +1,4 @@
-"""Delivery of one final reply: complete, in parts, and without duplicates as far as can be known."""
+"""Delivery of one final reply, in one or more messages (parts). Avoids sending a part twice."""
 
 import logging
 from collections import deque
@@ -60,9 +60,9 @@ class DeliveryTimes:
     """Time limits and pauses of a delivery, in seconds.
 
     After network errors, the pauses between attempts are 1, 2, 4… seconds, at most `most_s`; the number of
-    attempts is not limited. `grace_s` is the time that a running request may continue when the sender must
-    end. `mark_s` is the maximum time for the journal to record a sent part. `token_s` is the pause when
-    Telegram refuses the token.
+    attempts is not limited. `grace_s` is the time for which a running request may continue after the sender
+    was told to stop. `mark_s` is the maximum time for the journal to record a sent part. `token_s` is the
+    pause when Telegram refuses the token.
     """
 
     first_s: float = 1.0
@@ -168,10 +168,10 @@ class Delivery:
                 self._failures = 0
 
     async def _claim(self) -> None:
-        """Take over the preview message for the reply, unless an edit of it may still be in progress.
+        """Use the preview message for the reply, unless an edit of that message may still be in progress.
 
-        A preview from an earlier sender is deleted. That sender may have made an edit whose response it never
-        got, and Telegram may apply that edit later.
+        A preview from an earlier sender is deleted, because Telegram may still apply an edit that the earlier
+        sender requested.
         """
         preview = self._preview
         if preview is not None:
@@ -189,7 +189,7 @@ class Delivery:
             self._shown = shown  # older than two days: no edit can still be in progress
 
     def _keyboard(self) -> InlineKeyboardMarkup | None:
-        """Return the reply's buttons if the next piece is the last one; None otherwise."""
+        """Return the reply's buttons if the next piece is the reply's last piece; None otherwise."""
         last = self._taken + 1 == len(self._parts) and len(self._pieces) == 1
         buttons = [
             InlineKeyboardButton(button.label, callback_data=button.id)
@@ -240,7 +240,7 @@ class Delivery:
         return None
 
     async def _failed(self, error: TelegramError) -> None:
-        """Handle a failed attempt: adapt the next attempt to the error, or wait before the next attempt."""
+        """Handle a failed attempt: depending on the error, change the next attempt or wait before it."""
         self._to.wire.statistics.retried += 1
         if self._to.note_error(error):
             if isinstance(error, RetryAfter):
@@ -276,9 +276,10 @@ class Delivery:
         self._pieces[0] = self._pieces[0].plain()
 
     async def _refused(self, error: TelegramError) -> None:
-        """Change the piece after a refusal for an unknown reason.
+        """Change how the piece is sent, after a refusal for an unknown reason.
 
-        The changes are, in order: a new message instead of the preview, plain text, shorter pieces.
+        Repeated refusals lead to these changes, in order: a new message instead of the preview, plain text,
+        shorter pieces.
         """
         logger.warning("Telegram refuses a part of a reply: %s", in_words(error))
         piece = self._pieces[0]
@@ -301,7 +302,7 @@ class Unmarked(ActorError):
 
 
 def _parts(text: str) -> Sequence[MessagePart]:
-    """Return the reply as one or more messages; as plain text if it cannot be formatted."""
+    """Return the reply as one or more messages. If it cannot be formatted, the messages are plain text."""
     try:
         return format_reply(text)
     except Exception:  # whatever error a parser raises, the user must get the text

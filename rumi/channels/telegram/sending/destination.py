@@ -1,4 +1,4 @@
-"""Calls to Telegram for one chat. The calls are bounded in time and respect rate limits."""
+"""Calls to Telegram for one chat. Each call has a time limit; rate limits are respected."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -61,10 +61,10 @@ class Statistics:
 
 @dataclass(slots=True)
 class SharedDelivery:
-    """State that all destinations of a bot share. `moves` has the groups whose number changed.
+    """State that all destinations of a bot share. `moves` maps old group numbers to new ones.
 
-    `serves` returns True for a chat whose replies this process sends. `drafts` becomes False when the server
-    has refused a draft. `formatting` limits the number of threads that format long texts.
+    `serves` returns True for a chat whose replies this process sends. `drafts` becomes False when the Bot API
+    server has refused a draft. `formatting` limits the number of threads that format long texts.
     """
 
     bot: Bot
@@ -116,11 +116,11 @@ class Destination:
         return self.wire.moves.now(self._number)
 
     def found(self, message: int) -> Sent:
-        """Return the message with this id; its chat number is the one from when this object was created."""
+        """Return the message with this id, under the chat number that this object had when created."""
         return Sent(self._first, message)
 
     def has(self, sent: Sent) -> bool:
-        """Return True if the message is in the group with the current number."""
+        """Return True if the message was sent under the chat's current number."""
         return sent.chat == self.number
 
     @property
@@ -129,7 +129,7 @@ class Destination:
         return self.wire.limits.closed_until(self.number)
 
     async def turn(self) -> None:
-        """Wait until a message may be sent, and count the message.
+        """Wait until the rate limits allow a message, and count the message.
 
         If the chat's number changes during the wait, the message counts for the new number.
         """
@@ -155,15 +155,15 @@ class Destination:
             raise Unserved("another worker serves this chat")
 
     def take(self, share: float = NOW_SHARE) -> bool:
-        """If a preview may be sent now without delaying final replies, count it and return True."""
+        """If a preview may be sent now without delaying final replies, count it. Return True if counted."""
         return self.wire.limits.take(self.number, share)
 
     def has_capacity(self, share: float) -> bool:
-        """Return True if an action that is not a message may be sent now. Counts nothing."""
+        """Return True if the rate limits allow an action (such as "typing") now. Nothing is counted."""
         return self.wire.limits.has_capacity(self.number, share)
 
     def note_error(self, error: TelegramError) -> bool:
-        """Record what an error says about the chat. Return True if the request may be repeated at once.
+        """Record an error's information about the chat. Return True if the request may be repeated at once.
 
         After `RetryAfter`, the result is also True, because the next call of `turn` waits for as long as
         Telegram asked.
@@ -350,5 +350,5 @@ async def bounded(seconds: float, call: Awaitable[T]) -> T:
 
 
 def timeouts(seconds: float) -> dict[str, Any]:
-    """Return the library's timeouts for single steps. None is shorter than the limit of the whole call."""
+    """Return the library's timeouts for the steps of a call. Each is as long as the whole call's limit."""
     return {"read_timeout": seconds, "write_timeout": seconds, "pool_timeout": seconds}

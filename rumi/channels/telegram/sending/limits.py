@@ -1,8 +1,9 @@
 """Rate limits of the bot: a limit for all chats together, limits for each chat, and limits for each group.
 
-Telegram rejects messages above its limits with "too many requests", and a bot that keeps sending must wait
-longer and longer. So the sender delays messages itself. A final reply queues, first in its own chat and then
-among all chats, each in order of arrival. All other calls are made at once or not at all.
+If a bot exceeds Telegram's limits, Telegram rejects its messages with "too many requests", and a bot that
+keeps sending must wait longer and longer. So the sender itself delays messages. A final reply waits in two
+queues, first in that of its chat and then in that of all chats, each in order of arrival. All other calls are
+made at once or not at all.
 """
 
 from collections import deque
@@ -17,8 +18,8 @@ import trio
 class Rate:
     """A limit of `count` messages in any `seconds` seconds, counted with a sliding window.
 
-    Sending that respects the sliding window also respects a token bucket of `count` tokens that refills
-    evenly. So the limit is respected whichever of the two Telegram uses.
+    Telegram may count with a sliding window or with a token bucket of `count` tokens that refills evenly.
+    This class respects both.
     """
 
     count: int
@@ -67,9 +68,9 @@ class SendLimits:
         margin: float = MARGIN,
         part: Callable[[], float] = lambda: 1.0,
     ) -> None:
-        """Create the limits. `part` returns the share of the bot's rate that this process may use.
+        """Create the limits. `part` returns the fraction of the bot's rate that this process may use.
 
-        Other workers use the remaining shares.
+        Other workers use the remainder.
         """
         self._slow_until = -inf
         self._everywhere = _Window(everywhere, margin, lambda: part() * self._slowness())
@@ -93,9 +94,10 @@ class SendLimits:
                 self._everywhere.count()
 
     def take(self, number: int, share: float = NOW_SHARE) -> bool:
-        """If a message may be sent now without delaying a final reply, count it and return True.
+        """If a message may be sent now without delaying a final reply, count it and return True; else False.
 
-        This is the case if no final reply is waiting and the message uses at most `share` of every rate.
+        The result is True if no final reply is waiting and if, with this message, at most the fraction
+        `share` of every rate is used.
         """
         if not self.has_capacity(number, share):
             return False
@@ -123,7 +125,7 @@ class SendLimits:
         return SLOW_SHARE if trio.current_time() < self._slow_until else 1.0
 
     def closed_until(self, number: int) -> float:
-        """Return the time until which sending to this chat is blocked; -inf if it is not blocked."""
+        """Return the time until which sending to this chat is blocked; -inf if sending is not blocked."""
         window = self._windows.get(number)
         return -inf if window is None else window.closed_until
 
@@ -149,7 +151,7 @@ class SendLimits:
 
 
 class _Window:
-    """A sliding window over the send times of messages. `line` is a FIFO lock: its holder sends next."""
+    """A sliding window over the send times of messages. `line` is a FIFO lock: its holder may send next."""
 
     __slots__ = ("_part", "_rates", "_times", "closed_until", "line")
 
@@ -161,7 +163,7 @@ class _Window:
         self._times: deque[float] = deque(maxlen=max(rate.count for rate in rates))
 
     def free_at(self, share: float = 1.0) -> float:
-        """Return the earliest time at which one more message uses at most `share` of each rate."""
+        """Return the earliest time at which one more message uses at most the part `share` of each rate."""
         at, part = self.closed_until, self._part()
         for rate in self._rates:
             # At least one: a small share must slow a worker down, never block it completely.

@@ -1,7 +1,8 @@
 """Preview of a running turn in its chat: the typing action, and a message in which the answer grows.
 
-A preview is optional: each of its calls may fail, and it delays the final reply by at most one bounded call.
-Only one thing must be reliable: when the reply is sent, the state of the preview message is known.
+A preview is optional: each of its calls to Telegram may fail, and the preview delays the final reply by at
+most one call with a time limit. When the final reply is sent, it must be known whether a preview message
+exists and whether it can be edited.
 """
 
 import logging
@@ -30,10 +31,10 @@ logger = logging.getLogger(__name__)
 class PreviewTimes:
     """Durations and intervals of a preview, in seconds.
 
-    A turn that ends within `quick_s` has no preview. After that time, the preview changes at most every
-    `chat_s` seconds, in groups every `group_s` seconds. Telegram hides the typing action after 5 s and a
-    draft after 30 s, so both are repeated earlier. A turn without events for `silence_s` seconds is no longer
-    shown.
+    A turn that ends within `quick_s` has no preview. After that time, the preview changes at most once in
+    `chat_s` seconds, and in groups at most once in `group_s` seconds. Telegram hides the typing action after
+    5 s and a draft after 30 s, so both are repeated earlier. A turn without events for `silence_s` seconds is
+    no longer shown.
     """
 
     quick_s: float = 1.0
@@ -111,10 +112,10 @@ class Preview:
         await self._ended.wait()
 
     async def vanish(self) -> bool:
-        """End the preview and delete its message, because the answer will continue below another message.
+        """End the preview and delete its message, because the answer will continue in a later message.
 
         Return True if no message is left or Telegram refuses to delete it. After False, the caller may try
-        again. Bounded in time.
+        again. Takes a limited time.
         """
         self.end()
         try:
@@ -133,9 +134,9 @@ class Preview:
         return True
 
     def again(self) -> "Preview":
-        """Return a new preview of the same turn.
+        """Return a new preview of the same turn, which replaces this preview.
 
-        The new preview shows nothing until `vanish` of the old preview has finished.
+        The new preview shows nothing until `vanish` of this preview has finished.
         """
         new = Preview(self._to, self._journal, self._state, self._pace)
         new._above = self
@@ -198,7 +199,8 @@ class Preview:
     async def _hear(self) -> None:
         """Wait for the next event.
 
-        If the chat shows a draft, wait at most until the draft must be repeated.
+        If the chat shows a draft, which Telegram hides after a while, wait at most until the draft must be
+        repeated.
         """
         self._news = trio.Event()
         with trio.move_on_after(self._pace.draft_s if self._drafts else float("inf")):

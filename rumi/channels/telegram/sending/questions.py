@@ -1,8 +1,8 @@
-"""Questions of a turn in the chat: with two buttons while a question is pending, then with the verdict.
+"""Questions of a turn. A pending question is a message with two buttons; later it shows the verdict instead.
 
 A question is the only message of a running turn that the user must see. So a pending question is sent like a
-reply: in order, and again after errors. If Telegram's response is lost, the chat may show the question twice;
-the buttons of both copies work.
+reply: in order, and with retries after errors. If Telegram's response is lost, the chat may show the question
+twice; the buttons of both copies work.
 """
 
 import logging
@@ -52,10 +52,10 @@ FINISH_S: Final = 180.0
 
 
 class Questions:
-    """The questions of one chat that are pending, or whose messages do not show the verdict yet.
+    """The questions of one chat that are pending, or whose messages do not show the verdict (the answer) yet.
 
-    `start` starts a task. `changed` is called when a question is complete, and `gone` when the chat is
-    unreachable. `shown` is called with a question's id and message number when a person can read the
+    `start` starts a task. `changed` is called when a question needs no more messages, and `gone` when the
+    chat is unreachable. `shown` is called with a question's id and message number when a person can read the
     question.
     """
 
@@ -84,7 +84,7 @@ class Questions:
         return len(self._questions)
 
     def find(self, id: str) -> "AskedQuestion | None":
-        """Return the question with that id; None if there is none."""
+        """Return the question with this id; None if this chat has no such question."""
         return self._questions.get(id)
 
     @property
@@ -183,7 +183,7 @@ class AskedQuestion:
         return bool(self._armed)
 
     def end(self, verdict: Verdict) -> None:
-        """Set the verdict. If the question has not been sent yet, it is no longer sent."""
+        """Set the verdict. If the question has not been sent yet, it will not be sent."""
         if self._verdict is None:
             self._verdict = verdict
             self._ended.set()
@@ -213,7 +213,7 @@ class AskedQuestion:
             logger.exception("a question failed")
 
     async def _clear(self) -> None:
-        """Retry a few times to delete the preview that could not be deleted before the question was sent."""
+        """Try again to delete a preview that could not be deleted before the question was sent."""
         for attempt in range(1, REMOVALS + 1):
             await self._pause(attempt)
             if await self._above.vanish():
@@ -257,7 +257,7 @@ class AskedQuestion:
         return InlineKeyboardMarkup([buttons])
 
     async def _not_asked(self, error: TelegramError, failures: int) -> None:
-        """Handle a failed attempt to ask: adapt the next attempt to the error, or wait before it."""
+        """Handle a failed attempt to ask: depending on the error, change the next attempt, or wait."""
         logger.warning("a question was not sent: %s", in_words(error))
         may_repeat = self._to.note_error(error)  # limits and moves also apply to the next attempt
         if not self.open:
@@ -297,7 +297,7 @@ class AskedQuestion:
                     self._done(message)
 
     async def _again(self, error: TelegramError, failures: int) -> bool:
-        """Prepare another attempt after an error, pausing if needed. Return False if none can succeed."""
+        """Prepare another attempt after an error, pausing if needed. Return False if that is useless."""
         if isinstance(error, ChatMigrated):  # messages stay in the old group
             return False
         if self._to.note_error(error):

@@ -1,4 +1,4 @@
-"""The sender: delivers each chat's outbox to Telegram in order. No chat delays another chat."""
+"""The sender: sends each chat's replies to Telegram in order. No chat delays another chat."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -131,9 +131,9 @@ class Sender(Actor[SenderMessage]):
     # Life
 
     async def started(self) -> None:
-        """Subscribe to events, then read the undelivered replies of earlier processes.
+        """Subscribe to events, then read undelivered replies that earlier processes stored.
 
-        In this order, no reply is missed.
+        Subscribing first ensures that no reply is missed.
         """
         self._wire.moves.on_move = self._moved
         self._wire.moves.load(await self._journal.ask(MovedGroups()))
@@ -239,7 +239,7 @@ class Sender(Actor[SenderMessage]):
         self._changed()
 
     async def _unless_lost(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` for a chat. Return when `work` ends or when another worker serves the chat."""
+        """Run `work` for a chat. If `work` fails because another worker serves the chat, only log this."""
         try:
             await work()
         except NotOwner as error:
@@ -316,7 +316,7 @@ class Sender(Actor[SenderMessage]):
     async def _end(self, chat: str) -> None:
         """Report that the chat is unreachable.
 
-        This runs in a separate task, because the chat's last reply is passed back to the chat's outbox.
+        This runs in a separate task, because reporting passes a last reply back to the chat's outbox.
         """
         try:
             await self._ended(chat)
@@ -390,7 +390,7 @@ class Sender(Actor[SenderMessage]):
     async def _last_reply(self, chat: str) -> int:
         """Return the delivery number of the chat's last undelivered reply; 0 if none is found.
 
-        The reply may not have been announced yet.
+        No event may have announced this reply yet.
         """
         try:
             stored = await self._journal.ask(Undelivered(chat))
@@ -400,7 +400,7 @@ class Sender(Actor[SenderMessage]):
 
     @answers(Flush)
     async def flush(self, message: Flush) -> None:
-        """Wait until no reply can be sent at the moment, including stored replies that no event announced."""
+        """Wait until every reply, even one that no event announced, is sent or cannot be sent now."""
         try:
             await self._look()
         except ActorError:

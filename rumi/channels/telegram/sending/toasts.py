@@ -29,7 +29,7 @@ class Toasts:
         self._under_way = 0
 
     async def say(self, query: str, text: str) -> None:
-        """Show the text to the person who pressed the button. Makes few retries: presses expire soon."""
+        """Show the text to the person who pressed the button. Retries only briefly: presses expire soon."""
         if self._under_way >= MOST:
             logger.info("a press was not answered: too many are")
             return
