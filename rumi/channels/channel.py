@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # a command that only names the channels must not load the ag
 class Process:
     """The parts of the process that a channel uses.
 
-    `limits` are the limits of sandboxes. `user` is the uid and gid of the files in sandboxes.
+    `limits` are the limits on sandboxes. `user` is the uid and gid that own the files in sandboxes.
     """
 
     home: "Home"
@@ -41,7 +41,7 @@ class Process:
 
 
 class RoutedPort(Protocol):
-    """A connection to a chat at the worker that serves it. It is open while `keep_attached` runs."""
+    """A connection to a chat at the worker that serves it. Stays open while `keep_attached` runs."""
 
     def subscribe(self) -> "ChatSubscription":
         """Subscribe to the chat's events.
@@ -51,7 +51,7 @@ class RoutedPort(Protocol):
         ...
 
     def shown(self, question: str) -> None:
-        """Report that a person can read the question."""
+        """Report that a person can read the chat's pending question."""
         ...
 
     async def answer(self, question: str, yes: bool) -> bool:
@@ -102,7 +102,7 @@ class Channel:
         hub: "Hub",
         ended: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Add the actors that send replies. They stop after the chats, so that they get the last replies.
+        """Add the actors that send replies. They stop after the chats, to get the chats' last replies.
 
         The channel calls `ended` to end a chat that no user can reach any more.
         """
@@ -110,10 +110,10 @@ class Channel:
     def add_receiver(
         self, root: "Supervisor", inbox: "Inbox", journal: "ActorRef[JournalMessage]", hub: "Hub"
     ) -> None:
-        """Add the actors that receive messages. They stop before the chats."""
+        """Add the actors that receive messages. At shutdown, they stop before the chats."""
 
     def among_workers(self, reached: "Callable[[str], RoutedPort]") -> None:
-        """Tell the channel that several workers share the database; called before `add_view`.
+        """Tell the channel that several worker processes share the database; called before `add_view`.
 
         `reached` returns a port to a chat at the worker that serves it.
         """
@@ -128,7 +128,7 @@ class Channel:
     ) -> None:
         """Add the actors that show the state of the whole process. They are added after all other actors.
 
-        `status` returns the status dump.
+        `status` returns the status dump (the data that `rumi status` shows).
         """
 
     def tree_happened(self, event: "TreeEvent") -> None:
@@ -165,7 +165,7 @@ class Channel:
         """
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Start to serve the chats in these partitions, and send the queued replies of these chats."""
+        """Start to serve the chats in these partitions (shares of all chats); send their queued replies."""
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """Stop sending to the chats in these partitions; return when all sends in progress have ended."""
@@ -176,7 +176,7 @@ class Channel:
         return 0
 
     def slow_down(self) -> None:
-        """Send less for a while, because the service has rate-limited another worker."""
+        """Send fewer messages for a while, because the service has rate-limited another worker."""
 
     def look(self, chats: Sequence[str]) -> None:
         """Send the replies that another worker has stored for these chats. Does not block."""
@@ -185,4 +185,4 @@ class Channel:
         """Stop receiving messages. Returns when all received messages are stored. May be cancelled."""
 
     async def flush(self) -> None:
-        """Wait until no queued reply can be sent at the moment. May be cancelled."""
+        """Wait until every queued reply is sent or cannot be sent now. May be cancelled."""

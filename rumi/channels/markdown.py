@@ -87,8 +87,8 @@ def _parser(for_page: bool) -> "MarkdownIt":
 def finished_lines(text: str) -> int:
     """Return the number of leading lines whose blocks cannot change when more text is appended.
 
-    Only the last block of a Markdown text can still grow, or turn into another kind of block: a paragraph
-    into a heading, a line with bars into a table.
+    Only the last block of a Markdown text can still grow or become another kind of block. For example, a
+    paragraph can become a heading, and a line with bars a table.
     """
     starts = [
         token.map[0]
@@ -126,9 +126,9 @@ def to_html(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def growing_html(text: str) -> tuple[int, str, str]:
-    """Split a growing text into a part that can no longer change and the rest.
+    """Split a growing text into a first part, whose HTML can no longer change, and the remaining text.
 
-    Returns the length of the first part, the HTML of the first part, and the HTML of the rest.
+    Returns the length of the first part, its HTML, and the HTML of the remaining text.
     """
     final = sum(len(line) for line in text.splitlines(keepends=True)[: finished_lines(text)])
     return final, to_html(text[:final]) if final else "", to_html(text[final:])
@@ -173,7 +173,7 @@ def _mark_tasks(state: "StateCore") -> None:
 
 
 def _dress(state: "StateCore") -> None:
-    """Set the tags and classes that the page's style sheet expects on the tokens.
+    """Change the tokens' tags and classes to those that the page's style sheet expects.
 
     Headings become paragraphs, because they must not mix with the page's own headings. Table columns are
     aligned by a class, because the page's content security policy forbids styles in the HTML.

@@ -34,10 +34,10 @@ async def _is_there(name: str, content: bytes) -> None:
 
 
 class LocalUploads(Channel):
-    """Stores uploads in workspaces, and describes an upload to the model when the turn of its message begins.
+    """Stores uploads in workspaces. Describes an upload to the model when a turn begins for its message.
 
-    Every upload is untrusted, even an upload by the owner: the chat's files are marked as tainted before the
-    upload is stored.
+    Every upload is untrusted, even an upload by the owner: before an upload is stored, the chat's files are
+    marked as tainted (possibly from an untrusted source).
     """
 
     name = "handed"
@@ -53,7 +53,7 @@ class LocalUploads(Channel):
     async def put(self, inbox: Inbox, chat: str, name: str, pieces: AsyncIterable[bytes]) -> Attachment:
         """Store a file in the chat's workspace; return it as an attachment for a message.
 
-        If the call is cancelled, nothing of the file remains, unless it was already stored completely.
+        If the call is cancelled, a partly stored file is removed; a completely stored file remains.
 
         Raises:
             RumiError: The file is too large, or it cannot be stored.

@@ -1,4 +1,5 @@
-"""HTTP servers: the sockets, the server itself (hypercorn, on trio), and the listener for machines.
+"""HTTP servers: their sockets, the server (hypercorn, on trio), and the listener for other machines.
 
-The listener accepts deliveries from other servers, and serves the health and the metrics of the process.
+The listener accepts deliveries from other servers, such as webhook calls, and serves the health and the
+metrics of this process.
 """

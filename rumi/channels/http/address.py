@@ -15,7 +15,7 @@ STUCK_MS = 5000
 
 @dataclass(frozen=True, slots=True)
 class BoundSocket:
-    """A listening socket. It is opened before anything else starts, and survives restarts of the server."""
+    """A listening socket. It is opened before all else, and stays open when the server restarts."""
 
     name: str
     """Host name or address as the operator wrote it."""
@@ -35,7 +35,7 @@ class BoundSocket:
     def url(self) -> str:
         """Return the URL for clients, without a trailing slash.
 
-        It never contains an unspecified address such as 0.0.0.0.
+        The URL never contains an unspecified address such as 0.0.0.0.
         """
         address = ipaddress.ip_address(self.listener.getsockname()[0].partition("%")[0])
         return f"http://{authority('localhost' if address.is_unspecified else self.name, self.port)}"

@@ -1,4 +1,4 @@
-"""Counters of turns, tool calls, waits and restarts since the process started. None identifies a chat."""
+"""Counters of turns, tool calls, waits and restarts since the process started. They identify no chat."""
 
 from collections import Counter
 from typing import Final, get_args
@@ -51,7 +51,7 @@ class Counts:
                     self._time(max(0.0, event.time - began))
 
     def tree_happened(self, event: TreeEvent) -> None:
-        """Count a restart for the child of the root supervisor that is or contains the restarted actor."""
+        """Count an actor's restart, under the name of the root supervisor's child that is or contains it."""
         if event.kind == "restarted":
             self._restarts[(event.path.split("/")[1:2] or [event.path])[0]] += 1
 
@@ -74,5 +74,5 @@ class Counts:
 
 
 def _edge(edge: float) -> str:
-    """Return the upper bound of a bucket as OpenMetrics writes it."""
+    """Return the upper bound of a histogram bucket as OpenMetrics writes it."""
     return "+Inf" if edge == float("inf") else repr(edge)

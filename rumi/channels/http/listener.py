@@ -1,4 +1,4 @@
-"""The listener for other servers: it accepts deliveries, and serves health and metrics. It has no chats."""
+"""The listener for other machines. It accepts deliveries, and serves health and metrics. It has no chats."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ MOST_RESTARTS: Final = 100
 
 
 class Listener(ListenerState, Channel):
-    """The channel for other machines. Its socket `bound` outlives every incarnation of the server."""
+    """The listener as a channel. Its socket `bound` stays open when the server restarts."""
 
     name = "listener"
 
@@ -66,7 +66,7 @@ class ListenerServer(Actor[Never]):
         self._listener = listener
 
     async def started(self) -> None:
-        """Start to serve on a duplicate of the listening socket, which is already open."""
+        """Start to serve on a duplicate of the listening socket, which was opened earlier."""
         await self.start(self._serve)
 
     @override

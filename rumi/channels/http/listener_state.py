@@ -1,4 +1,4 @@
-"""State of the listener: handlers of deliveries, readiness of the process, and counts of responses."""
+"""State of the listener: delivery handlers, the readiness of the process, and response counts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -31,7 +31,7 @@ class Taker(Protocol):
 
 
 class ListenerState:
-    """State that the listener's routes read. It outlives every incarnation of the server.
+    """State that the listener's routes read. It outlives restarts of the server.
 
     `requests` counts the responses by status code. `ending` is True when the process accepts no more
     deliveries.
@@ -45,7 +45,7 @@ class ListenerState:
         self.requests: dict[int, int] = {}
 
     def unready(self) -> list[str]:
-        """Return the reasons why the process should get no requests, one line each; none if it is ready."""
+        """Return the reasons why the process should get no requests, one line each; empty if it is ready."""
         dump = self.status()
         reasons = ["The process is ending."] if self.ending else []
         trouble = dump["storage"]["trouble"]

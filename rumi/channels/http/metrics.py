@@ -113,7 +113,7 @@ def _lines(dump: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _samples(actors: Mapping[str, Any], path: Sequence[str]) -> Iterator[tuple[Labels, float]]:
-    """Yield the number at `path` for each bot's actor, labelled with the bot's name if the bot has one.
+    """For each bot's actor, yield the number at `path`, labelled with the bot's name if the bot has a name.
 
     The actor id of an additional bot ends with the bot's name.
     """

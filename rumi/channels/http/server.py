@@ -1,9 +1,10 @@
 """The HTTP server: hypercorn's connections, isolated from each other.
 
-Hypercorn's own worker keeps all connections in one nursery, where an error in one protocol (a broken HTTP/2
-or WebSocket preamble is enough) ends all of them. Here such an error ends only its own connection. The number
-of connections is limited, because file descriptors are limited. A connection above the limit replaces the
-connection that has been idle for the longest time, so slow clients cannot lock out others.
+Hypercorn's own worker keeps all connections in one nursery, where an error in one connection (a broken HTTP/2
+or WebSocket preamble is enough) ends all connections. In this module, such an error ends only the connection
+in which it occurs. The number of connections is limited, because file descriptors are limited. A connection
+above the limit replaces the connection that has been idle for the longest time, so slow clients cannot lock
+out others.
 """
 
 import logging
@@ -106,8 +107,8 @@ class _Connection(TCPServer):
     """A connection that speaks only HTTP/1.
 
     HTTP/2 without TLS is not supported, because a proxy that checks requests would not see requests made with
-    it. The connection ends when its client disconnects, whereas hypercorn's own class keeps the
-    connection until the idle timeout.
+    it. The connection ends when its client disconnects; hypercorn's own class would keep it until the idle
+    timeout.
     """
 
     async def _read_data(self) -> None:

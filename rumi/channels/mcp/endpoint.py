@@ -27,7 +27,7 @@ MOST_BYTES: Final = 1_000_000
 class McpEndpoint:
     """The endpoint `/mcp`. Programs authenticate with the token in `Authorization: Bearer`, not by cookie.
 
-    The `service` callable is called when the server starts, and returns the service.
+    `service` is called when the server starts, and returns the `McpService` to offer.
     """
 
     path = "/mcp"
@@ -37,7 +37,7 @@ class McpEndpoint:
         self._service = service
 
     def admits(self, authorizations: Iterable[str]) -> bool:
-        """Return True if there is exactly one `Authorization` value and that value contains the token."""
+        """Return True if there is exactly one `Authorization` value and it carries the correct token."""
         values = list(authorizations)
         scheme, _, token = (values[0] if len(values) == 1 else "").partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token)

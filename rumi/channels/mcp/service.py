@@ -1,4 +1,4 @@
-"""Operations that MCP programs can call: turns, research, tasks, facts, and search in conversations."""
+"""Operations for MCP programs: run turns and research, list tasks, store facts, search conversations."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -36,7 +36,7 @@ Report: TypeAlias = Callable[[str], Awaitable[None]]
 
 
 class DaemonAccess(Protocol):
-    """Connections to the daemon, for a caller that may see only the data of the home's owner.
+    """Connections to the Rumi daemon. They give access only to the data of the local owner.
 
     Each method starts the daemon if no daemon runs and if starting one is allowed.
     """
@@ -54,10 +54,10 @@ class DaemonAccess(Protocol):
 class McpService:
     """The operations behind the MCP tools.
 
-    Input from a program is untrusted: its turn is tainted from the start, its text is never a command, and
-    questions of the turn are answered with no. If `trusted` is True, input counts as the user's own. Every
-    method raises `RumiError` with a message for the program. On cancellation, a method stops the turn or task
-    that it started.
+    Input from a program is untrusted: its turn is tainted (marked as influenced by untrusted content) from
+    the start, its text is never a command, and the turn's questions are answered with no. If `trusted` is
+    True, input counts as the user's own. Every method raises `RumiError` with a message for the program. On
+    cancellation, a method stops the turn or task that it started.
     """
 
     daemon: DaemonAccess
@@ -138,7 +138,7 @@ class McpService:
     async def remember(self, key: str, value: str) -> str:
         """Store a fact about the user.
 
-        An untrusted program is refused, because the user would have to confirm.
+        An untrusted program is refused, because only the user could confirm its fact.
         """
         if not self.trusted:
             raise RumiError(

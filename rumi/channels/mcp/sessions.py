@@ -1,4 +1,4 @@
-"""Session limit of `/mcp`: a new session replaces the one that has been idle for the longest time."""
+"""Limit on the sessions of `/mcp`. At the limit, a new session replaces the one that was idle longest."""
 
 import logging
 from collections.abc import MutableMapping
@@ -27,7 +27,7 @@ class _Session:
 
 
 class Sessions:
-    """Passes requests to an application with at most `most` sessions. Evicts idle sessions for new ones."""
+    """Passes requests to an application with at most `most` sessions. Ends idle sessions for new ones."""
 
     def __init__(self, app: "ASGIApp", most: int) -> None:
         self._app = app
@@ -36,7 +36,7 @@ class Sessions:
         self._turns = count()
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Handle a request. If the request may open a session, evict idle sessions first."""
+        """Handle a request. If it may open a session and the limit is reached, first end an idle session."""
         name = next((value for key, value in scope["headers"] if key.lower() == HEADER), None)
         if name is None:
             # Only a request without a session id can open a session.

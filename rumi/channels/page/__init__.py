@@ -1,7 +1,7 @@
-"""The page: shows the running process in a browser, where the owner can also use their chats.
+"""The page: shows the running Rumi process in a browser, where the owner can also use their chats.
 
-One actor runs an ASGI server (hypercorn, on trio). The page's state and its login sessions outlive that
-actor's incarnations. Only this package and `rumi.channels.http` import the server and its web framework.
+One actor runs an ASGI server (hypercorn, on trio). The page's state and its login sessions outlive restarts
+of that actor. Only this package and `rumi.channels.http` import hypercorn and the web framework.
 """
 
 from rumi.channels.page.login import open_entrance

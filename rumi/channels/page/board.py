@@ -18,7 +18,7 @@ MINUTES = 60
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A completed turn. `began` is in seconds since 1970."""
+    """A completed turn. `began` is a Unix timestamp."""
 
     chat: str
     turn: str
@@ -39,8 +39,8 @@ class _RunningTurn:
 class Board:
     """Follows the events of all chats and of the supervision tree. Reads the tree itself only on request.
 
-    `own` returns True for a chat of the visitor. For other chats, the board shows only that a turn is
-    running. `revisions` counts the changes of each topic.
+    `own` returns True for a chat of the page's visitor. For other chats, the board shows only that a turn is
+    running. `revisions` counts the changes of each topic ("board" and "history").
     """
 
     def __init__(self, dump: Callable[[], Mapping[str, object]], own: Callable[[str], bool]) -> None:
@@ -58,7 +58,7 @@ class Board:
         return self._put("board", view_of(self.dump(), self._own)) | self.look_back()
 
     def look_back(self) -> bool:
-        """Update recent turns and restarts without reading the tree. Return True if something changed."""
+        """Update recent turns and restarts only. Return True if something changed."""
         return self._put("history", self._history())
 
     def chat_happened(self, event: ChatEvent) -> None:
@@ -86,7 +86,7 @@ class Board:
     def tree_happened(self, event: TreeEvent) -> bool:
         """Record an event of the supervision tree. Return True if browsers should be updated.
 
-        The tree calls this method while it works, so the method must be quick.
+        The supervision tree waits for this method, so the method must be quick.
         """
         if event.kind not in ("restarted", "limit_reached"):
             return False

@@ -1,8 +1,8 @@
-"""Browser views: server-sent events for one browser, without a queue.
+"""Browser views. A view sends the current state of a chat to one browser, as server-sent events.
 
-A view has no queue of events. It records which entries changed and what it sent last. When the browser reads,
-the view sends the current state. So a slow browser sees fewer intermediate states and delays no other
-browser, and its view stores at most one mark for each entry.
+A view has no queue of events. It records which entries of the chat changed and what it sent last. When the
+browser reads, the view sends the current state. So a slow browser sees fewer intermediate states and delays
+no other browser, and its view stores at most one mark for each entry.
 """
 
 import json
@@ -98,7 +98,7 @@ class BrowserView:
                 yield "steps", {"id": id, "calls": entry.showing}
 
     def rendered(self, name: str, what: Any) -> object:
-        """Return an event from `take` with its Markdown rendered to HTML. Blocking.
+        """Return an event that `take` yielded, with its Markdown rendered to HTML. Blocking.
 
         A growing text is sent in two parts: the part whose HTML is final is sent once, and the remaining part
         is sent each time.

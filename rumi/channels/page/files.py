@@ -53,7 +53,7 @@ forbids it to run or load anything.
 
 
 class Files:
-    """Handles requests for files. Reading never follows a link, and never blocks on a pipe."""
+    """Handles requests for files. Reading never follows a symbolic link, and never blocks on a pipe."""
 
     def __init__(self, page: PageState) -> None:
         self._page = page
@@ -97,7 +97,7 @@ class Files:
 
 
 class _Content(Response):
-    """A response that sends an open file, and closes the file when sent or when the browser disconnects."""
+    """A response that sends an open file. Closes the file when all is sent or the browser disconnects."""
 
     def __init__(self, file: int, size: int, kind: str, name: str, offload: Threads) -> None:
         super().__init__(media_type=kind or "application/octet-stream")

@@ -1,4 +1,4 @@
-"""Checks of the Host, the Origin and the session of every request, before any handler runs."""
+"""Checks of every request's Host and Origin headers and login session, before any handler runs."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class Programs:
 
 
 class PageGuard:
-    """Passes allowed requests to `app`. Requests to this page without a valid session go to `refuse`.
+    """Passes allowed requests to `app`. Requests that lack only a valid session go to `refuse`.
 
     A request is allowed if four conditions hold: its Host names this page; its Origin is this page (the
     header is required only for requests that change something); the browser does not report another site as

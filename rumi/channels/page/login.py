@@ -39,9 +39,10 @@ class Door:
     """Login links and sessions of the page. Only digests of their secrets are stored.
 
     Sessions are stored in `sessions_file`, so that a restart logs no browser out; login links are only in
-    memory. At most one link is valid. If a browser without a session connects and no link is valid, a new
-    link is created and `announce` is called with its code. So a lost link is no problem, and requests print
-    at most one line in `LINK_S` seconds. `now` is a monotonic clock; `date` returns seconds since 1970.
+    memory. At most one link is valid at a time. If a browser without a session connects and no link is valid,
+    a new link is created and `announce` is called with its code. So a user who lost a link gets a new one,
+    and requests print at most one link in `LINK_S` seconds. `now` is a monotonic clock; `date` returns
+    seconds since 1970.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Door:
         self._sessions = _read(sessions_file)
 
     def offer(self) -> None:
-        """Create and announce a login link, unless one is valid."""
+        """Create and announce a login link, unless a valid one exists."""
         if self._link is None or self._now() >= self._link.until:
             code = secrets.token_urlsafe(SECRET_BYTES)
             self._link = _LoginLink(_digest(code), self._now() + LINK_S)
@@ -75,7 +76,7 @@ class Door:
     def enter(self, code: str) -> str | None:
         """Consume the valid login link; return the secret of a new session.
 
-        None if the code is wrong or expired.
+        Return None if the code is wrong or expired.
         """
         if not self.fits(code):
             return None
@@ -127,13 +128,13 @@ def _read(path: Path) -> dict[str, float]:
 
 
 def _digest(secret: str) -> bytes:
-    """Return the digest of a secret. Looking up digests keeps the lookup time from revealing a secret."""
+    """Return the digest of a secret. The time that a lookup of a digest takes does not reveal the secret."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """The page's socket, login and language. It outlives every incarnation of the server."""
+    """The page's socket, login and language. The object outlives restarts of the server."""
 
     bound: BoundSocket
     door: Door
@@ -160,8 +161,9 @@ def open_entrance(
 ) -> Iterator[Entrance]:
     """Listen at `HOST:PORT` until the `with` block ends.
 
-    `say` prints a line, such as a login link, where the program was started. `sessions` is the file that
-    stores login sessions. If `ask_browsers` is True, the browser's language takes precedence over `language`.
+    `say` prints a line, such as a login link, where the program was started. `sessions` is the path of the
+    file that stores login sessions. If `ask_browsers` is True, the browser's language takes precedence over
+    `language`.
 
     Raises:
         UsageError: The address does not exist, or the port is in use.

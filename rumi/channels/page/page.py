@@ -35,7 +35,7 @@ MOST_RESTARTS: Final = 100
 
 
 class PageChannel(PageState, Channel):
-    """The page as a channel. Its state outlives the server: browsers see the same after a server crash.
+    """The page as a channel. Its state outlives the server, so browsers see the same after a server crash.
 
     The page has no chat id prefix, because it uses the chats that every local client may use, such as the
     terminal's.
@@ -53,7 +53,7 @@ class PageChannel(PageState, Channel):
 
     @override
     def among_workers(self, reached: Callable[[str], RoutedPort]) -> None:
-        """Follow each chat at the worker that serves the chat."""
+        """From now on, follow each chat's events at the worker process that serves the chat."""
         self._reached = reached
 
     @override
@@ -91,7 +91,7 @@ class PageChannel(PageState, Channel):
 
     @override
     async def stop_receiving(self) -> None:
-        """Stop accepting messages. Browsers stay connected and show how the process ends."""
+        """Stop accepting messages. Browsers stay connected and show the shutdown."""
         self.ending = True
 
 
@@ -102,7 +102,7 @@ class PageServer(Actor[Never]):
         self._page = page
 
     async def started(self) -> None:
-        """Start to serve on a duplicate of the listening socket, which is already open."""
+        """Start to serve on a duplicate of the listening socket, which was opened earlier."""
         self.start_soon(self._follow)
         self.start_soon(self._look)
         # Talks outlive the server, but their tasks ended with the previous incarnation.

@@ -1,4 +1,4 @@
-"""HTTP routes of the page. `PageGuard` checks every request before it reaches them."""
+"""HTTP routes of the page. `PageGuard` checks every request before a route handles it."""
 
 import html
 import json
@@ -52,7 +52,7 @@ TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 def make_app(page: PageState, programs: Programs | None = None) -> ASGIApp:
     """Return the page as an ASGI application.
 
-    `programs` is an application for programs, served below the page.
+    `programs` is an application for programs (not browsers), served at a path of the page's server.
     """
     handlers = Handlers(page)
     app = Starlette(
@@ -126,7 +126,7 @@ class Handlers:
         return response
 
     async def logout(self, request: Request) -> Response:
-        """End the session, which also closes its views."""
+        """End the login session. This also closes the session's views."""
         self._door.leave(session_of(request.scope, self._bound))
         self._page.wake()
         response = Response(status_code=204)
@@ -205,7 +205,7 @@ class Handlers:
             raise HTTPException(503, self._why(request, error)) from None
 
     async def answer(self, request: Request) -> Response:
-        """Answer the turn's question with yes or no. The response says if the question was still pending."""
+        """Answer the turn's question with yes or no. The response says whether it was still pending."""
         fields = await _fields(request)
         id, yes = fields.get("id"), fields.get("yes")
         talk = self._talk(request, fields.get("chat"))
@@ -277,7 +277,7 @@ class Handlers:
         return JSONResponse({"title": shown})
 
     async def _asked(self, request: Request, answer: Awaitable[T]) -> T:
-        """Ask the journal, and return its answer.
+        """Send a request to the journal, and return its answer.
 
         Raises:
             HTTPException: The journal is unreachable or does not answer in time (503).

@@ -60,7 +60,7 @@ class Endpoint(Protocol):
 
 
 class PageState:
-    """Content, login and connected browser views of the page. Outlives every incarnation of the server."""
+    """Content, login and connected browser views of the page. Outlives restarts of the server."""
 
     board: Board
     events: HubSubscription
@@ -86,7 +86,7 @@ class PageState:
     # Chats: only those of the local owner
 
     def talk(self, chat: str) -> Talk:
-        """Return the `Talk` of a chat, creating the `Talk` if needed.
+        """Return the `Talk` (a followed chat) of a chat id, creating it if needed.
 
         Raises:
             UsageError: The chat id is not valid, or the chat has another owner.
@@ -117,7 +117,7 @@ class PageState:
         return found
 
     async def search(self, words: str) -> list[StoredEntry]:
-        """Return the entries of the local owner's chats that contain all of the words, latest first."""
+        """Search the local owner's chats. Return the entries that contain all of the words, latest first."""
         found: list[StoredEntry] = []
         request = SearchHistory(words, without=self._others)
         for _ in range(MOST_SLICES):

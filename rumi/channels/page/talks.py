@@ -14,12 +14,12 @@ from rumi.store.journal.reading import ReadHistory
 
 
 class Talk:
-    """A chat on the page. The page follows its events from the time when a browser first opens it."""
+    """A chat on the page. The page follows its events once a browser has opened it."""
 
     def __init__(self, chat: LocalChat, reached: RoutedPort | None = None) -> None:
         """Create the talk.
 
-        If there are several workers, `reached` connects to the worker that serves the chat.
+        If there are several workers, `reached` is the connection to the worker that serves the chat.
         """
         self.chat = chat
         self.transcript = Transcript()
@@ -52,7 +52,7 @@ class Talk:
     async def follow(self) -> None:
         """Follow the chat until `forget` is called.
 
-        The subscription outlives the server, so no event is lost.
+        The subscription outlives a crash of the page's server, so no event is lost.
         """
         with trio.CancelScope() as self._following:
             async with trio.open_nursery() as nursery:
@@ -76,7 +76,7 @@ class Talk:
                 self.transcript.undelivered(reply)
 
     def shown(self, question: str) -> None:
-        """Report that a person can read the question."""
+        """Report that a person can read the chat's pending question."""
         (self._reached or self.chat).shown(question)
 
     async def answer(self, question: str, yes: bool) -> bool:

@@ -47,7 +47,7 @@ class TranscriptEntry:
 
     `parts` have the format that the page's script expects. `steps` counts the steps that running tool calls
     report. `revision` counts all other changes, except growth of the last part's text. `delivery` is the
-    number of the delivery to acknowledge when a person has seen the entry.
+    number of the reply's delivery, which is acknowledged when a person has seen the entry.
     """
 
     id: str
@@ -107,7 +107,8 @@ def stored_entries(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
 class Transcript:
     """The entries of a chat, oldest first. Watchers are told which entries changed, but not how.
 
-    So a slow watcher sees fewer intermediate states, and never stores more marks than there are entries.
+    A watcher then reads the current state, so a slow watcher sees fewer intermediate states and stores at
+    most one mark per entry.
     """
 
     def __init__(self) -> None:
@@ -143,7 +144,7 @@ class Transcript:
     # History
 
     def begin(self, rows: Sequence[StoredEntry]) -> None:
-        """Insert the stored history before the entries that events have added in the meantime."""
+        """Insert the stored history before entries that events added while the history was loading."""
         since, self.entries = self.entries, {}
         followed = {entry.turn for entry in since.values()}
         self.earlier = len(rows) >= MOST_ENTRIES
@@ -259,7 +260,7 @@ class Transcript:
         self._changed(entry)
 
     def _said(self, text: str, number: int, at: float) -> None:
-        """Add the message that started a turn, unless a browser view of this page sent it."""
+        """Add the message that started a turn, unless it was sent from this page and so is already there."""
         for entry in reversed(self.entries.values()):
             files = any(part["kind"] == "file" for part in entry.parts)
             if entry.number == number:
@@ -312,7 +313,7 @@ class Transcript:
 
 
 def _running(entry: TranscriptEntry, call: str) -> Iterator[dict[str, Any]]:
-    """Yield the entry's part that shows a running tool call, if there is one."""
+    """Yield the entry's part that shows this running tool call; nothing if no part shows it."""
     for part in entry.parts:
         if part.get("id") == call and part.get("state") == "running":
             yield part
@@ -340,7 +341,7 @@ def _announces(text: str) -> bool:
 
 
 def _handed(text: str) -> dict[str, object]:
-    """Return a part for text that the user wrote, or for forwarded content with its source."""
+    """Return a part: the text that the user wrote, an attached file, or forwarded content with its source."""
     found = read_block(text)
     if found is None:
         return _text(text)

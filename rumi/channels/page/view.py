@@ -13,11 +13,11 @@ MOST_CHILDREN = 50
 
 
 def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, object]:
-    """Return the rows for the page.
+    """Return the rows to display on the page.
 
-    Only rows of active work have values that change with time, such as an age. So an idle process gives equal
-    results, and nothing is sent to browsers. If a chat or task does not belong to the visitor (`own` returns
-    False), its row shows that it is active, but not what it works on.
+    Only rows of active work contain values that change as time passes, such as an age. So an idle process
+    gives equal results, and nothing is sent to browsers. If a chat or task does not belong to the visitor
+    (`own` returns False), its row shows that it is active, but not what it works on.
     """
     failed = {
         chat: failure if own(chat) else {**failure, "error": "rumi status"}
@@ -57,7 +57,7 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
 
 
 def _worker(worker: Mapping[str, Any]) -> dict[str, object]:
-    """Return a worker's row without values that change with time."""
+    """Return a worker's row without values that change as time passes."""
     state = "ended" if worker["lease_left_s"] <= 0 else "leaving" if worker["leaving"] else "running"
     return {
         "name": worker["name"],
@@ -92,7 +92,7 @@ def _spending(tree: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _withheld(node: Mapping[str, Any], own: Callable[[str], bool]) -> Mapping[str, Any]:
-    """Return a tree node in which chats and tasks of other owners show only what everyone may see."""
+    """Return a copy of a tree node in which other owners' chats and tasks show only what everyone may see."""
     children = node["children"]
     match node["id"]:
         case "chats":

@@ -34,7 +34,7 @@ class DeliverFile(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Flush(Request[None]):
-    """Wait until every queued reply is sent or cannot be sent at the moment."""
+    """Wait until every queued reply is sent or cannot be sent now."""
 
 
 @dataclass(frozen=True, slots=True)
