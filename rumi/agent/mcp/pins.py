@@ -1,4 +1,4 @@
-"""Accepted tool descriptions of servers, stored in `mcp-tools.json`."""
+"""The tool descriptions from servers that the user has accepted, stored in `mcp-tools.json`."""
 
 import hashlib
 import json
@@ -30,12 +30,12 @@ class ServerPin:
     said: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def takes(self, tool: RemoteTool) -> bool:
-        """Return True if exactly this description was accepted."""
+        """Return True if exactly this tool description was accepted."""
         return self.tools.get(tool.name) == digest_of(tool)
 
 
 class AcceptedTools:
-    """The file that stores a `ServerPin` for each server name. The file is read at each use.
+    """The file that stores a `ServerPin` for each server name. Each method reads the file again.
 
     All methods block. They raise `McpError` if the file cannot be read or written.
     """

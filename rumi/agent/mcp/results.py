@@ -29,7 +29,7 @@ Raises `RumiError`.
 
 
 async def nowhere(body: bytes, name: str) -> str:
-    """Refuse to store a file, because there is no workspace."""
+    """Refuse to store a file. This is used if the chat has no workspace."""
     await trio.lowlevel.checkpoint()
     raise RumiError("There is no place for files here.")
 
