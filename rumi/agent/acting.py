@@ -76,7 +76,7 @@ class Acting:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that the model can call now: those the turn began with, and those that tools have added."""
+        """The tools that the model can call now: the turn's first tools, and those that tools have added."""
         return (*self._tools.values(), *(more for tool in self._bringing for more in tool.brought))
 
     def tool(self, name: str) -> Tool | None:
@@ -84,7 +84,7 @@ class Acting:
         return self._tools.get(name) or next((t for t in self.tools if t.spec.name == name), None)
 
     def batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-        """Group the calls into batches, in order. Consecutive calls that may run concurrently share a batch."""
+        """Group the calls into batches, in order. A batch has one call, or consecutive concurrent calls."""
         batches: list[list[ToolCall]] = []
         for call in calls:
             if batches and self._concurrent(call) and self._concurrent(batches[-1][-1]):
@@ -121,7 +121,7 @@ class Acting:
     async def _run_reported(
         self, call: ToolCall, arguments: Mapping[str, object], problem: ToolResult | None = None
     ) -> ToolResult:
-        """Run one call and report its events. If a `problem` is given, return it instead of running the call."""
+        """Run one call and report its events. If a `problem` is given, only return the problem."""
         self._watch(ToolStarted(call, arguments))
         steps = _Steps(call.id, self._language, self._watch)
         try:

@@ -127,7 +127,7 @@ def installation(program: Path, rumi_home: Path) -> list[Path]:
 
 
 def _way(program: Path) -> Iterator[Path]:
-    """Yield a program's path and the targets of its links; then do the same for its interpreter, and so on."""
+    """Yield a program and the targets of its links; then its interpreter in the same way, and so on."""
     for _ in range(16):  # limited, because links and interpreters may form a cycle
         for _ in range(16):
             yield program

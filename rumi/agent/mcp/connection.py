@@ -147,7 +147,7 @@ class LibraryConnection:
 
 
 class _State:
-    """The state of a connection: `ended` is the error that ended it; an event signals that the tools changed."""
+    """The state of a connection: the error that `ended` it, and an event that signals changed tools."""
 
     def __init__(self) -> None:
         self.ended: McpError | None = None
@@ -332,7 +332,7 @@ def _tool(tool: wire.Tool, hide: Callable[[str], str]) -> RemoteTool:
 
 
 def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a tool's argument schema, or a general schema if the tool's is too long or unusable for models."""
+    """Return a tool's argument schema, or a general schema if it is too long or models would refuse it."""
     fits = schema.get("type") == "object" and len(json.dumps(schema)) <= MOST_SCHEMA_CHARS
     return schema if fits else {"type": "object", "properties": {}}
 

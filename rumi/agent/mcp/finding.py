@@ -1,5 +1,4 @@
-"""The `find_tools` tool: a search for MCP tools, used if the schemas of all tools would take too much of the
-prompt."""
+"""The `find_tools` tool: a search for MCP tools, used if all schemas would take too much of a prompt."""
 
 import math
 import re

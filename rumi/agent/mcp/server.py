@@ -57,7 +57,10 @@ OnStateChange = Callable[[KnownServer], None]
 
 
 class McpServer(Actor[McpMessage]):
-    """The actor of one server. Calls wait while the server starts; at most `concurrency` calls run at once."""
+    """The actor of one server.
+
+    Calls wait until the server has started. At most `concurrency` calls run at the same time.
+    """
 
     concurrency: ClassVar[int] = 16
 

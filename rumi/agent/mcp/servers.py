@@ -34,8 +34,7 @@ Audit = Callable[..., None]
 
 @dataclass(frozen=True, slots=True)
 class ForChat:
-    """The parts of a chat that MCP tools need: the chat's messages, and functions to store pictures and
-    files.
+    """The parts of a chat that MCP tools need: its messages, and functions that store pictures and files.
 
     `tainted` returns True if the chat's session has read content from files or the web.
     """

@@ -51,7 +51,7 @@ class Words:
         self._sentences = plain(_NO_BLANK.sub(". ", text))
 
     def have(self, value: object) -> bool:
-        """Return True if the user's text contains the value as a whole, not inside a longer word or number."""
+        """Return True if the user's text contains the value, not just inside a longer word or number."""
         return stands_in(value, self._plain) or stands_in(value, self._sentences)
 
     def consent_to(self, value: object) -> bool:
@@ -156,7 +156,7 @@ def _inside(
 
 
 def stands_in(value: object, text: str) -> bool:
-    """Return True if a `plain` text contains the value as a whole, not inside a longer word, URL or number."""
+    """Return True if a `plain` text contains the value, not just inside a longer word, URL or number."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return any(_stands_in(form, text) for form in _forms(value))
     return _stands_in(plain(str(value)), text)

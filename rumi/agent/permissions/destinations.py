@@ -1,5 +1,4 @@
-"""Classification of a call's arguments: each is a destination (where the call goes, what it acts on) or
-content.
+"""Classification of a call's arguments as destinations (where it goes, what it acts on) or content.
 
 An argument counts as a destination unless its name identifies it as text or time. If in doubt, this is the
 safe choice, because only content may come from untrusted text.

@@ -74,8 +74,10 @@ that the user's message asks for.
 
 
 class Gate:
-    """The permission gate of one turn, which tracks whether the turn is tainted (has read untrusted content)
-    and which URLs are known.
+    """The permission gate of one turn.
+
+    The gate tracks whether the turn is tainted, that is, has read untrusted content, and which URLs are known
+    from its conversation.
 
     `words` is the user's own text in this turn's message; calls that the text asks for need no approval.
     `history` contains the earlier results of MCP servers; `declare_for` and `tools` are passed to `Intent`.
@@ -174,8 +176,10 @@ class Gate:
         return None
 
     async def _is_asked_for(self, tool: Tool, arguments: Mapping[str, object], question: Question) -> bool:
-        """Return True if the user's message asks for the call, or if it only reads and reveals little to the
-        server."""
+        """Return True if the user's message asks for the call.
+
+        Also return True for a call that only reads and whose arguments tell the server little.
+        """
         claims = claims_of(tool)
         if claims is None:
             asked = question.asked is None or question.asked(self._words.text)

@@ -1,4 +1,6 @@
-"""The calls with side effects that a user's message asks for, declared before untrusted content is read.
+"""The calls with side effects that a user's message asks for.
+
+They are declared without influence from untrusted content.
 
 The model declares these calls with `declare_changes` while its turn is untainted. If the model has declared
 none, or if the conversation was already tainted, a separate model call declares them before the first
@@ -30,7 +32,7 @@ DeclareFor: TypeAlias = Callable[[str, Sequence[ToolSpec]], Awaitable[Sequence[D
 
 
 class Intent:
-    """The calls with side effects that the message of one turn asks for. `tools` returns the available tools."""
+    """The calls with side effects that one turn's message asks for. `tools` returns the available tools."""
 
     def __init__(
         self, words: Words, tools: Callable[[], Iterable[Tool]], declare_for: DeclareFor | None = None
@@ -58,8 +60,7 @@ class Intent:
         return self._find(name, arguments, claims) is not None
 
     def note_made(self, name: str, arguments: Mapping[str, object], claims: Claims) -> None:
-        """Count a call with side effects that is about to run, whether or not the user was asked about the
-        call."""
+        """Count a call with side effects that is about to run, with or without a question to the user."""
         found = self._find(name, arguments, claims)
         if found is not None:
             found.times -= 1

@@ -26,7 +26,7 @@ StoreParked: TypeAlias = Callable[[Sequence[Parked]], Awaitable[None]]
 
 
 class ParkedCalls:
-    """The parked calls of a chat or a task, oldest first. The function `store` saves new and changed calls."""
+    """The parked calls of a chat or a task, oldest first. `store` saves new and changed calls."""
 
     def __init__(self, parked: Sequence[Parked], store: StoreParked) -> None:
         self._parked = {parked_call.number: parked_call for parked_call in parked}
@@ -53,8 +53,7 @@ class ParkedCalls:
         await self._store(replace(parked, state="used"))
 
     async def withdraw(self, which: Callable[[Parked], bool]) -> None:
-        """Withdraw each waiting call for which `which` returns True; later answers about the call are
-        ignored."""
+        """Withdraw the waiting calls for which `which` returns True; later answers to them have no effect."""
         await self._store(
             *(
                 replace(parked_call, state="withdrawn")

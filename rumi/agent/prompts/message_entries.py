@@ -14,7 +14,7 @@ SENT_FILE = "a file that the user sent"
 
 
 def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachment, ...]:
-    """Return the attachments, cut to `max_chars` of text in total; shortened attachments have `cut` set."""
+    """Return the attachments, cut to `max_chars` characters in total; each shortened one has `cut` set."""
     result: list[Attachment] = []
     for attachment in attachments:
         text = attachment.text[:max_chars]
@@ -24,7 +24,7 @@ def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachme
 
 
 def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
-    """Return the attachments that must be fetched; those of kind `words` already contain their text."""
+    """Return the attachments that must be fetched. Attachments of kind `words` already contain their text."""
     return [attachment for attachment in attachments if attachment.kind != "words"]
 
 

@@ -64,7 +64,7 @@ class RecallTool(Tool):
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Search passages and facts. This changes no data, so cancellation is always safe."""
+        """Search passages and facts. The search changes no data, so cancellation is always safe."""
         try:
             search = search_of(self._owner, arguments, self._now())
         except UsageError as error:

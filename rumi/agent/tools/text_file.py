@@ -1,4 +1,4 @@
-"""Text files, whose encoding and line ends edits preserve, and unified diffs of two texts."""
+"""Text files, and unified diffs of two texts. Edits to a text file preserve its encoding and line ends."""
 
 import re
 from bisect import bisect_left
@@ -111,7 +111,7 @@ def lines_of(plain: str) -> list[str]:
 
 
 def _same(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
-    """Return the length of the common prefix, and the length of the common suffix of the remaining texts."""
+    """Return the lengths of the texts' common prefix, and of the common suffix of what follows the prefix."""
     most = min(len(one), len(other))
     first = next((n for n in range(most) if one[n] != other[n]), most)
     return first, next((n for n in range(most - first) if one[-1 - n] != other[-1 - n]), most - first)
@@ -155,7 +155,7 @@ def _whole_lines(text: str) -> list[str]:
 
 
 def _changes(old: list[str], new: list[str]) -> list[_Change]:
-    """Return the changes. For long texts with many changes, they may be combined into a single change."""
+    """Return the changed ranges. For long texts with many changes, one range may cover all changes."""
     first, same = _same(old, new)
     middle, other = old[first : len(old) - same], new[first : len(new) - same]
     if len(middle) == len(other) > _COMPARED:
