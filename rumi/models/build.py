@@ -42,7 +42,8 @@ class ModelSet:
 
         When it stops, it closes the servers.
 
-        `part` returns the share of all limits that this process may use; other workers use the rest.
+        `part` returns the share of all limits that this process may use. Other worker processes share the
+        remainder.
         """
         return ChildSpec(
             "models", lambda: Models(self.servers, max_concurrent=self.max_concurrent, part=part)

@@ -208,7 +208,7 @@ class CallLimits:
         self.pump(now)
 
     def _adjust_concurrency(self, ticket: Ticket, refused: bool, now: float) -> None:
-        """Adjust the server's concurrency limit after a call.
+        """Adjust the server's limit on simultaneous calls after a call has ended.
 
         A refusal does not change the limit if the server's budget was used up, because the used-up budget
         explains the refusal.
@@ -296,7 +296,7 @@ class CallLimits:
         return ", ".join(parts)
 
     def _next(self, held_back: set[str]) -> Ticket | None:
-        """Return the next call to grant among the models whose server has capacity."""
+        """Return the next call that should start, of a model whose server can take another call."""
         tops = [self._top(state) for name, state in self._models.items() if name not in held_back]
         ready = [
             top for top in tops if top is not None and not self._server(top[2].server).full(self._part())

@@ -1,4 +1,4 @@
-"""Accounting of model calls: accounts, budget limits, and the meter that records usage."""
+"""Types for budgets of model calls: accounts, budget limits, and the meter that records usage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -198,7 +198,7 @@ class ReplyBuilder:
         return replace(words, tool_calls=tuple(calls)) if calls else words
 
     def words(self) -> Reply:
-        """Return the reply without its tool calls."""
+        """Return the reply with all its parts except the tool calls."""
         return Reply(
             clean_text(self.text),
             (),

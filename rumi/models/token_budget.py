@@ -94,5 +94,5 @@ def takes_pictures(model: Model) -> bool:
 
 
 def prompt_share(context_tokens: int) -> int:
-    """Return the part of a budget that is available to a prompt; the rest is reserved for the reply."""
+    """Return the part of a token budget that a prompt may use; the other part is reserved for the reply."""
     return int(context_tokens * (1 - REPLY_SHARE))

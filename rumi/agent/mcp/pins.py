@@ -18,7 +18,9 @@ MOST_SAID_CHARS: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class ServerPin:
-    """The accepted state of a server: the SHA-256 of its command or URL, and of the description of each tool.
+    """The tool descriptions that the user accepted for a server, as SHA-256 digests.
+
+    The pin also contains the digest of the server's command or URL.
 
     `said` contains the accepted descriptions themselves, which are only used to show changes. These
     descriptions are missing for tools that an earlier version of Rumi accepted, and for a server with very

@@ -96,7 +96,7 @@ class McpServer(Actor[McpMessage]):
             self._set("stopped")
 
     def activity(self) -> str:
-        """Return the server's state as text; empty if the server is ready."""
+        """Return the server's state as text for the status; empty if the server is ready."""
         state = self._directory.state
         return "" if state == "ready" else state
 

@@ -102,7 +102,7 @@ def is_time(name: str, schema: Mapping[str, object]) -> bool:
 
 
 def destinations_first(arguments: Mapping[str, object], schema: Mapping[str, object]) -> list[str]:
-    """Return the names of a call's arguments: destinations first, then the others, in the call's order.
+    """Return the names of a call's arguments in the call's order, but with the destinations first.
 
     `schema` is the schema of the whole tool.
     """

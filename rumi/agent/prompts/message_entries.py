@@ -1,4 +1,7 @@
-"""History entries for incoming messages. Text that the user did not write is delimited and tainted."""
+"""History entries for incoming messages.
+
+Text that the user did not write is delimited and marked as untrusted.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -86,8 +89,8 @@ def attachment_message(attachment: Attachment, text: str) -> TurnMessage:
 def untrusted_message(attachment: Attachment, text: str) -> TurnMessage:
     """Return the history message for untrusted text: a delimited block that names its source.
 
-    The text's links become known URLs, as for a web page, except links with a query string, which may
-    identify the recipient of the text.
+    The text's links become known URLs, as for a web page, except links with a query string. A query string
+    may identify the recipient of the text.
     """
     note = " Its end is missing: it was too long." if attachment.cut else ""
     inside = untrusted_block(attachment.source or SENT_FILE, text)

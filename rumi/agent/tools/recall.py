@@ -60,7 +60,7 @@ class RecallTool(Tool):
         self._now = now
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: no approval is needed. Results stay in the conversation and keep their taint."""
+        """Return None: no approval is needed. Results stay in the conversation; tainted ones stay tainted."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:

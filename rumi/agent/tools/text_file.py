@@ -65,7 +65,8 @@ class TextFile:
         """Return the text with `new` in place of `old` at the indexes `starts` of the plain text.
 
         The occurrences must not overlap. Only the part that differs between `old` and `new` is replaced, so
-        the rest keeps its line ends. A new line end is of the same kind as the next line end in the file.
+        all other text keeps its line ends. A new line end is of the same kind as the next line end in the
+        file.
         """
         same, rest = _same(old, new)
         length, new = len(old) - same - rest, new[same : len(new) - rest]
