@@ -1,4 +1,4 @@
-"""One turn of the assistant: model calls and tool calls, until there is an answer or a circuit breaker trips.
+"""One turn of the assistant: model calls and tool calls, until an answer or a circuit breaker ends the turn.
 
 The package does not depend on chats.
 """

@@ -53,7 +53,7 @@ MAX_STEP_CHARS: Final = 200
 class Acting:
     """Runner of one turn's tool calls, behind the turn's permission gate.
 
-    `watch` receives the start, the steps and the end of each call.
+    `watch` receives an event for the start, each step and the end of a call.
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class Acting:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that the model can call now: the turn's tools, and tools that they have added since."""
+        """The tools that the model can call now: the turn's first tools, and those that tools have added."""
         return (*self._tools.values(), *(more for tool in self._bringing for more in tool.brought))
 
     def tool(self, name: str) -> Tool | None:
-        """Return the tool with that name, or None."""
+        """Return the tool with the given name, or None."""
         return self._tools.get(name) or next((t for t in self.tools if t.spec.name == name), None)
 
     def batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-        """Group the calls into batches, in order. Consecutive concurrent calls share a batch."""
+        """Group the calls into batches, in order. A batch has one call, or consecutive concurrent calls."""
         batches: list[list[ToolCall]] = []
         for call in calls:
             if batches and self._concurrent(call) and self._concurrent(batches[-1][-1]):
@@ -121,7 +121,7 @@ class Acting:
     async def _run_reported(
         self, call: ToolCall, arguments: Mapping[str, object], problem: ToolResult | None = None
     ) -> ToolResult:
-        """Run one call and report its events. If there is a `problem`, return it and run nothing."""
+        """Run one call and report its events. If a `problem` is given, only return the problem."""
         self._watch(ToolStarted(call, arguments))
         steps = _Steps(call.id, self._language, self._watch)
         try:
@@ -173,7 +173,7 @@ class Acting:
 
 
 class _Steps:
-    """Publisher of a call's progress steps: the latest one every `STEP_S` seconds, and always the final one.
+    """Publishes a call's progress: the latest step every `STEP_S` seconds, and always the final step.
 
     A step that is not published costs almost nothing. `shown` counts the published steps.
     """

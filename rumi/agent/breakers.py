@@ -1,4 +1,4 @@
-"""Circuit breakers that end a turn without progress."""
+"""Circuit breakers: they end a turn that makes no progress or reaches one of its limits."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,8 @@ class TurnLimits:
     `max_turns` limits the number of model calls. `repeated_call` limits the repetitions of a call with the
     same result, and `consecutive_errors` the consecutive replies whose calls all failed. `timeout_s` limits
     the duration of the whole turn, in seconds. `max_tokens` limits the tokens of all prompts and replies
-    together; None means no limit. `max_nano_usd` limits their known cost, in billionths of a USD.
+    together; None means no limit. `max_nano_usd` limits the known cost of these tokens, in billionths of a
+    USD.
     """
 
     max_turns: int = 10
@@ -61,15 +62,15 @@ class Breakers:
         return self._repeats
 
     def forget_last(self) -> None:
-        """Forget the last call: the model cannot see the call's whole result, so it may repeat the call."""
+        """Forget the last call. The model cannot see the call's whole result, so it may repeat the call."""
         self._last = None
 
     def after_result(self) -> Breaker | None:
-        """Return the breaker that the last counted result trips, if any."""
+        """Return the breaker that trips because of the last counted result; None if none trips."""
         return "repeated_call" if self._repeats >= self._limits.repeated_call else None
 
     def after_reply(self, results: Sequence[ToolResult], calls: int, used: Usage = NOTHING) -> Breaker | None:
-        """Return the breaker that a reply with these results trips, if any.
+        """Return the breaker that trips because of a reply with these results; None if none trips.
 
         `calls` is the number of model calls so far, including the one for this reply.
         """
@@ -79,7 +80,7 @@ class Breakers:
         return self.after_model_call(calls, used)
 
     def after_model_call(self, calls: int, used: Usage = NOTHING) -> Breaker | None:
-        """Return the breaker that forbids another model call, if any.
+        """Return the breaker that forbids another model call; None if another call is allowed.
 
         `calls` is the number of model calls so far.
         """

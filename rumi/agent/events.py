@@ -12,10 +12,10 @@ from rumi.store.journal.records import Reason
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A model call starts. Text emitted before this event belongs to a separate message.
+    """A model call starts. Text emitted before this event belongs to an earlier message.
 
-    `call` is the number of the model call; 0 if the call requests a closing answer after a breaker has
-    tripped.
+    `call` is the number of the model call; 0 if a breaker has tripped and the call only requests a closing
+    answer.
     """
 
     call: int
@@ -43,7 +43,7 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """A tool call has ended. `steps` is the number of its published steps."""
+    """A tool call has ended. `steps` is the number of progress steps that were published for the call."""
 
     call: ToolCall
     result: ToolResult
@@ -55,7 +55,7 @@ class ConfirmationAsked:
     """The turn waits for the user's yes or no to the question `text`.
 
     `whole` is the same question with every value in full; it is empty if `text` shortens no value. A channel
-    shows both.
+    shows `text` and `whole`.
     """
 
     id: str
@@ -65,7 +65,7 @@ class ConfirmationAsked:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationEnded:
-    """The question `id` was answered, or the turn was stopped. Later answers are ignored."""
+    """The question `id` was answered, or the turn was stopped. Later answers to the question are ignored."""
 
     id: str
     verdict: Verdict

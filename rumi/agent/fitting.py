@@ -1,4 +1,4 @@
-"""Shortening of a turn's prompts to the model's token budget, in a few large steps.
+"""Shortening of a turn's prompts so that they fit the model's token budget, in a few large steps.
 
 Servers charge less for a prompt prefix that is in their cache, so a turn leaves earlier messages unchanged.
 If the messages exceed the budget, the oldest tool results are shortened far enough to make room for several
@@ -19,7 +19,7 @@ _NOTE_CHARS: Final = 200
 
 
 class Fitting:
-    """The messages of a turn's prompts, and their size."""
+    """The messages that a turn's prompts consist of, and their total size."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         self.messages = list(messages)
@@ -33,9 +33,9 @@ class Fitting:
     def shorten_results(self, max_tokens: int) -> Message | None:
         """Shorten the oldest results if the messages exceed `max_tokens`; return the last shortened message.
 
-        Results that the model has not seen yet are shortened only if shortening the others is not enough, and
-        the latest result is shortened last. The returned message still has its original text. Return None if
-        nothing was shortened.
+        Results that the model has not seen yet are shortened only if shortening the results that it has seen
+        is not enough. The latest result is shortened last. The returned message still has its original text.
+        Return None if nothing was shortened.
         """
         if self._total <= max_tokens:
             return None

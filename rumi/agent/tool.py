@@ -12,7 +12,7 @@ from rumi.platform.texts.questions import ActionKind, Detail
 
 @dataclass(frozen=True, slots=True)
 class CommandTrace:
-    """A command that ran in the sandbox, and its container; recorded for the audit log and for observers.
+    """A command that ran in the sandbox, and the container in which it ran, for the audit log and observers.
 
     Only code that really ran a command creates a trace. A trace is never derived from a call's arguments.
     """
@@ -53,7 +53,9 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The claims of an MCP server about one of its tools: `reads` (it only reads), `destroys`, the schema.
+    """The claims of an MCP server about one of its tools: what it does, and its schema.
+
+    `reads` is the claim that the tool only reads, `destroys` the claim that it may destroy something.
 
     `schema` is the JSON schema of the arguments. `siblings` are the names of all tools of that server, as
     models see them.
@@ -85,7 +87,7 @@ class Tool(Protocol):
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool as the model sees it."""
+        """The tool's name, description and parameters, as the model sees them."""
         ...
 
     @property
@@ -160,13 +162,13 @@ class BringsTools(Protocol):
 
     @property
     def brought(self) -> tuple[Tool, ...]:
-        """The tools that were added so far."""
+        """The tools that this tool has added to the turn so far."""
         ...
 
 
 @runtime_checkable
 class ReportsProgress(Protocol):
-    """A tool whose calls take a long time and report progress: `call_reporting` is used instead of `call`."""
+    """A tool that reports the progress of its calls: `call_reporting` is used instead of `call`."""
 
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
         """Run the call like `Tool.call`, and report its steps through `progress`."""
@@ -175,7 +177,7 @@ class ReportsProgress(Protocol):
 
 @runtime_checkable
 class CallsTools(Protocol):
-    """A tool that calls other tools: `call_within` is used instead of `call`."""
+    """A tool that calls other tools. The turn uses its method `call_within` instead of `call`."""
 
     async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
         """Run the call like `Tool.call`, and call other tools through `calls`."""

@@ -84,9 +84,9 @@ class TurnInput:
     `tainted` means that the conversation contains content from files or the web. `known_urls` contains the
     exact URLs from the user or from web pages. `words` is the user's own text in the message of this turn;
     calls that the text asks for need no approval. Without `confirm`, nobody can approve harmful calls of a
-    tainted turn during the turn, and `parking` stores the calls for later approval. With both, a call that
-    was approved earlier runs without a question. When tool results are shortened, `shortened` is called with
-    the last shortened message; all earlier tool results are shortened too.
+    tainted turn during the turn, and `parking` stores the calls for later approval. With both `confirm` and
+    `parking`, a call that was approved earlier runs without a question. When tool results are shortened,
+    `shortened` is called with the last shortened message; all earlier tool results are shortened too.
     """
 
     instructions: str
@@ -133,7 +133,9 @@ StoreMessage = Callable[[TurnMessage], Awaitable[None]]
 
 
 async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> TurnFinished:
-    """Run a turn until there is an answer or a breaker trips. Model and tool failures raise no error.
+    """Run a turn until there is an answer or a breaker trips.
+
+    Failures of models and tools raise no exception.
 
     On cancellation, returns only after the tool calls and the model call have ended.
     """
@@ -214,7 +216,7 @@ class _Turn:
         return reply
 
     def _answered(self, reply: Reply) -> TurnFinished:
-        """Return the turn's result for an answer, which may be incomplete."""
+        """Return a `TurnFinished` with the model's answer, which may be incomplete."""
         if not _cut_off(reply):
             return TurnFinished("complete", reply.text, self.usage)
         language, limits = self.input.language, self.input.limits
@@ -225,7 +227,7 @@ class _Turn:
         return TurnFinished(tripped, f"{reply.text}\n\n{warning}", self.usage)
 
     async def _think(self, so_far: str = "") -> Reply:
-        """Make one model call; tools prepare while the reply still streams.
+        """Make one model call; while the reply arrives, prepare the tools that it names.
 
         `so_far` is the cut-off answer that this call continues.
         """
@@ -282,7 +284,7 @@ class _Turn:
 
     @property
     def _prompt_budget(self) -> int:
-        """The number of tokens that the messages of a prompt may take now."""
+        """The number of tokens that the messages of the next prompt may take."""
         budget = prompt_share(context_of(self.input.model, self.input.context_tokens))
         return budget - request_tokens(ModelRequest((), self._specs))
 
@@ -330,7 +332,7 @@ class _Turn:
         return tripped or self.breakers.after_reply(results, self.calls, self.usage)
 
     def _sees_last(self) -> bool:
-        """Return True if prompts still show the last result completely, neither cut nor shortened."""
+        """Return True if prompts show the last tool result completely, neither cut nor shortened."""
         return any(message is self.last_result for message in reversed(self.fitting.messages))
 
     async def _answer(self, call: ToolCall, result: ToolResult, max_tokens: int, note: str = "") -> int:

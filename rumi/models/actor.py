@@ -1,8 +1,8 @@
 """The `models` actor: permits for model calls, shared fairly between chats.
 
-A permit is an ask: a request to the actor, which stays unanswered while the model call runs. The caller
-cancels the ask when the call is over. If the caller itself is cancelled, its ask is cancelled too, so no
-release can be forgotten or lost.
+A permit allows one model call. The caller holds the permit by an ask: a request to the actor, which stays
+unanswered while the model call runs. The caller cancels the ask when the call is over. If the caller itself
+is cancelled, its ask is cancelled too, so no release can be forgotten or lost.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -24,7 +24,7 @@ class HoldPermit(Request[None]):
 
     `granted` is set when the call may start. `tokens` is the estimated size of the call. Before releasing the
     permit, the caller sets `refused`: True if the server had too many calls, False if the server answered,
-    None if the outcome shows neither.
+    None if the caller cannot tell.
     """
 
     chat: str
@@ -37,7 +37,10 @@ class HoldPermit(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class HowLong(Request[Wait | None]):
-    """Request for the expected wait of a new call and its cause. The reply is None without a wait."""
+    """Request for the expected wait of a new call, and the cause.
+
+    The reply is None if the call could start now.
+    """
 
     server: str
     model: str
@@ -46,7 +49,7 @@ class HowLong(Request[Wait | None]):
 
 @dataclass(frozen=True, slots=True)
 class LimitsSeen:
-    """Report of the rate limits that a server sent with an answer."""
+    """Message to the actor: the rate limits that a server sent with an answer."""
 
     permit: HoldPermit
     limits: RateLimits
@@ -57,7 +60,9 @@ ModelsRef: TypeAlias = ActorRef[ModelsMessage]
 
 
 class Models(Actor[ModelsMessage]):
-    """The `models` actor: grants permits, and closes the clients of the model servers when it stops.
+    """The `models` actor: grants permits for model calls.
+
+    When it stops, it closes the HTTP clients of the servers.
 
     After a crash, the actor starts with no permits granted; calls that are still running continue uncounted.
     """
@@ -71,14 +76,14 @@ class Models(Actor[ModelsMessage]):
         max_concurrent: int | None = None,
         part: Callable[[], float] = lambda: 1.0,
     ) -> None:
-        """Start with no permits granted. `part` returns the share of all limits that this process may use."""
+        """Start with no permits granted. `part` returns the share of all limits for this process."""
         self._servers = servers
         self._limits = CallLimits(max_concurrent, part)
         self._tickets: dict[int, Ticket] = {}
         self._changed = trio.Event()
 
     async def started(self) -> None:
-        """Start the timer for calls that wait for a cool-down or a budget."""
+        """Start the timer that starts waiting calls after a cool-down or when a budget has refilled."""
         self.start_soon(self._watch_the_clock)
 
     async def receive(self, message: ModelsMessage) -> None:
@@ -94,17 +99,20 @@ class Models(Actor[ModelsMessage]):
         return self._limits.wait(message.server, message.model, message.tokens, trio.current_time())
 
     async def stopped(self, reason: StopReason) -> None:
-        """Close the servers' connections, except after a crash, when running calls still use them."""
+        """Close the servers' connections.
+
+        After a crash, keep them open, because running calls still use them.
+        """
         if reason != "crashed":
             for server in tuple(self._servers):
                 await server.aclose()
 
     def busy(self) -> bool:
-        """Return True if a call runs or waits."""
+        """Return True if any model call is running or waiting for a permit."""
         return bool(self._limits.running or self._limits.waiting)
 
     def activity(self) -> str:
-        """Return one line for the status: running calls, waiting calls, and models that cool down."""
+        """Return one status line: the running calls, the waiting calls, and the models in a cool-down."""
         return self._limits.describe(_now())
 
     def metrics(self) -> Mapping[str, object]:
@@ -127,7 +135,7 @@ class Models(Actor[ModelsMessage]):
             self._wake()
 
     def _wake(self) -> None:
-        """Recompute the timer if any call waits."""
+        """Set the timer again if any call is waiting."""
         if self._limits.waiting:
             self._changed.set()
 

@@ -1,4 +1,4 @@
-"""Anthropic's messages API: requests with prompt cache breakpoints, and replies from the event stream.
+"""Anthropic's messages API: builds requests with prompt cache breakpoints, and parses streamed replies.
 
 docs: platform.claude.com, "Messages", "Streaming messages", "Prompt caching", "Errors".
 """
@@ -53,7 +53,7 @@ _EMPTY: Final = "(empty)"
 
 
 class AnthropicProtocol:
-    """Requests and replies of Anthropic's messages API."""
+    """The protocol of Anthropic's messages API: builds requests and parses replies."""
 
     path = "/v1/messages"
 
@@ -64,7 +64,7 @@ class AnthropicProtocol:
     def body(
         self, request: ModelRequest, model: str, sampling: Sampling, context: int | None
     ) -> dict[str, object]:
-        """Return the request body, with cache breakpoints for the next call."""
+        """Return the request body. Its cache breakpoints let the next call reuse this prompt."""
         facts = PROVIDERS["anthropic"].model(model)
         system, messages = _conversation(request.messages)
         _mark(messages)
@@ -96,7 +96,7 @@ class AnthropicProtocol:
         return body
 
     def builder(self, emit: Emit, name: str) -> "AnthropicReply":
-        """Return the builder of the reply."""
+        """Return a builder that assembles the reply from the stream's events."""
         return AnthropicReply(emit, name)
 
     def cutter(self) -> EventReader:
@@ -107,7 +107,8 @@ class AnthropicProtocol:
 def _conversation(all_messages: Sequence[Message]) -> tuple[str, list[dict[str, object]]]:
     """Return the system text, and the user and assistant messages in alternation.
 
-    Tool results and later system messages become user messages, because the API has only these two roles.
+    Tool results and later system messages become user messages, because the API has only the roles user and
+    assistant.
     """
     first = 0
     while first < len(all_messages) and all_messages[first].role == "system":
@@ -197,7 +198,10 @@ class _Block:
 
 
 class AnthropicReply:
-    """Builder of a reply from the events of a stream. Thoughts are not part of the reply's text."""
+    """A builder that assembles a reply from a stream's events.
+
+    The reply's text excludes the model's thoughts.
+    """
 
     def __init__(self, emit: Emit, model: str) -> None:
         self._emit = emit

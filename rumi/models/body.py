@@ -1,4 +1,4 @@
-"""The body of a chat completion request, with only the fields that its server accepts."""
+"""The body of a chat completion request, with only the fields that the addressed server accepts."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _TAKES_EFFORT: Final = re.compile(r"(?:^|/)(?:gpt-oss|gpt-5(?!-chat)|o[1-9])(?![
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling parameters of a model call; None uses the server's default."""
+    """Sampling parameters of a model call. For a parameter that is None, the server uses its default."""
 
     temperature: float | None = None
     max_output_tokens: int | None = None
@@ -44,8 +44,9 @@ def body_of(
 ) -> dict[str, object]:
     """Return the request body. With `schema`, the body asks the server to enforce the request's schema.
 
-    Groq does not stream answers that follow a schema. With a `small_plan`, the body sets no maximum reply
-    size, because such a plan charges the maximum in advance, even if the reply is shorter.
+    Groq does not stream answers that follow a schema. With `small_plan` (the server's plan allows few tokens
+    per minute), the body sets no maximum reply size: such a plan charges the maximum in advance, even if the
+    reply is shorter.
     """
     groq, facts = provider.dialect == "groq", provider.model(model)
     body: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""Construction of a process's models from the settings. Each chat gets a chain from the `ModelSet`."""
+"""Construction of a process's models from the settings. The `ModelSet` gives each chat a fallback chain."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ from rumi.platform.texts.language import Language
 class ModelSet:
     """The configured models. `steps` lists the models in order; the owner must close the `servers`.
 
-    `steps_of` returns the chain that starts with another model, and adds that model's server to `servers`. It
-    raises `ConfigError` if the model cannot be used.
+    `steps_of` takes a model's name, returns the chain that starts with that model, and adds the model's
+    server to `servers`. It raises `ConfigError` if the model cannot be used.
 
     `context_tokens` is the size of the first model's context, for prompt and reply together; the history is
     cut to this size. A request to a fallback is cut to the fallback's context. `max_concurrent` is the
@@ -38,9 +38,12 @@ class ModelSet:
         return self.steps[0].model.name
 
     def spec(self, part: Callable[[], float] = lambda: 1.0) -> ChildSpec[ModelsMessage]:
-        """Return the child spec of the `models` actor, which grants permits and finally closes the servers.
+        """Return the child spec of the `models` actor, which grants permits.
 
-        `part` returns the share of all limits that this process may use; other workers use the rest.
+        When it stops, it closes the servers.
+
+        `part` returns the share of all limits that this process may use. Other worker processes share the
+        remainder.
         """
         return ChildSpec(
             "models", lambda: Models(self.servers, max_concurrent=self.max_concurrent, part=part)
@@ -81,7 +84,7 @@ class ModelSet:
 
 
 def check_model_name(name: str) -> None:
-    """Check the form of a model's name.
+    """Check that a model's name has a known scheme (its first part, as in `groq:NAME`) and names a model.
 
     Raises:
         ConfigError: The name has an unknown scheme, or no model after the scheme.

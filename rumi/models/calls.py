@@ -1,4 +1,4 @@
-"""A lenient parser of malformed tool calls: names with parts of a model's internal format, calls in text.
+"""A lenient parser of malformed tool calls: names that contain parts of a model's format, or calls in text.
 
 The format of gpt-oss has channels, and parts of this format leak into tool names (`functions.bash`,
 `bash<|channel|>commentary`). If Groq cannot parse a model's call, Groq answers 400 (`tool_use_failed`) and
@@ -38,7 +38,7 @@ _JSON: Final = json.JSONDecoder(strict=False)
 
 
 def clean_name(name: str) -> str:
-    """Return a tool's name without parts of the model's internal format.
+    """Return a tool's name with all parts of the model's internal format removed.
 
     A name that would become empty stays unchanged.
     """
@@ -48,7 +48,7 @@ def clean_name(name: str) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Return an answer without parts of gpt-oss's internal format.
+    """Return an answer with all parts of gpt-oss's internal format removed.
 
     Only the text of the last channel remains; if that channel is the model's analysis, nothing remains. A
     text that merely mentions the format stays unchanged.
@@ -103,7 +103,7 @@ def _values(text: str) -> Iterator[object]:
 
 
 def _calls_of(value: object) -> Iterator[_Found]:
-    """Yield the calls in a JSON value: one call, a list of calls, or an object with a list of them."""
+    """Yield the calls in a JSON value: one call, a list of calls, or an object with a list of calls."""
     if isinstance(value, list):
         for item in value:
             yield from _calls_of(item)

@@ -1,4 +1,4 @@
-"""The fallback chain that a turn uses as its model: tries several models in order, with retries."""
+"""The fallback chain: a model for a turn, which tries several other models in order, with retries."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -78,7 +78,7 @@ class ReportsLimits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChainStep:
-    """One model of a chain. Models with the same `server` share permits and a key.
+    """One model of a chain. Models with the same `server` share its permits and its key.
 
     A model whose `server` is None needs no permit.
 
@@ -120,7 +120,7 @@ class _EventForwarder:
 class Chain:
     """A model that tries several models in order, for one chat, each of them up to three times.
 
-    With permits, a rate-limited call is tried up to five times.
+    If the chain uses permits, a rate-limited call is tried up to five times.
 
     Temporary failures (a rate limit, a cut connection, a server error, an empty or unreadable reply) are
     retried after the server's `retry-after`, or after about 1 and 4 seconds. The chain continues with the
@@ -228,7 +228,7 @@ class Chain:
 
         If the server refuses the request as too large, call the model once more with a shorter request.
 
-        `others` are the later models at other servers.
+        `others` are the models that come later in the chain and are at other servers.
         """
         request = seen_by(request, takes_pictures=step.pictures)
         request = fitted(request, step.budget.prompt_tokens)
@@ -281,7 +281,7 @@ class Chain:
     async def _sooner(self, others: Sequence[ChainStep], request: ModelRequest, seconds: float) -> bool:
         """Return True if one of the `others` could start a call in less than `seconds` seconds.
 
-        A model for which the `models` actor does not answer does not count.
+        A model is not considered if the `models` actor does not answer for it.
         """
         if self._permits is None:
             return bool(others) and seconds > 0
@@ -312,7 +312,7 @@ class Chain:
         events: _EventForwarder,
         others: Sequence[ChainStep],
     ) -> Reply | ModelError:
-        """Make one attempt while a sibling task holds the permit. The permit is released after the call.
+        """Make one attempt while a sibling task holds the permit for the call. Release the permit afterwards.
 
         On cancellation, the call closes its connection before the permit is released: otherwise another call
         could start while the server still works on this one.
@@ -350,10 +350,10 @@ class Chain:
         seen: Seen | None,
         tokens: int | None = None,
     ) -> Reply | ModelError:
-        """Make one attempt that the meter allows, and settle its usage.
+        """Make one attempt if the meter allows it, and record the attempt's usage.
 
-        For a cancelled or crashed attempt, the reserved amount is charged. `tokens` is the size of the
-        request, if the caller has computed the size.
+        For a cancelled or crashed attempt, the account is charged the whole reserved amount. `tokens` is the
+        size of the request, if the caller has computed the size.
         """
         if self._meter is None:
             return await _reply(model, request, events, seen)
@@ -386,7 +386,7 @@ class Chain:
         events: _EventForwarder,
         others: Sequence[ChainStep],
     ) -> ModelError | None:
-        """Wait for the permit, and emit `Waiting` for the wait. Return None once the permit is granted.
+        """Wait for the permit, and emit `Waiting` if it takes time. Return None once the permit is granted.
 
         Return an error if the wait would be longer than `MAX_WAIT_S`, or if a model of another server can
         answer earlier.

@@ -1,7 +1,7 @@
 """One attempt at a server that speaks OpenAI's chat completions: Groq, or a server of the user.
 
-The groq SDK sends the request. The module `stream` reads the answer, and explains why the SDK does not do
-that.
+The groq SDK sends the request. The module `stream` reads the answer, and explains why the SDK does not read
+it.
 """
 
 from collections.abc import Collection
@@ -44,7 +44,7 @@ class ChatCompletions(ServerModel):
     async def _once(
         self, request: ModelRequest, emit: Emit, saw: Seen, *, schema: bool
     ) -> Reply | ModelError:
-        """Make one request; return the reply or the error."""
+        """Send one request; return the reply or the error."""
         client = await self._server.client()
         builder, small = ReplyBuilder(emit, self._name), self._budget.small_plan
         body = body_of(
@@ -101,10 +101,9 @@ class ChatCompletions(ServerModel):
 def _read_all_the_same(
     outcome: Reply | ModelError, builder: ReplyBuilder, tools: Collection[str]
 ) -> Reply | ModelError:
-    """Return a reply with the tool calls that only Rumi could parse; if there are none, return `outcome`.
+    """Return a reply with the tool calls that the server failed to parse, or `outcome` if there are none.
 
-    Tool calls that the server could not parse are in the error's text or, with some servers, in the answer's
-    text in gpt-oss's format.
+    Such tool calls are in the error's text or, with some servers, in the answer's text in gpt-oss's format.
     """
     if isinstance(outcome, ModelError):
         calls = read_failed_generation(outcome.failed_generation, tools)

@@ -41,7 +41,7 @@ class Client(httpx.AsyncClient):
 
 
 class _Attempt:
-    """A recorder of httpcore's trace events for one request: a new connection, the start of a response."""
+    """A recorder of trace events from httpcore: whether a request opened a connection and got a response."""
 
     def __init__(self) -> None:
         self.connected = False

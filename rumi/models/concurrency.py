@@ -1,9 +1,9 @@
-"""The adaptive limit of simultaneous calls to one server, needed as servers do not report their capacity.
+"""The adaptive limit on simultaneous calls to one server. Servers do not report how many calls they can take.
 
 The limit adapts like TCP's congestion window. Each successful call raises the limit by one, so the limit
 doubles with each round of calls, until the server refuses a call because there are too many. From then on,
-the limit rises by one per round, and falls by a quarter after a refusal. The limit rises only while it delays
-calls.
+the limit rises by one per round, and falls by a quarter after a refusal. The limit rises only while calls
+have to wait for it.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ LEAST_SHARE: Final = 0.25
 
 @dataclass(slots=True)
 class Concurrency:
-    """The limit of one server. `limit` is the current limit of simultaneous calls; `most` is its maximum.
+    """The state of one server's limit. `limit` is the current limit on simultaneous calls, at most `most`.
 
     `first` is the number of calls that had started when the first call was refused. `begun` is the number of
-    calls that had started at the last reduction: the refusal of an earlier call does not reduce the limit
-    again. `taken` counts the calls that were running at the first refusal and have not been refused. `least`
-    is the lower bound of the limit for the first round.
+    calls that had started when the limit was last reduced: the refusal of a call that started earlier does
+    not reduce the limit again. `taken` counts the calls that were running at the first refusal and have not
+    been refused. `least` is the lower bound of the limit for the first round.
     """
 
     limit: float = AT_FIRST

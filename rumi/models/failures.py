@@ -1,4 +1,4 @@
-"""Conversion of model servers' errors to a `ModelError` that users understand.
+"""Conversion of errors from model servers to a `ModelError` with a message that users understand.
 
 A `ModelError` never contains a key. The server's text is scrubbed before it is cut to length, because cutting
 first could leave half a key. A URL is shown only as scheme, host and port.
@@ -47,16 +47,17 @@ def scrub(text: str, redact: Redactor) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return scheme, host and port of a URL, without the parts that may contain a secret."""
+    """Return only scheme, host and port of a URL, because the other parts may contain a secret."""
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
 
 
 class Failures:
-    """Factory of the errors of one model at one server. `key_name` is the name of the setting for the key.
+    """Creates the errors for one model at one server.
 
-    `redact` knows that key and the other secrets of this installation.
+    `key_name` is the name of the setting for the server's key. `redact` removes that key and the other
+    secrets of this installation from a text.
     """
 
     def __init__(
@@ -225,7 +226,7 @@ def _kind(status: int, code: str, said: str) -> FailureKind:
 
 
 def _limits(error: Mapping[str, object], said: str) -> TooLarge | None:
-    """Return the sizes that a refusal states in its text or, for llama.cpp's server, in its JSON fields."""
+    """Return the sizes (limit and request) that a refusal states in its text or, for llama.cpp, as JSON."""
     if (found := _A_MINUTE.search(said)) is not None:
         return TooLarge(int(found[1]), int(found[2]), a_minute=True)
     if (found := _TOO_LONG.search(said)) is not None:

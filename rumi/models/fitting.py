@@ -1,9 +1,8 @@
 """Shortening of requests that exceed the model's token budget.
 
-A turn loads only as much history as fits, and cuts tool results to the remaining budget when they arrive.
-This module handles requests that still do not fit: a request to a fallback with a smaller budget, a request
-after a refusal that revealed the limit, or a request with many results. The oldest content is shortened
-first.
+A turn loads only as much history as fits, and cuts each new tool result to the remaining budget. This module
+handles requests that still do not fit: a request to a fallback with a smaller budget, a request after a
+refusal that revealed the limit, or a request with many results. The oldest content is shortened first.
 """
 
 import json
@@ -79,10 +78,10 @@ def without_pictures(message: Message, why: str = "it no longer fits") -> Messag
 
 
 def seen_by(request: ModelRequest, *, takes_pictures: bool) -> ModelRequest:
-    """Return the request with notes in place of pictures that cannot be sent to a model.
+    """Return the request, with a note in place of each picture that cannot be sent to the model.
 
-    If the model accepts no pictures, all of them are replaced. Otherwise, the pictures of a message are
-    replaced if the bytes of any of them were not read.
+    If the model accepts no pictures, all pictures are replaced. Otherwise, all pictures of a message are
+    replaced if the bytes of any one of them were not read.
     """
     if not any(message.pictures for message in request.messages):
         return request
@@ -118,7 +117,7 @@ def shortened(message: Message, chars: int) -> Message:
 class _Fit:
     """A conversation that is being cut. `excess` is the number of tokens above the budget.
 
-    The methods that cut do nothing once there is no excess.
+    The methods that shorten or remove messages do nothing once there is no excess.
     """
 
     def __init__(self, messages: list[Message], excess: int) -> None:
@@ -133,7 +132,10 @@ class _Fit:
             self.excess -= saved
 
     def cut(self, index: int) -> None:
-        """Shorten a message as far as needed. Tool results lose their end, other messages their middle."""
+        """Shorten a message as far as needed.
+
+        A tool result loses its end; any other message loses its middle.
+        """
         message = self.messages[index]
         pictures = PER_PICTURE * len(message.pictures)
         least = max(0, text_tokens(message.content) + pictures - self.excess)
@@ -143,7 +145,7 @@ class _Fit:
             self.change(index, _without_middle(message, least))
 
     def forget(self, keep_tokens: int) -> None:
-        """Remove the oldest exchanges until the rest fits or earlier exchanges take at most `keep_tokens`."""
+        """Remove the oldest exchanges until the request fits or past exchanges take at most `keep_tokens`."""
         first = next((n for n, message in enumerate(self.messages) if message.role != "system"), 0)
         starts = [n for n in range(first, len(self.messages)) if self._begins(n)]
         if len(starts) < 2:
@@ -159,7 +161,7 @@ class _Fit:
         del self.messages[first:until]
 
     def _begins(self, index: int) -> bool:
-        """Return True if an exchange begins at `index`: with a user message that follows no user message."""
+        """Return True if a user message is at `index` and no user message is directly before it."""
         before = self.messages[index - 1].role if index else "system"
         return self.messages[index].role == "user" and before != "user"
 

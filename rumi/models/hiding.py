@@ -1,4 +1,4 @@
-"""Redaction of this installation's secrets in model replies: a server may repeat the key it received."""
+"""Redaction of this installation's secrets in model replies. A server may repeat the key that it received."""
 
 import json
 from dataclasses import replace

@@ -1,6 +1,6 @@
-"""Scheduling of model calls: the state of the `models` actor, without tasks and clocks.
+"""Scheduling of model calls: the state of the `models` actor, in code that uses no tasks and no clock.
 
-Three limits can make a call wait: the number of simultaneous calls at the server (`rumi.models.concurrency`),
+Three things can make a call wait: the limit on simultaneous calls to the server (`rumi.models.concurrency`),
 a cool-down that the server asked for, and the budget of requests and tokens that the server reported. A
 server here is a combination of provider and key. Cool-down and budget are tracked per model, because Groq
 counts them per model. The number of calls is tracked per server.
@@ -39,7 +39,7 @@ class Wait:
 class Ticket:
     """A call that is queued or running. `grant` is called once, when the call may start.
 
-    `left` is True if the call has ended, or if its chat no longer waits for the call.
+    `left` is True if the call has ended, or if its chat has stopped waiting for the call.
     """
 
     chat: str
@@ -58,7 +58,7 @@ class Ticket:
 
 @dataclass(slots=True)
 class _Budget:
-    """A budget as last reported by the server. The budget refills linearly until `full_at`."""
+    """A budget of requests or tokens, as the server last reported it. It refills linearly until `full_at`."""
 
     limit: float
     remaining: float
@@ -75,7 +75,10 @@ class _Budget:
         return {"limit": self.limit, "remaining": self.remaining, "full_in_s": full_in_s}
 
     def wait_s(self, amount: float, now: float) -> float:
-        """Return the seconds until `amount` is available. Amounts above the limit wait for a full budget."""
+        """Return the seconds until `amount` is available.
+
+        Amounts above the limit must wait for a full budget.
+        """
         amount = min(amount, self.limit)
         if amount <= self.remaining or now >= self.full_at:
             return 0.0
@@ -89,9 +92,10 @@ class _Budget:
 class _ModelState:
     """The limits and the queue of one model.
 
-    `unseen` counts the running calls that the server's last figures do not include yet; `unseen_tokens`
-    counts the tokens of these calls. `queue` is a heap, sorted by the chat's usage and the call's number. The
-    top entry may be out of date, because the usage of chats changes and calls leave the queue.
+    The running calls that the server's last figures do not include yet are uncounted: `unseen` is their
+    number, and `unseen_tokens` is the sum of their tokens. `queue` is a heap, sorted by the chat's usage and
+    the call's number. The top entry may be out of date, because the usage of chats changes and calls leave
+    the queue.
     """
 
     cool_until: float = -inf
@@ -104,7 +108,7 @@ class _ModelState:
     queue: list[tuple[int, int, Ticket]] = field(default_factory=list)
 
     def wait(self, tokens: float, now: float, part: float = 1.0) -> Wait | None:
-        """Return the wait of a call with `tokens` tokens, or None if it may start.
+        """Return the wait for a call with `tokens` tokens, or None if the call may start now.
 
         `part` is this process's share of the limits. The number of uncounted calls is divided by `part`,
         which assumes that the other workers have uncounted calls in proportion to their shares.
@@ -145,9 +149,10 @@ class _ServerState:
 class CallLimits:
     """The queues and limits of all models, which grant tickets to calls in a fair order.
 
-    `now` is always in seconds of a monotonic clock. The methods that change a limit also grant tickets to the
-    calls that may then start. `max_concurrent` is the maximum number of simultaneous calls to one server; if
-    it is None, the limit adapts. In both cases, a server that refuses calls gets fewer calls.
+    `now` is the current time, in seconds of a monotonic clock. The methods that change a limit also grant
+    tickets to the calls that may then start. `max_concurrent` is the maximum number of simultaneous calls to
+    one server; if it is None, the limit adapts. Even with a fixed maximum, a server that refuses calls gets
+    fewer calls.
     """
 
     def __init__(self, max_concurrent: int | None = None, part: Callable[[], float] = lambda: 1.0) -> None:
@@ -185,10 +190,10 @@ class CallLimits:
         return ticket
 
     def leave(self, ticket: Ticket, now: float, refused: bool | None = None) -> None:
-        """Remove a call that has ended, or a queued call for which its chat no longer waits.
+        """Remove a call that has ended, or a queued call that its chat has given up.
 
-        `refused` is True if the server had too many calls, False if the server answered, None if neither is
-        known.
+        `refused` is True if the server had too many calls, False if the server answered, None if the outcome
+        is not known.
         """
         ticket.left = True
         if ticket.granted:
@@ -203,7 +208,7 @@ class CallLimits:
         self.pump(now)
 
     def _adjust_concurrency(self, ticket: Ticket, refused: bool, now: float) -> None:
-        """Adjust the server's concurrency limit after a call.
+        """Adjust the server's limit on simultaneous calls after a call has ended.
 
         A refusal does not change the limit if the server's budget was used up, because the used-up budget
         explains the refusal.
@@ -217,7 +222,8 @@ class CallLimits:
     def saw(self, model: str, ticket: Ticket | None, limits: RateLimits, now: float) -> None:
         """Store the limits that a server reported.
 
-        The server sent the limits with its answer to a call. If that call still runs, `ticket` is its ticket.
+        The server sent the limits with its answer to a call. If that call is still running, `ticket` is its
+        ticket.
         """
         state = self._model(model)
         if limits.requests is not None:
@@ -290,7 +296,7 @@ class CallLimits:
         return ", ".join(parts)
 
     def _next(self, held_back: set[str]) -> Ticket | None:
-        """Return the next call to grant among the models whose server has capacity."""
+        """Return the next call that should start, of a model whose server can take another call."""
         tops = [self._top(state) for name, state in self._models.items() if name not in held_back]
         ready = [
             top for top in tops if top is not None and not self._server(top[2].server).full(self._part())

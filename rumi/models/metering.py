@@ -1,4 +1,4 @@
-"""Accounting of model calls: accounts, budget limits, and the meter that records usage."""
+"""Types for budgets of model calls: accounts, budget limits, and the meter that records usage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ UNBILLED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A budget limit: at most `most` billionths of a USD, tokens or calls in each `period`.
+    """A budget limit: at most `most` calls, tokens, or billionths of a USD in each `period`.
 
     The limit applies separately to each member of the `scope`: to each owner, chat, task, bot or person. The
     period `ever` never ends; it limits a task or a bot for its whole lifetime.
@@ -57,7 +57,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The usage of one attempt. `tools` contains the names of the called tools.
+    """The usage of one attempt at a model call. `tools` contains the names of the called tools.
 
     `estimated` is True if the server did not report the usage.
     """
@@ -68,7 +68,10 @@ class Counted:
 
 
 class Hold(Protocol):
-    """A reservation of budget for one attempt. Only the first call of `settle` or `abandon` has an effect."""
+    """A reservation of budget for one attempt.
+
+    After the first call of `settle` or `abandon`, more calls have no effect.
+    """
 
     @property
     def most_reply(self) -> int | None:
@@ -76,7 +79,10 @@ class Hold(Protocol):
         ...
 
     async def settle(self, counted: Counted | None) -> Usage:
-        """Record the usage, and return it with its price. Without `counted`, record the reserved amount."""
+        """Record the usage, and return it with the price filled in.
+
+        Without `counted`, record the reserved amount.
+        """
         ...
 
     def abandon(self) -> None:
@@ -95,7 +101,7 @@ class Meter(Protocol):
 
 
 def counted(outcome: Reply | ModelError, prompt_tokens: int, *, begun: bool) -> Counted | None:
-    """Return the usage of an attempt; None if it is not known.
+    """Return the usage of an attempt at a model call; None if the usage is not known.
 
     `begun` is True if some output of the reply has arrived.
     """

@@ -31,7 +31,7 @@ def text_tokens(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's request to call a tool. `arguments` is the JSON text exactly as the model wrote it.
+    """A tool call that a model requests. `arguments` is the JSON text exactly as the model wrote it.
 
     `signature` is JSON that later requests of the same turn must return to the server with this call. The
     signature is not stored.
@@ -96,7 +96,7 @@ class ToolSpec:
 
     @cached_property
     def schema(self) -> str:
-        """`parameters` as JSON. It is encoded only once, because every model call sends and measures it."""
+        """`parameters` as a JSON text. It is encoded once, because every model call sends and measures it."""
         return json.dumps(self.parameters, default=dict)
 
     @cached_property
@@ -134,9 +134,9 @@ class ModelRequest:
 class Usage:
     """Tokens as counted by the server; zero if the server did not report them.
 
-    `cached_tokens` counts the prompt tokens that the server read from its prompt cache. `written_tokens`
-    counts the prompt tokens that the server wrote to the cache, if writing has a separate price. `nano_usd`
-    is the total price in billionths of a USD, 0 if no price is known.
+    `cached_tokens` counts the prompt tokens that the server read from its prompt cache. If writing to the
+    cache has a separate price, `written_tokens` counts the prompt tokens that the server wrote to it.
+    `nano_usd` is the total price in billionths of a USD, 0 if no price is known.
     """
 
     prompt_tokens: int = 0
@@ -157,7 +157,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A complete reply: text, tool calls, or both. `finish_reason` is the server's reason for the end.
+    """A complete reply: text, tool calls, or both.
+
+    `finish_reason` is the reason that the server gave for the end of the reply.
 
     The reason `length` means that the reply was cut off. `reasoning` is not part of the answer's text.
     """
@@ -225,7 +227,7 @@ FailureKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TooLarge:
-    """The sizes that a server reports for a too large request: the limit, and the size of the request.
+    """The sizes that a server reports when a request is too large: the limit, and the size of the request.
 
     `a_minute` is True if the limit is the tokens per minute of the server's plan, not the model's context.
     """

@@ -18,12 +18,12 @@ MOST_ERROR_BYTES = 65_536
 
 
 class Native(Protocol):
-    """A server's protocol: builds the path, headers and body of a request, and the parser of the answer."""
+    """A server's protocol: builds a request's path, headers and body, and creates the answer's parser."""
 
     path: str
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers of a request. An empty `key` means that there is no key."""
+        """Return the headers of a request. An empty `key` means that the server needs no key."""
         ...
 
     def body(
@@ -33,7 +33,7 @@ class Native(Protocol):
         ...
 
     def builder(self, emit: Emit, name: str) -> Builder:
-        """Return the builder of the reply."""
+        """Return a builder that assembles the reply from the stream's events."""
         ...
 
     def cutter(self) -> Cutter:

@@ -82,7 +82,7 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
 
 
 class Offline:
-    """The built-in model `offline`. It answers in `language` if the request's language is not clear.
+    """The built-in model `offline`. If it cannot tell the language of a request, it answers in `language`.
 
     The usage counts are estimates (see `Message.tokens`), not real tokens.
     """
@@ -123,7 +123,7 @@ class Offline:
 
 
 class _Work:
-    """The progress with the last user message: the steps of the message, and the results so far."""
+    """The progress of the work on the last user message: the steps it asks for, and the results so far."""
 
     def __init__(self, request: ModelRequest, language: Language) -> None:
         self._request = request
@@ -135,7 +135,7 @@ class _Work:
         self._texts = _TEXTS[spoken or language_of(text) or language]
 
     def next_call(self) -> Step | None:
-        """Return the step with the next tool call; None if no step is left or the tool is not available."""
+        """Return the step with the next tool call; None if no step is left or its tool is not available."""
         if self._unclear is not None or self._request.words_only:
             return None
         step = self._pending()

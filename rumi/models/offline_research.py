@@ -1,6 +1,6 @@
 """Research by the offline model: searches for the question, reads the first pages, and cites them.
 
-The offline model does not think: it does not know which page answers the question, or if any page does.
+The offline model does not think: it does not know whether a page answers the question.
 """
 
 import re
@@ -70,7 +70,7 @@ class Research:
         return tuple(_call("web_fetch", url=url) for url in list(found)[:PAGES])
 
     def answer(self, language: Language) -> str:
-        """Return the first sentences of the pages, each sentence with its source."""
+        """Return the answer: the first sentences of the pages, each sentence with its source."""
         said = [
             f"- {sentence}" for text in (*self._handed_over, *self._results) for sentence in _beginning(text)
         ]

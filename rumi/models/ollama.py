@@ -1,4 +1,4 @@
-"""Ollama's native chat API: requests, and replies from the stream.
+"""Ollama's native chat API: builds requests, and parses replies from the stream.
 
 Rumi does not use the OpenAI-compatible API of Ollama, because that API cannot set the context size, and
 Ollama silently cuts longer prompts. docs: docs.ollama.com/api/chat. The stream has one JSON object per line.
@@ -32,12 +32,12 @@ _ROW: Final = PROVIDERS["ollama"]
 
 
 class OllamaProtocol:
-    """Requests and replies of Ollama's chat API."""
+    """The protocol of Ollama's chat API: builds requests and parses replies."""
 
     path = "/api/chat"
 
     def headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers of a request, with the key, which a server behind a proxy may need."""
+        """Return the headers of a request, including the key, which a proxy may require."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def body(
@@ -66,7 +66,7 @@ class OllamaProtocol:
         return body
 
     def builder(self, emit: Emit, name: str) -> "OllamaReply":
-        """Return the builder of the reply."""
+        """Return a builder that assembles the reply from the stream's lines."""
         return OllamaReply(emit, name)
 
     def cutter(self) -> LineReader:
@@ -95,7 +95,7 @@ def _calls(message: Message) -> Iterator[dict[str, object]]:
 
 
 class OllamaReply:
-    """Builder of a reply from the lines of a stream. Thoughts are not part of the reply's text."""
+    """A builder that assembles a reply from a stream's lines. The text excludes the model's thoughts."""
 
     def __init__(self, emit: Emit, model: str) -> None:
         self._emit = emit

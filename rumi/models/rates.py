@@ -12,7 +12,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One rate limit: its size, the remaining amount, and the seconds until it is full again.
+    """One rate limit: its size, the amount that remains, and the seconds until the full amount is available.
 
     Groq counts requests per day and tokens per minute; both refill linearly.
     """
@@ -42,7 +42,7 @@ def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the wait in the `retry-after` header, in seconds: a number or a date (RFC 9110, 10.2.3)."""
+    """Return the seconds to wait by the header `retry-after`, a number or a date (RFC 9110, 10.2.3)."""
     text = headers.get("retry-after", "").strip()
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Code that models of all server protocols share: set-up, and reading an answer with timeouts."""
+"""Code shared by the models of all server protocols: their set-up, and reading an answer with timeouts."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -25,7 +25,7 @@ _LAST_BYTES_S: Final = 0.25
 
 
 class Builder(Protocol):
-    """Builder of a reply from the events of a stream.
+    """A builder that assembles a reply from the events of a stream.
 
     `begun` is True if some output of the model has arrived, including reasoning. `done` is True if the server
     has reported the end of the reply.
@@ -157,7 +157,8 @@ class ServerModel:
 class AnswerReading:
     """Reader of one answer. Each line of the stream extends the deadline of the cancel scope `silence`.
 
-    `limits_s` contains two timeouts, in seconds: before the model's first output, and after it.
+    `limits_s` contains two timeouts in seconds: the first applies until the model's first output, the second
+    after it.
     """
 
     def __init__(
@@ -219,7 +220,7 @@ class AnswerReading:
             self._seen(limits)
 
     async def _feed(self, chunks: AsyncIterator[bytes], builder: Builder, cutter: Cutter) -> None:
-        """Feed the builder until the server reports the end of the reply, or until the stream ends."""
+        """Pass events to the builder until the server reports the reply's end, or until the stream ends."""
         async for data in chunks:
             for event in cutter.feed(data):
                 builder.add(event)
@@ -236,7 +237,7 @@ class AnswerReading:
 
 
 async def _whole(chunks: AsyncIterator[bytes], builder: Builder) -> None:
-    """Feed the builder with a chat completion that was not streamed."""
+    """Pass a chat completion that was not streamed to the builder."""
     data = bytearray()
     async for part in chunks:
         data += part

@@ -87,7 +87,7 @@ class Registry:
         return self._chosen[first]
 
     def _usable(self, name: str) -> bool:
-        """Return True if a fallback needs no key or its key is set."""
+        """Return True if a fallback model needs no key, or its key is set."""
         factory_of(name)
         scheme = name.partition(":")[0]
         provider = PROVIDERS.get(scheme)

@@ -29,7 +29,7 @@ class ModelServer:
     `name` identifies the server in limits and errors: it is a provider's scheme, or `custom:NAME`. `key_name`
     is the name of the setting for the key. `provider` is the server's row in the provider table. The clients
     are created at the first use, and again at the first use after `aclose`. `redact` hides secrets in texts
-    from the server; the default hides only the key.
+    from the server; by default, it hides only the key.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ModelServer:
     async def client(self) -> "AsyncGroq":
         """Return the groq SDK's client; create the client if there is none.
 
-        If this is cancelled, the next call creates the client.
+        If this method is cancelled, the next call creates the client.
 
         Raises:
             ModelError: The environment's proxy or certificates cannot be used.

@@ -1,4 +1,4 @@
-"""Model settings from the configuration, and facts about models by name."""
+"""Model settings from the configuration, and properties of models, such as the context size, by name."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -127,8 +127,8 @@ def context_tokens_of(name: str) -> int:
 def known_context(name: str) -> int | None:
     """Return a model's context size in tokens; None if it is not known.
 
-    If the provider table has no size for a model, the provider's default size applies, which Rumi requests
-    from servers such as Ollama.
+    If the provider table has no size for a model, the provider's default size applies, and Rumi requests that
+    size from servers such as Ollama.
     """
     if name == OFFLINE:
         return _OFFLINE_CONTEXT_TOKENS

@@ -1,7 +1,7 @@
-"""Parsing of streamed replies: bytes to server-sent events, chat completion chunks to a `Reply`.
+"""Parser of streamed replies: splits bytes into server-sent events, and builds a `Reply` from their chunks.
 
-The groq SDK can do both, but has two problems. Its generators are nested: when one of them raises, the inner
-generators are left to the garbage collector. And it converts each chunk to a pydantic object without
+The groq SDK can do both, but it has two problems. Its generators are nested: when one of them raises, the
+inner generators are left to the garbage collector. And it converts each chunk to a pydantic object without
 validation. Here, plain functions split the bytes into events, and a malformed chunk is an error.
 """
 
@@ -37,7 +37,9 @@ class StreamReportedError(Exception):
 
 
 class EventReader:
-    """Splitter of a byte stream into the data of server-sent events. Pieces may have any size.
+    """Splitter of a byte stream into the data of server-sent events.
+
+    The bytes may come in pieces of any size.
 
     The reader supports only the parts that chat completions use. The `data` fields of an event are joined by
     newlines, and an empty line ends the event. The reader ignores other fields, and comments, which servers
@@ -196,7 +198,7 @@ class ReplyBuilder:
         return replace(words, tool_calls=tuple(calls)) if calls else words
 
     def words(self) -> Reply:
-        """Return the reply without its tool calls."""
+        """Return the reply with all its parts except the tool calls."""
         return Reply(
             clean_text(self.text),
             (),
@@ -279,7 +281,7 @@ class ReplyBuilder:
         return call
 
     def _say(self, words: str) -> None:
-        """Store and emit text of the answer, after its reasoning."""
+        """Store and emit a piece of the answer's text. The reasoning before the text has been removed."""
         if words:
             self._grow(words, self._text)
             self._emit(TextDelta(words))
@@ -325,7 +327,7 @@ _END: Final = "</think>"
 class Thoughts:
     """Filter that removes `<think>` reasoning from the start of an answer that arrives in pieces.
 
-    Tags after the answer's first word are left alone, because an answer may be about such tags. Reasoning
+    Tags after the answer's first word are left alone, because an answer may mention such tags. Reasoning
     without an end tag extends to the end of the answer. Text without a tag passes unchanged, piece by piece.
     """
 

@@ -1,8 +1,8 @@
-"""A model's token budget: its context size, or the plan's tokens per minute if that number is smaller.
+"""A model's token budget: its context size, or the tokens per minute of its server plan, if fewer.
 
-If a request has more tokens than the plan allows per minute, the server answers 413, and waiting does not
-help. A free key from Groq allows 8,000 tokens per minute. Servers report this limit in a header of each
-answer (`x-ratelimit-limit-tokens`), and in the error.
+If a request has more tokens than the plan allows per minute, the server answers 413, and sending the same
+request later fails too. A free key from Groq allows 8,000 tokens per minute. Servers report this limit in a
+header of each answer (`x-ratelimit-limit-tokens`), and in the error that refuses a request.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class TokenBudget:
     def small_plan(self) -> bool:
         """True if the plan allows less than the model's context.
 
-        Servers with such a plan charge the maximum size of a reply in advance.
+        With such a plan, the server charges the maximum size of a reply in advance.
         """
         return self.a_minute is not None and (self.context is None or self.a_minute < self.context)
 
@@ -94,5 +94,5 @@ def takes_pictures(model: Model) -> bool:
 
 
 def prompt_share(context_tokens: int) -> int:
-    """Return the part of a budget that is available to a prompt; the rest is reserved for the reply."""
+    """Return the part of a token budget that a prompt may use; the other part is reserved for the reply."""
     return int(context_tokens * (1 - REPLY_SHARE))

@@ -49,7 +49,7 @@ _SENTENCES: Final[dict[FailureKind, tuple[str, str]]] = {
 class Transcriber:
     """A client that transcribes recordings. The creator must call `aclose`.
 
-    `base_url` is the root of Groq's API, None for the official one; `timeout_s` is the maximum duration of
+    `base_url` is the root of Groq's API, None for the official URL; `timeout_s` is the maximum duration of
     one attempt; `redact` hides secrets in the server's texts. Temporary failures are retried twice, after
     `pauses_s` or the server's `retry-after` if that is at most `MAX_WAIT_S`.
 
@@ -154,7 +154,7 @@ class Transcriber:
         return ModelError(kind, kind, detail=detail, model=TRANSCRIPTION_MODEL)
 
     def _in_words(self, error: ModelError) -> ModelError:
-        """Return the error with a message about recordings instead of replies."""
+        """Return the error with its message changed: it mentions the recording instead of a reply."""
         if error.kind not in _SENTENCES:
             return error
         text, advice = _SENTENCES[error.kind]

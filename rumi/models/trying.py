@@ -34,7 +34,7 @@ class LocalServer:
 
 
 async def try_out(models: ModelSet) -> float:
-    """Make one short call to the first model; return its duration in seconds.
+    """Make one short call to the first configured model; return the call's duration in seconds.
 
     Raises:
         ModelError: The model did not answer.

@@ -23,7 +23,9 @@ def messages_json(
     call_ids: int | None = None,
     signed: bool = False,
 ) -> list[dict[str, object]]:
-    """Return the conversation, one object per message. With `reasoning`, include the tool calls' reasoning.
+    """Return the conversation, one object per message.
+
+    With `reasoning`, include the reasoning that led to tool calls.
 
     With `system_first`, a system message in the middle of the conversation is sent as a user message, because
     the chat templates of some models otherwise refuse the whole request. `call_ids` is the length of call
@@ -129,7 +131,7 @@ def sent_arguments(call: ToolCall) -> dict[str, object]:
 
 
 def _shorten_ids(messages: list[dict[str, object]], length: int) -> None:
-    """Replace each call id with a hash of the given length, so that calls and their results still match."""
+    """Replace each call id with its hash of the given length. A call and its result keep equal ids."""
 
     def short(text: object) -> str:
         return sha256(str(text).encode()).hexdigest()[:length]

@@ -1,8 +1,8 @@
 """The bubblewrap command line that starts a server's process in its own sandbox.
 
-The server sees `/usr`, the installation of its command, its own home, and the configured folders. It sees
-nothing else of $RUMI_HOME or of the user's home. The server's processes share a PID namespace, so they end
-together.
+The server sees `/usr`, the folders in which its command is installed, a home folder of its own, and the
+configured folders. It sees nothing else of $RUMI_HOME or of the user's home. The server's processes share a
+PID namespace, so they end together.
 """
 
 import os
@@ -80,9 +80,9 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
 def _covered() -> Iterator[str]:
     """Yield bubblewrap options that hide kernel settings or make them read-only.
 
-    Without these options, a server started by root could change the settings.
+    Without these options, a server could change the settings if root started it.
 
-    Docker covers the same paths.
+    Docker protects the same paths in its containers.
     """
     for name in _READ_ONLY:
         if Path("/proc", name).exists():
@@ -127,7 +127,7 @@ def installation(program: Path, rumi_home: Path) -> list[Path]:
 
 
 def _way(program: Path) -> Iterator[Path]:
-    """Yield a program and the targets of its links; then do the same for its interpreter, and so on."""
+    """Yield a program and the targets of its links; then its interpreter in the same way, and so on."""
     for _ in range(16):  # limited, because links and interpreters may form a cycle
         for _ in range(16):
             yield program

@@ -1,4 +1,4 @@
-"""A connection to a server through the official client library.
+"""A connection to an MCP server through the official client library.
 
 This module is imported only when needed, because the library takes 0.6 s and 41 MB. Rumi uses only the
 library's session. Rumi itself owns the process and its pipes (`rumi.agent.mcp.process`) and limits the size
@@ -49,7 +49,7 @@ _QUIET_S: Final = 300.0
 async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["LibraryConnection"]:
     """Connect to a server; at the end of the block, end the connection and the server's process.
 
-    Cancellation of the block ends them too.
+    If the block is cancelled, the connection and the process end too.
 
     `home` is the server's own folder. The caller sets the time limit. If the server exits, the block is
     cancelled.
@@ -147,7 +147,7 @@ class LibraryConnection:
 
 
 class _State:
-    """The state of a connection: the error that `ended` the connection, and an event for changed tools."""
+    """The state of a connection: the error that `ended` it, and an event that signals changed tools."""
 
     def __init__(self) -> None:
         self.ended: McpError | None = None
@@ -276,8 +276,8 @@ async def _of_url(settings: ServerSettings) -> AsyncIterator["tuple[Any, Any]"]:
 class _BoundedClient(httpx2.AsyncClient):
     """An HTTP client that rejects compressed responses and responses longer than `most_bytes`.
 
-    A compressed response could exceed the limit after decompression. Event streams have no length limit; the
-    library limits each event.
+    A compressed response could exceed the limit once it is decompressed. Event streams have no length limit;
+    the library limits each event.
     """
 
     most_bytes = 0
@@ -332,7 +332,7 @@ def _tool(tool: wire.Tool, hide: Callable[[str], str]) -> RemoteTool:
 
 
 def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a tool's argument schema; a general schema if that one is too long or models would refuse it."""
+    """Return a tool's argument schema, or a general schema if it is too long or models would refuse it."""
     fits = schema.get("type") == "object" and len(json.dumps(schema)) <= MOST_SCHEMA_CHARS
     return schema if fits else {"type": "object", "properties": {}}
 

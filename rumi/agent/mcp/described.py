@@ -1,4 +1,4 @@
-"""Tool descriptions from servers: sanitizing for models, and comparison with the accepted descriptions."""
+"""Tool descriptions from servers: sanitizes them for models, and compares them with accepted descriptions."""
 
 import json
 import re
@@ -15,7 +15,7 @@ MOST_DEPTH: Final = 40
 
 
 def harmless_schema(schema: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a schema with all texts sanitized, at any depth.
+    """Return a JSON schema with all its texts sanitized, at any depth.
 
     Names with unsafe characters are left out, because the server would not recognize a changed name. Values
     that are nested deeper than `MOST_DEPTH` are left out too.
@@ -44,7 +44,7 @@ class DescriptionChange:
 
 
 def said_of(tool: RemoteTool) -> dict[str, object]:
-    """Return the parts of a tool's description that the user accepts, as JSON types."""
+    """Return the parts of a tool's description that need the user's acceptance, as JSON types."""
     return {
         "description": tool.description,
         "read_only": tool.read_only,
@@ -85,7 +85,7 @@ def values_of(arguments: Mapping[str, object], schema: Mapping[str, object]) -> 
 
 
 def _values(arguments: Mapping[str, object], schema: Mapping[str, object]) -> Iterator[Value]:
-    """Yield each argument value.
+    """Yield each argument value, at any depth, with its path.
 
     The function is not recursive, because the model decides how deeply the arguments are nested.
     """

@@ -1,4 +1,4 @@
-"""The `find_tools` tool: a search for MCP tools, used if the schemas of all tools would fill the prompt."""
+"""The `find_tools` tool: a search for MCP tools, used if all schemas would take too much of a prompt."""
 
 import math
 import re
@@ -27,7 +27,7 @@ _DESCRIBED_CHARS: Final = 160
 class FindTools(Tool):
     """The `find_tools` tool: searches for tools by words, and adds the tools found to the turn.
 
-    Tools that were called earlier in the session are available from the beginning of the turn.
+    Tools that were called earlier in the session are available without a search.
     """
 
     concurrent = False
@@ -65,7 +65,7 @@ class FindTools(Tool):
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the tools that match best, and make them available for the rest of the turn."""
+        """Search; return the tools that match best, and make them available until the end of the turn."""
         await trio.lowlevel.checkpoint()
         query = arguments.get("query")
         if not isinstance(query, str) or not query.strip():

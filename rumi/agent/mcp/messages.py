@@ -21,12 +21,12 @@ class McpError(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The configuration of one server, with resolved secrets. `fault` is the error if a secret is missing.
+    """The configuration of one server, with resolved secrets. `fault` is an error if a secret is missing.
 
-    The server is either a process, started by `command`, or a streamable HTTP server at `url`; the other
+    The server is either a process, started by `command`, or a streamable HTTP server at `url`; the unused
     field is empty. Without `open_world`, Rumi assumes that the server's tools access only the server's own
     data, even if the tools claim otherwise. Times are in seconds. `max_bytes` is the maximum size of a
-    message from the server, `max_folder_bytes` the maximum disk usage of the server's own folder. `redact`
+    message from the server, `max_folder_bytes` is the maximum disk usage of the server's own folder. `redact`
     hides secrets in the server's output, because the server received some secrets and may repeat them.
     """
 
@@ -52,7 +52,9 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTool:
-    """A tool as described by its server. The three hints are the server's own claims.
+    """A tool as its server describes it.
+
+    The three hints about the tool's effects are only the server's claims.
 
     A hint that the server omits has the default value from the protocol's specification.
     """

@@ -1,4 +1,4 @@
-"""A launcher that runs a program in a PID namespace, which always ends when Rumi ends.
+"""A launcher that runs a program in a PID namespace, which always ends together with Rumi.
 
 This file is a program, not a module: `python -I -S namespaced.py PARENT PROGRAM…`. bubblewrap alone is not
 enough: the first process of its namespace has the server's uid, so the server could prevent that process from

@@ -1,4 +1,4 @@
-"""Accepted tool descriptions of servers, stored in `mcp-tools.json`."""
+"""The tool descriptions from servers that the user has accepted, stored in `mcp-tools.json`."""
 
 import hashlib
 import json
@@ -18,7 +18,9 @@ MOST_SAID_CHARS: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class ServerPin:
-    """The accepted state of a server: the SHA-256 of its command or URL, and of the description of each tool.
+    """The tool descriptions that the user accepted for a server, as SHA-256 digests.
+
+    The pin also contains the digest of the server's command or URL.
 
     `said` contains the accepted descriptions themselves, which are only used to show changes. These
     descriptions are missing for tools that an earlier version of Rumi accepted, and for a server with very
@@ -30,12 +32,12 @@ class ServerPin:
     said: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def takes(self, tool: RemoteTool) -> bool:
-        """Return True if exactly this description was accepted."""
+        """Return True if exactly this tool description was accepted."""
         return self.tools.get(tool.name) == digest_of(tool)
 
 
 class AcceptedTools:
-    """The file that stores a `ServerPin` for each server name. The file is read at each use.
+    """The file that stores a `ServerPin` for each server name. Each method reads the file again.
 
     All methods block. They raise `McpError` if the file cannot be read or written.
     """

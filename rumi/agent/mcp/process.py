@@ -44,7 +44,7 @@ _END_WITH_PARENT: Final = (
 
 
 class ServerProcess:
-    """A running server process. `complaint` contains the last part of its standard error output."""
+    """A running server process. `complaint` is the last part of its output on standard error."""
 
     def __init__(self, popen: "subprocess.Popen[bytes]", family: bool) -> None:
         assert popen.stdin is not None
@@ -67,7 +67,7 @@ class ServerProcess:
         return self._popen.pid
 
     async def send(self, line: bytes) -> None:
-        """Write a line to the server's input. After a cancellation, the input is unusable.
+        """Write a line to the server's input. If this is cancelled, the input cannot be used again.
 
         Raises:
             trio.BrokenResourceError: The server has closed its input.
@@ -126,7 +126,7 @@ class ServerProcess:
     def _children(self) -> Iterator[list[int]]:
         """Yield pidfds of the first process's children.
 
-        In a sandbox, that child is the first process of the PID namespace.
+        In a sandbox, the only child is the first process of the PID namespace.
         """
         with contextlib.ExitStack() as stack:
             found = []
@@ -136,7 +136,7 @@ class ServerProcess:
             yield found
 
     async def _kill_namespace(self, children: list[int]) -> None:
-        """Kill all processes of the PID namespace, and wait until its first process has exited.
+        """Kill all processes of the PID namespace, and wait until the namespace's first process has exited.
 
         The first process exits only after the kernel has ended all other processes of the namespace.
         bubblewrap itself exits earlier.

@@ -29,7 +29,7 @@ Raises `RumiError`.
 
 
 async def nowhere(body: bytes, name: str) -> str:
-    """Refuse to store a file, because there is no workspace."""
+    """Refuse to store a file. This is used if the chat has no workspace."""
     await trio.lowlevel.checkpoint()
     raise RumiError("There is no place for files here.")
 
@@ -37,7 +37,9 @@ async def nowhere(body: bytes, name: str) -> str:
 async def result_of(
     source: str, outcome: CallOutcome, look: Look, save_file: SaveFile = nowhere, *, trusted: bool
 ) -> ToolResult:
-    """Return a server's result as a tool result, tainted unless the server is trusted.
+    """Return a server's result as a tool result.
+
+    The tool result is tainted (marked as untrusted content) unless the server is trusted.
 
     URLs in the result do not become known URLs, because a tool may build a URL from the call's arguments.
 

@@ -1,4 +1,4 @@
-"""The actor that maintains the connection to one server.
+"""The actor that maintains the connection to one MCP server.
 
 A lost connection crashes the actor, so that its supervisor restarts it with a new connection.
 """
@@ -37,9 +37,9 @@ LIST_S: Final = 10.0
 class KnownServer:
     """The state of one server that survives restarts of its actor.
 
-    `tools` are the tools that the server listed on the last connection. `pin` is the accepted state;
-    `earlier` is the state that was accepted before this connection. `why` is the last error. The event
-    `settled` is set once a start has succeeded or failed.
+    `tools` are the tools that the server listed on the last connection. `pin` records the tool descriptions
+    that the user has accepted; `earlier` is the pin from before this connection. `why` is the last error. The
+    event `settled` is set once a start has succeeded or failed.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -57,7 +57,10 @@ OnStateChange = Callable[[KnownServer], None]
 
 
 class McpServer(Actor[McpMessage]):
-    """The actor of one server. Calls wait while the server starts; at most `concurrency` run at once."""
+    """The actor of one server.
+
+    Calls wait until the server has started. At most `concurrency` calls run at the same time.
+    """
 
     concurrency: ClassVar[int] = 16
 
@@ -80,7 +83,7 @@ class McpServer(Actor[McpMessage]):
         self._ready = trio.Event()
 
     async def started(self) -> None:
-        """Start to connect in the background, so that the actor can already accept calls."""
+        """Start to connect in the background, so that the actor can accept calls in the meantime."""
         await trio.lowlevel.checkpoint()
         self._set("starting")
         self.start_soon(self._live)
@@ -93,7 +96,7 @@ class McpServer(Actor[McpMessage]):
             self._set("stopped")
 
     def activity(self) -> str:
-        """Return the server's state as text; empty if the server is ready."""
+        """Return the server's state as text for the status; empty if the server is ready."""
         state = self._directory.state
         return "" if state == "ready" else state
 
@@ -122,7 +125,7 @@ class McpServer(Actor[McpMessage]):
             raise Refused(error) from error
 
     async def _live(self) -> None:
-        """Keep the connection open until the incarnation ends.
+        """Keep the connection open until the current run of this actor ends.
 
         Raises:
             McpError: The server cannot be used, or it exited.
@@ -172,7 +175,7 @@ class McpServer(Actor[McpMessage]):
 async def take_tools(
     known: KnownServer, connection: Connection, accepted: AcceptedTools, offload: Offload
 ) -> None:
-    """Store the server's tools in `known`. The first connection's tools are accepted automatically.
+    """Store the server's tools in `known`. On the first connection, accept the tools automatically.
 
     The user configured the server; this counts as acceptance of the first descriptions that the server sends.
 
@@ -229,7 +232,7 @@ async def check_folder(settings: ServerSettings, home: Path, offload: Offload) -
     """Check the disk usage of a server's folder. Holes in sparse files do not count.
 
     Raises:
-        McpError: The folder exceeds its limits. The error's advice tells the user what to do.
+        McpError: The folder exceeds its limits. The error tells the user what to do.
     """
     use = await offload(partial(measure, home, stop_after=MOST_FILES))
     if use.bytes <= settings.max_folder_bytes and use.files < MOST_FILES:

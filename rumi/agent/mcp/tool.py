@@ -65,8 +65,8 @@ class McpTool(Tool):
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question for a call that could change something or leak data.
 
-        A read-only tool that accesses only its server's own data can do neither, so its calls need no
-        question.
+        A read-only tool that accesses only its server's own data can neither change something nor leak data,
+        so its calls need no question.
         """
         if self._tool.read_only and not self._tool.open_world:
             return None
@@ -93,8 +93,8 @@ class McpTool(Tool):
 class WithheldTool(Tool):
     """A tool whose description has changed since the user accepted it.
 
-    The model is told only that the description has changed. It does not get the new description, which could
-    contain instructions.
+    The model is told only that the description has changed. It does not get the new description, because that
+    could contain malicious instructions.
     """
 
     concurrent = True
@@ -121,7 +121,7 @@ class WithheldTool(Tool):
 
 
 def names_for(server: str, tools: Collection[str]) -> dict[str, str]:
-    """Return the name of each tool for models: `SERVER__tool`, with only the characters that models allow.
+    """Return the name of each tool for models: `SERVER__tool`, with only characters that model servers allow.
 
     A name that had to be changed or cut ends with a digest of the tool's original name. So the result depends
     only on the original name: a different order of tools or an added tool can never give one tool another

@@ -1,4 +1,4 @@
-"""Permission checks for tool calls: the checks, in the order in which they are made, and their modules.
+"""Permission checks for tool calls. This is the list of checks, in the order in which they are made.
 
 Before a turn (`rumi.chats.people.people.People`, with the roles in `rights`):
 

@@ -1,4 +1,4 @@
-"""Estimate of the information, in bits, that a turn's calls send to servers, and limits for it.
+"""Estimate, in bits, of the information that a turn's calls send to MCP servers, and a limit on it.
 
 A model that obeys instructions in a web page can hide a secret in the arguments of a read-only tool: in a
 text, in many small numbers, or in a choice among known values.
@@ -44,7 +44,7 @@ parties.
 
 
 class CarriedOut:
-    """A counter of the information that one turn's calls have sent to servers.
+    """A counter of the bits of information that one turn's calls have sent to MCP servers.
 
     `known` takes the names of a server's tools, and returns the text of that server's earlier results.
     """
@@ -59,7 +59,7 @@ class CarriedOut:
         self._disclosed: set[tuple[frozenset[str], str]] = set()
 
     def takes(self, arguments: Mapping[str, object], claims: Claims) -> bool:
-        """Return True if a call may run without a question; if so, add the call's bits to the count."""
+        """Return True if a call may run without asking the user; if so, add the call's bits to the count."""
         known, server = self._known(claims.siblings), frozenset(claims.siblings)
         bits, free, disclosed = float(CALL), 0, set[tuple[frozenset[str], str]]()
         for argument in argument_values(arguments, claims.schema):
@@ -80,7 +80,7 @@ class CarriedOut:
         self._bits = 0.0
 
     def _cost(self, argument: ArgumentValue, known: str, server: frozenset[str]) -> float | None:
-        """Return the bits to charge for a value; None if the value may contain arbitrary information."""
+        """Return how many bits an argument value reveals; None if it may contain arbitrary information."""
         value = argument.value
         if argument.is_plain:
             return 0
@@ -104,7 +104,7 @@ class CarriedOut:
         return None
 
     def _is_free(self, argument: ArgumentValue, known: str) -> bool:
-        """Return True for a value that neither the user nor the server has mentioned."""
+        """Return True if neither the user nor the server has mentioned the value."""
         if argument.is_plain or argument.listed or self._words.have(argument.value):
             return False
         return not (chooses(argument.value) and stands_in(argument.value, known))

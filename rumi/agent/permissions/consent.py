@@ -51,7 +51,7 @@ class Words:
         self._sentences = plain(_NO_BLANK.sub(". ", text))
 
     def have(self, value: object) -> bool:
-        """Return True if the text contains exactly this value, and not as part of a longer word or number."""
+        """Return True if the user's text contains the value, not just inside a longer word or number."""
         return stands_in(value, self._plain) or stands_in(value, self._sentences)
 
     def consent_to(self, value: object) -> bool:
@@ -156,14 +156,14 @@ def _inside(
 
 
 def stands_in(value: object, text: str) -> bool:
-    """Return True if a `plain` text contains the value, and not as part of a longer word, URL or number."""
+    """Return True if a `plain` text contains the value, not just inside a longer word, URL or number."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return any(_stands_in(form, text) for form in _forms(value))
     return _stands_in(plain(str(value)), text)
 
 
 def _forms(number: float) -> set[str]:
-    """Return the usual spellings of a number."""
+    """Return the usual ways to write a number."""
     if number != number or abs(number) > 1e15:
         return {str(number)}
     short = str(int(number)) if isinstance(number, int) or number.is_integer() else str(number)

@@ -1,4 +1,4 @@
-"""The `declare_changes` tool: a model declares the changing calls that the user's message asks for.
+"""The `declare_changes` tool: a model declares which calls with side effects the user's message asks for.
 
 The model declares the calls before it reads untrusted content, so such content cannot influence the
 declaration. The declared calls then need no approval, even if their texts come from content that was read
@@ -51,7 +51,7 @@ DECLARE: Final = ToolSpec(
 
 @dataclass(slots=True, eq=False)
 class Declaration:
-    """A declared call, with the number of `times` that it may run.
+    """A call that the model has declared. It may run `times` times.
 
     `fixed` arguments must have the declared values. `free` arguments may have other values, but these must
     not contain an address that is missing in the user's message.

@@ -1,7 +1,7 @@
-"""Classification of a call's arguments: destinations (where it goes, what it acts on) or content.
+"""Classification of a call's arguments as destinations (where it goes, what it acts on) or content.
 
-An argument counts as a destination unless its name identifies it as text or time. This default is safe,
-because only content may come from untrusted text.
+An argument counts as a destination unless its name identifies it as text or time. If in doubt, this is the
+safe choice, because only content may come from untrusted text.
 """
 
 import re
@@ -92,17 +92,17 @@ def is_address(text: str) -> bool:
 
 
 def leads_in(text: str) -> list[str]:
-    """Return the addresses, accounts and long numbers in a text that a reader might follow or use."""
+    """Return the addresses, accounts and long numbers in a text: a reader of the text might use them."""
     return [found.rstrip(".,;:!?)") for found in _LEADS.findall(_DATE.sub(" ", text))]
 
 
 def is_time(name: str, schema: Mapping[str, object]) -> bool:
-    """Return True if an argument is a date, a time of day or a duration."""
+    """Return True if a call's argument is a date, a time of day or a duration."""
     return schema.get("format") in _TIME_FORMATS or bool(_TIMES.intersection(words_of(name)))
 
 
 def destinations_first(arguments: Mapping[str, object], schema: Mapping[str, object]) -> list[str]:
-    """Return the names of a call's arguments: destinations first, then the others, in the call's order.
+    """Return the names of a call's arguments in the call's order, but with the destinations first.
 
     `schema` is the schema of the whole tool.
     """

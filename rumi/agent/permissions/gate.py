@@ -40,7 +40,7 @@ class Parking(Protocol):
     """
 
     async def allowed(self, call: str, question: Question) -> bool:
-        """Return True if a person has approved exactly this call, or the effect named in the question."""
+        """Return True if a person has approved exactly this call, or the effect that the question names."""
         ...
 
     async def park(self, call: str, text: str) -> str:
@@ -74,7 +74,10 @@ that the user's message asks for.
 
 
 class Gate:
-    """The permission gate of one turn, which tracks its taint and the known URLs of its conversation.
+    """The permission gate of one turn.
+
+    The gate tracks whether the turn is tainted, that is, has read untrusted content, and which URLs are known
+    from its conversation.
 
     `words` is the user's own text in this turn's message; calls that the text asks for need no approval.
     `history` contains the earlier results of MCP servers; `declare_for` and `tools` are passed to `Intent`.
@@ -173,7 +176,10 @@ class Gate:
         return None
 
     async def _is_asked_for(self, tool: Tool, arguments: Mapping[str, object], question: Question) -> bool:
-        """Return True if the user's message asks for the call, or if a read-only call reveals little."""
+        """Return True if the user's message asks for the call.
+
+        Also return True for a call that only reads and whose arguments tell the server little.
+        """
         claims = claims_of(tool)
         if claims is None:
             asked = question.asked is None or question.asked(self._words.text)

@@ -1,4 +1,6 @@
-"""The changing calls that a user's message asks for, declared without influence of untrusted content.
+"""The calls with side effects that a user's message asks for.
+
+They are declared without influence from untrusted content.
 
 The model declares these calls with `declare_changes` while its turn is untainted. If the model has declared
 none, or if the conversation was already tainted, a separate model call declares them before the first
@@ -30,7 +32,7 @@ DeclareFor: TypeAlias = Callable[[str, Sequence[ToolSpec]], Awaitable[Sequence[D
 
 
 class Intent:
-    """The changing calls that the message of one turn asks for. `tools` returns the available tools."""
+    """The calls with side effects that one turn's message asks for. `tools` returns the available tools."""
 
     def __init__(
         self, words: Words, tools: Callable[[], Iterable[Tool]], declare_for: DeclareFor | None = None
@@ -58,7 +60,7 @@ class Intent:
         return self._find(name, arguments, claims) is not None
 
     def note_made(self, name: str, arguments: Mapping[str, object], claims: Claims) -> None:
-        """Count a changing call that is about to run, whether or not the user was asked about it."""
+        """Count a call with side effects that is about to run, with or without a question to the user."""
         found = self._find(name, arguments, claims)
         if found is not None:
             found.times -= 1
@@ -66,7 +68,10 @@ class Intent:
             self._uncounted.append((name, arguments, claims))
 
     def approve(self, name: str, arguments: Mapping[str, object], claims: Claims) -> None:
-        """Record an approval, which also covers later calls of the turn that differ only in their content."""
+        """Record an approval of a call.
+
+        It also covers later calls of the turn that differ only in their content.
+        """
         where = destinations_of(arguments, claims)
         if where is not None:
             self._approved.add((name, where))

@@ -1,8 +1,8 @@
 """Parked calls: calls that wait for approval because no person is present.
 
 The turn continues with other work. When the turn ends, one message asks about all parked calls. A person
-answers with the calls' numbers, such as `yes 2 3` or `yes 2 no 3`, so that no answer can apply to a call that
-the person has not seen.
+answers with the calls' numbers, such as `yes 2 3` or `yes 2 no 3`. So an answer can never apply to a call
+that the person has not seen.
 """
 
 import re
@@ -26,7 +26,7 @@ StoreParked: TypeAlias = Callable[[Sequence[Parked]], Awaitable[None]]
 
 
 class ParkedCalls:
-    """The parked calls of a chat or a task, oldest first. `store` stores new and changed calls."""
+    """The parked calls of a chat or a task, oldest first. `store` saves new and changed calls."""
 
     def __init__(self, parked: Sequence[Parked], store: StoreParked) -> None:
         self._parked = {parked_call.number: parked_call for parked_call in parked}
@@ -53,7 +53,7 @@ class ParkedCalls:
         await self._store(replace(parked, state="used"))
 
     async def withdraw(self, which: Callable[[Parked], bool]) -> None:
-        """Withdraw the waiting calls for which `which` returns True; later answers about them are ignored."""
+        """Withdraw the waiting calls for which `which` returns True; later answers to them have no effect."""
         await self._store(
             *(
                 replace(parked_call, state="withdrawn")
@@ -63,7 +63,7 @@ class ParkedCalls:
         )
 
     async def park(self, call: str, text: str) -> str:
-        """Park a call, unless the same call already waits; return the tool result for the model."""
+        """Park a call, unless the same call is parked already; return the tool result for the model."""
         found = self._last(call)
         if found is not None and found.state == "refused":
             return "the user said no to this call, and it was not done. Do not try it another way"
@@ -90,8 +90,8 @@ class ParkedCalls:
     async def hear(self, said: Sequence[str], seen: Collection[int] | None = None) -> tuple[Parked, ...]:
         """Apply the answers in the messages `said`; return the calls that were answered.
 
-        Only calls that a message has asked about can be answered. `seen` restricts these to the given
-        numbers: the calls that had been asked about when the answer arrived.
+        Only calls that a message has asked about can be answered. With `seen`, only the calls with these
+        numbers can be answered: the calls that had been asked about when the answer arrived.
         """
         answers: dict[int, ParkedState] = {}
         for text in said:
@@ -129,7 +129,7 @@ class ParkedCalls:
     async def end_allowed(self, *, done: bool) -> None:
         """End all unused approvals.
 
-        With `done`, the approved calls are finished; otherwise they wait for an answer again.
+        With `done`, calls whose approval was unused are finished; otherwise they wait for an answer again.
         """
         left = [
             replace(parked_call, state="used" if done else "waits") for parked_call in self._of("allowed")
@@ -142,7 +142,7 @@ class ParkedCalls:
         return [(parked_call.number, parked_call.text) for parked_call in self._of("waits")]
 
     def in_words(self) -> str:
-        """Return the prompt block that tells the model the user's answers; empty if there is nothing new."""
+        """Return the prompt block that tells the model the user's new answers; empty if there are none."""
         return in_words(self.all)
 
     async def _store(self, *parked: Parked) -> None:

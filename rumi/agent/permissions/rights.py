@@ -1,4 +1,4 @@
-"""Rights of roles: tools, models, budgets, schedules and bots."""
+"""Rights of roles: the tools, models, budgets, schedules and bots that a person with the role may use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ GUEST_TOKENS: Final = 100_000
 
 
 class RightsError(RumiError):
-    """The person's role does not allow a request."""
+    """The person's role does not allow what the person has requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Rights:
     bots: int | None = None
 
     def may_use(self, tool: str) -> bool:
-        """Return True if a turn for this role may use the tool.
+        """Return True if a turn for a person with this role may use the tool.
 
         A tool that creates schedules or starts bots also needs a role that may have at least one schedule or
         bot.
@@ -61,8 +61,8 @@ class Rights:
     def model(self, chosen: str, own: str) -> str:
         """Return the name of the model for a message.
 
-        The `chosen` model is used if the role allows it. Otherwise, the process's `own` model is used if the
-        role allows that one; the result is then an empty name. Otherwise, the role's first model is used.
+        The `chosen` model is used if the role allows it. If not, the process's `own` model is used if the
+        role allows it; the result is then an empty name. If the role allows neither, its first model is used.
         """
         if self.models is None or chosen in self.models:
             return chosen

@@ -1,4 +1,7 @@
-"""History entries for incoming messages. Text that the user did not write is delimited and tainted."""
+"""History entries for incoming messages.
+
+Text that the user did not write is delimited and marked as untrusted.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +17,7 @@ SENT_FILE = "a file that the user sent"
 
 
 def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachment, ...]:
-    """Return the attachments, cut to `max_chars` of text in total; shortened attachments have `cut` set."""
+    """Return the attachments, cut to `max_chars` characters in total; each shortened one has `cut` set."""
     result: list[Attachment] = []
     for attachment in attachments:
         text = attachment.text[:max_chars]
@@ -24,7 +27,7 @@ def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachme
 
 
 def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
-    """Return the attachments that must be fetched; those of kind `words` already contain their text."""
+    """Return the attachments that must be fetched. Attachments of kind `words` already contain their text."""
     return [attachment for attachment in attachments if attachment.kind != "words"]
 
 
@@ -86,8 +89,8 @@ def attachment_message(attachment: Attachment, text: str) -> TurnMessage:
 def untrusted_message(attachment: Attachment, text: str) -> TurnMessage:
     """Return the history message for untrusted text: a delimited block that names its source.
 
-    The text's links become known URLs, as for a web page, except links with a query string, which may
-    identify the recipient of the text.
+    The text's links become known URLs, as for a web page, except links with a query string. A query string
+    may identify the recipient of the text.
     """
     note = " Its end is missing: it was too long." if attachment.cut else ""
     inside = untrusted_block(attachment.source or SENT_FILE, text)

@@ -50,7 +50,7 @@ def prompt_notes(entries: Sequence[HistoryEntry]) -> PromptNotes:
 
 
 def next_note(noted: PromptNotes, today: date, *blocks: str) -> str:
-    """Return the next note for a prompt whose notes state `noted`; empty if nothing has changed."""
+    """Return the next note for a prompt whose earlier notes state `noted`; empty if nothing has changed."""
     line = f"{_TODAY}{today:%A, %Y-%m-%d}."
     parts = [*filter(None, blocks), *([line] if line != noted.today else [])]
     if not parts:
@@ -66,7 +66,7 @@ def whole_note(entries: Sequence[HistoryEntry]) -> str:
 
 
 def shown(entries: Sequence[HistoryEntry]) -> tuple[Message, ...]:
-    """Return the messages of a prompt with this history, without the full note.
+    """Return the messages that show this history in a prompt. The full note is left out.
 
     A change note precedes the messages of its turn. Change notes from before the full note are left out,
     because the full note includes their changes.

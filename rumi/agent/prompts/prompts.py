@@ -29,7 +29,7 @@ def built_in() -> Mapping[str, str]:
 class Prompts:
     """The texts of prompts by name: `identity`, `sandbox`, `intent`, and the answer format of each channel.
 
-    The same mapping contains the texts for research and bots, under names that no channel has.
+    The mapping of texts also contains the texts for research and bots, under names that no channel has.
     """
 
     words: Mapping[str, str]

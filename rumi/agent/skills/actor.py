@@ -55,7 +55,7 @@ class AskSkills(Protocol):
 
 
 class _Looking:
-    """A catalogue with its last scan, and the sandbox folder with copies of its skills.
+    """A catalogue, its last scan, and the folder in which sandboxes see copies of its skills.
 
     `own` is True for the catalogue of a project.
     """
@@ -69,7 +69,10 @@ class _Looking:
         self.good_until = 0.0
 
     def look(self) -> tuple[CatalogueView, float]:
-        """Scan the folders, and update the sandbox folder. Return the skills and the scan's duration in s."""
+        """Scan the folders, and update the sandbox folder.
+
+        Return the skills and the scan's duration in seconds.
+        """
         begun = time.perf_counter()
         view = self.catalogue.look()
         if self.mounts is not None and view is not self.mounted:
@@ -82,8 +85,8 @@ class Skills(Actor[SkillsMessage]):
     """The skills actor: answers requests, and scans the folders first unless the last scan is recent.
 
     `mounts` is the folder that sandboxes see; the actor updates it after each scan and each use of a skill.
-    `of_project` creates a catalogue that includes the skills of a project folder; only requests that name the
-    folder see these skills.
+    `of_project` creates a catalogue that includes the skills of a project folder; only requests that name
+    this project folder see the project's skills.
 
     For an unknown skill, the reply is a `SkillError`; the actor does not crash.
     """
@@ -117,7 +120,7 @@ class Skills(Actor[SkillsMessage]):
 
     @answers(ForPrompt)
     async def for_prompt(self, message: ForPrompt) -> PromptSkills:
-        """Return the skills for a prompt."""
+        """Return the skills to list in a prompt."""
         view = await self._now(message.project)
         return view.for_prompt(message.query, message.limit, message.noted)
 

@@ -39,8 +39,8 @@ def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -
     A skill from a later folder replaces a skill of the same name from an earlier folder.
 
     `dirs` are the configured paths: `~` is the user's home, and relative paths are below `home`, the
-    installation's home. A folder that occurs twice counts only the first time, so the user's own folder of
-    skills never counts as a project.
+    installation's home. A folder that occurs twice counts only the first time. So the user's own folder of
+    skills, which comes earlier, never counts as a project's folder.
     """
     found = [SkillSource("bundled", BUNDLED), SkillSource("home", home / "skills")]
     found += [SkillSource("dirs", home / os.path.expanduser(skills_dir)) for skills_dir in dirs]
@@ -75,7 +75,7 @@ class CatalogueView:
         self._index = Index({name: words[entry.skill.folder] for name, entry in self._by_name.items()})
 
     def find(self, name: str, about: str = "") -> SkillEntry | SkillError:
-        """Return the skill with that name, enabled or not, or an error that suggests similar skills."""
+        """Return the skill with the given name, enabled or not, or an error that suggests similar skills."""
         entry = self._by_name.get(same(name))
         if entry is not None:
             return entry
@@ -90,7 +90,7 @@ class CatalogueView:
         return self._index.matching(about, self._on, NEAREST)
 
     def usable(self, name: str, about: str = "") -> Skill | SkillError:
-        """Return the skill with that name if it is enabled, otherwise an error."""
+        """Return the skill with the given name if it is enabled, otherwise an error."""
         found = self.find(name, about)
         if isinstance(found, SkillError):
             return found
@@ -152,7 +152,7 @@ class Catalogue:
     def look(self) -> CatalogueView:
         """Scan the folders and return the current skills; read only skills that have changed.
 
-        Without any change, this returns the same view object as before.
+        If no skill has changed, this returns the same view object as the previous call.
         """
         found: dict[tuple[str, str], _CachedFolder] = {}
         problems: list[str] = []
@@ -244,7 +244,10 @@ def _signature(folder: str) -> object:
 
 
 def _has_code(folder: str | Path) -> bool:
-    """Return True if the folder has a `skill.py`. Unusable code is only reported when the skill is run."""
+    """Return True if the folder has a `skill.py`.
+
+    Whether the code works is only checked when the skill is run.
+    """
     try:
         return not stat.S_ISDIR(os.lstat(f"{folder}/{CODE}").st_mode)
     except OSError:
@@ -266,7 +269,7 @@ def _load(source: SkillSource, folder: Path, trusted: TrustedSkills | None) -> S
 
 
 def _merged(found: Iterable[_CachedFolder], disabled: Disabled, problems: list[str]) -> list[SkillEntry]:
-    """Return one skill for each name, from the last source that has one.
+    """Return one skill for each name, from the last source that has a skill of that name.
 
     Duplicate names in one source are reported in `problems`.
     """

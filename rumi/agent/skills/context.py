@@ -13,26 +13,26 @@ _ERROR_OUTPUT = re.compile(r"\nerror output(?: \([^\n]*\))?:\n")
 
 
 class ToolFailed(Exception):
-    """A tool refused or failed; the text is the reason.
+    """A tool refused a call or failed; the error's text is the reason.
 
     A command that ends with a non-zero exit code is not a failure.
     """
 
 
 class CannotDo(Exception):
-    """A skill raises this error if it cannot do its work. The text is one sentence with the reason."""
+    """A skill raises this error if it cannot do its work. Its text is one sentence with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """The result of a tool: `content` is the text that a model would read."""
+    """The result of a tool call. `content` is the text that a model would read."""
 
     content: str
     exit_code: int | None = None
 
     @property
     def output(self) -> str:
-        """The standard output of a command."""
+        """The standard output of the command that the tool ran."""
         # The last "error output" heading is the real one: the output itself may contain such a line.
         begin = _OUTPUT.search(self.content)
         if begin is None:
@@ -61,7 +61,7 @@ class Context:
         self._send = send
 
     async def tool(self, name: str, /, **arguments: Any) -> ToolReply:
-        """Call one of the chat's tools, as the model can.
+        """Call one of the chat's tools, just as the chat's model can.
 
         Raises:
             ToolFailed: The tool does not exist or refused, or the user refused.
@@ -72,7 +72,7 @@ class Context:
         return ToolReply(reply.content, reply.exit_code)
 
     async def model(self, prompt: str) -> str:
-        """Return the answer of the chat's model, without tools and without the chat's history.
+        """Ask the chat's model, which gets neither tools nor the chat's history, and return its answer.
 
         Raises:
             ToolFailed: The model did not answer.

@@ -1,4 +1,4 @@
-"""Creation of a working skill with a test, as a template for its author."""
+"""Creation of a new skill from a template: a working skill with a test, which its author then changes."""
 
 import json
 import os
@@ -13,12 +13,12 @@ from rumi.agent.skills.messages import SkillError, SkillsUnwritable
 
 
 def name_of_test(name: str) -> str:
-    """Return the name of a skill's test file. Each skill has a different name, as pytest requires."""
+    """Return the name of a skill's test file. The name differs for each skill, as pytest requires."""
     return f"test_{name.replace('.', '_')}.py"
 
 
 def how_to_test(folder: Path) -> str:
-    """Return the command that runs a skill's test with this Python, in which Rumi is installed."""
+    """Return the command that runs a skill's test with the current Python, in which Rumi is installed."""
     return shlex.join([sys.executable or "python3", str(folder / name_of_test(folder.name))])
 
 

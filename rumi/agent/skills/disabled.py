@@ -23,7 +23,7 @@ MOST_BYTES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """The names of disabled skills, normalized by `same`, and the source of the list."""
+    """The names of disabled skills, normalized by `same`. `by` is `config` if they come from config.toml."""
 
     names: frozenset[str] = frozenset()
     by: WhyOff = "config"
@@ -62,7 +62,7 @@ class DisabledSkills:
 
 
 def set_disabled(path: Path, name: str, *, off: bool) -> bool:
-    """Add a skill to the list in config.toml, or remove it; return False if nothing had to change.
+    """Add a skill to the list in config.toml, or remove it from the list; return False if nothing changed.
 
     Comments, order and the file's mode stay unchanged.
 
@@ -119,7 +119,7 @@ def _in_file(text: str) -> list[object]:
 def _from_variable(text: str) -> list[object]:
     """Return the JSON list in the environment variable.
 
-    Other content cannot occur, because loading the configuration rejects it.
+    The variable always contains such a list, because loading the configuration rejects anything else.
     """
     try:
         names = json.loads(text)

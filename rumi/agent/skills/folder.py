@@ -1,4 +1,4 @@
-"""Access to a skill's folder: read files, list files, take a snapshot of the content.
+"""Access to a skill's folder: functions that read files, list files, and take a snapshot of the content.
 
 A skill's author controls the folder. So the functions follow no link in it, never block on a pipe, and limit
 the size of every read. Calls block briefly.
@@ -49,7 +49,7 @@ def signature(path: Path) -> object:
 
 
 def stamp(status: os.stat_result) -> tuple[int, ...]:
-    """Return the times, the size and the inode number of a file."""
+    """Return a file's time stamps, size and inode number, which show whether the file has changed."""
     return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 

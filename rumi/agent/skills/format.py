@@ -32,14 +32,14 @@ def is_name(name: str) -> bool:
 
 
 def same(name: str) -> str:
-    """Return a name in a form that is the same for all spellings: `Tidy_Folder` becomes `tidy-folder`."""
+    """Return a skill name normalized, so that all spellings match: `Tidy_Folder` becomes `tidy-folder`."""
     return unicodedata.normalize("NFKC", name.strip()).casefold().replace("_", "-").replace(" ", "-")
 
 
 def class_name(name: str) -> str:
     """Return the name of the class in a skill's `skill.py`: `TidyFolderSkill` for the skill tidy-folder.
 
-    A name that starts with a digit gets an underscore: `_2DaysSkill` for 2-days.
+    For a name that starts with a digit, the class name starts with an underscore: `_2DaysSkill` for 2-days.
     """
     camel = "".join(part[:1].upper() + part[1:] for part in re.split(r"[-_. ]+", name)) + "Skill"
     return camel if camel.isidentifier() else f"_{camel}"
@@ -64,7 +64,7 @@ def parse(text: str) -> tuple[Header, str]:
     """Return the header and the body of a `SKILL.md`.
 
     Raises:
-        SkillError: The file is invalid; the text states, without the file's name, the error and what is
+        SkillError: The file is invalid; the message states, without the file's name, the error and what is
             allowed.
     """
     front, body = split(text)

@@ -1,7 +1,7 @@
 """Parser of a `SKILL.md`'s YAML front matter, between the two `---`, into texts, lists and mappings.
 
-The parser uses YAML events instead of a loader. So every value stays text, no object is constructed, an alias
-needs no memory, and the depth and the number of values are limited during parsing.
+The parser uses YAML events instead of a loader. So every value stays text, no Python object is constructed,
+and YAML aliases take no memory. The depth and the number of values are limited during parsing.
 """
 
 import re

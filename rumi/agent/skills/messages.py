@@ -16,11 +16,11 @@ WhyOff: TypeAlias = Literal["config", "environment", "itself"]
 
 
 class SkillError(RumiError):
-    """A skill that cannot be loaded, found or run."""
+    """A skill cannot be loaded, found or run."""
 
 
 class UnknownSkill(SkillError, UsageError):
-    """No skill has that name."""
+    """No skill has the requested name."""
 
 
 class SkillFailed(SkillError):
@@ -82,7 +82,10 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class SkillEntry:
-    """A skill in the catalogue, the reason if it is disabled, and the skills of the same name it replaces."""
+    """A skill in the catalogue.
+
+    `off` is the reason if the skill is disabled. `hides` are the skills of the same name that it replaces.
+    """
 
     skill: Skill
     off: WhyOff | None = None
@@ -135,7 +138,7 @@ class SkillFile:
 
 @dataclass(frozen=True, slots=True)
 class InPrompt:
-    """A skill as listed in a prompt."""
+    """A skill as it is listed in a prompt."""
 
     name: str
     description: str

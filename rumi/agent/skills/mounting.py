@@ -48,10 +48,10 @@ class Mounts:
         self._stored = dict(self._mounted)
 
     def of_project(self, project: str) -> "Mounts":
-        """Return the folder for one project's skills, a subfolder of this folder.
+        """Return the folder for one project's skills, a subfolder of the folder with copies.
 
-        The subfolder has a random name, which listing does not reveal. The name stays the same across
-        restarts, because conversations mention it.
+        The subfolder has a random name, and listing the parent folder does not reveal the name. The name
+        stays the same across restarts, because conversations mention it.
         """
         names = self._folder.with_name(f"{self._folder.name}-projects.json")
         known = _read_names(names)
@@ -82,7 +82,7 @@ class Mounts:
         self._write_record()
 
     def mount(self, skill: Skill) -> str:
-        """Update the copy of a skill. On failure, return the reason; on success, return ""."""
+        """Update the copy of a skill. Return the reason if this fails, and "" if it succeeds."""
         why = self._mount(skill)
         self._write_record()
         return why
@@ -121,7 +121,10 @@ class Mounts:
         return content
 
     def _swap(self, name: str, content: Snapshot) -> None:
-        """Replace a skill's folder with a new copy. Commands see the old or the new copy, or briefly none."""
+        """Replace a skill's folder with a new copy.
+
+        Commands see the old or the new copy or, briefly, no copy.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         # Built in the parent folder: on the same file system, for the renames, but invisible in sandboxes.
         with tempfile.TemporaryDirectory(prefix=".skills-", dir=self._folder.parent) as building:
@@ -143,7 +146,7 @@ class Mounts:
         return _read_names(self._record)
 
     def _write_record(self) -> None:
-        """Record the versions of new copies. If this fails, the next start copies the skills again."""
+        """Record the versions of new copies. If this fails, the skills are copied again at the next start."""
         if self._mounted != self._stored:
             with contextlib.suppress(OSError):
                 atomic_write(self._record, json.dumps(self._mounted).encode())

@@ -1,4 +1,4 @@
-"""The process in which one code skill runs, a `rumi.sandbox.confined.child`.
+"""The process in which one code skill (a skill with a `skill.py`) runs: a `rumi.sandbox.confined.child`.
 
 The skill may start other processes, which end together with this process.
 """
@@ -32,7 +32,7 @@ EARLIER_CONTEXT: Final = "rumi.skills.context"
 
 
 class Unfit(Exception):
-    """A `skill.py` cannot be run; the text is the reason."""
+    """A `skill.py` cannot be run; the error's text is the reason."""
 
 
 class ParentChat:
@@ -46,7 +46,7 @@ class ParentChat:
         self._one_by_one = trio.Lock()
 
     def close(self) -> None:
-        """Close the pipes. Requests are impossible afterwards."""
+        """Close the pipes. Afterwards, the skill can send no more requests."""
         self._in.close()
         self._out.close()
 

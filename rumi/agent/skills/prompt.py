@@ -25,7 +25,9 @@ _LINE: Final = re.compile(r"([-+×]) ([^:\n]+)(?:: (.*))?")
 def skills_block(
     skills: PromptSkills, max_tokens: float = inf, noted: Mapping[str, str] | None = None
 ) -> str:
-    """Return the block that lists the skills; empty if there are none. No description can close the block.
+    """Return the block that lists the skills; empty if there are none.
+
+    A skill's description cannot end the block.
 
     If the list exceeds `max_tokens`, the descriptions are cut. If that is not enough, the skills that match
     worst are left out. If the prompt already lists the skills in `noted` (see `noted_skills`), the block
@@ -47,7 +49,10 @@ def skills_block(
 
 
 def noted_skills(notes: Iterable[str]) -> Mapping[str, str]:
-    """Return the skills that a prompt with these notes lists, with descriptions. `notes` is oldest first."""
+    """Return the skills that a prompt with these notes lists, with descriptions.
+
+    The oldest of the `notes` comes first.
+    """
     noted: dict[str, str] = {}
     for note in notes:
         block, ended, _ = note.partition("<skills>\n")[2].partition("\n</skills>")

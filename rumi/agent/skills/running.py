@@ -60,7 +60,7 @@ class CodeRunner:
         self._permits = trio.Semaphore(AT_ONCE)
 
     async def run(self, job: SkillRun, call: CallTool, model: AskModel) -> str:
-        """Run a skill and return its text. On cancellation, return only after the process was killed.
+        """Run a skill and return its text. On cancellation, return only when the process has been killed.
 
         The skill's tool calls are passed to `call`, and its prompts to `model`, one at a time. If `model`
         raises a `RumiError`, the skill gets the error's text.
@@ -125,7 +125,7 @@ class CodeRunner:
 
 
 async def _drain(name: str, process: Child) -> None:
-    """Read and discard a skill's output, so that the skill never blocks on a full pipe; log the beginning."""
+    """Read all output of a skill, so that the skill never blocks on a full pipe. Log only the beginning."""
     assert process.printed is not None
     left = MOST_LOGGED * MOST_LOG_CHARS
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -147,7 +147,7 @@ class _Talk:
         self._logged = 0
 
     async def run(self, folder: Path) -> str | SkillError:
-        """Return the skill's text or its error."""
+        """Answer the skill's requests until it ends; return its text or its error."""
         try:
             return await self._run(folder)
         except ChildFailed as error:

@@ -1,4 +1,4 @@
-"""Trusted project skills: `skills-trusted.json` stores a digest of their trusted content."""
+"""The project skills that the user trusts: `skills-trusted.json` stores digests of their trusted content."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ class SkillPin:
 
 
 class TrustedSkills:
-    """The file that stores a `SkillPin` for each trusted skill folder. It is read at each use.
+    """The file that stores a `SkillPin` for each trusted skill folder. Each method reads the file again.
 
     If the file is unreadable, no skill is trusted.
     """
@@ -31,7 +31,7 @@ class TrustedSkills:
         self._path = path
 
     def pins(self) -> dict[str, SkillPin]:
-        """Return all pins, by folder."""
+        """Return the stored pin of each trusted skill, by folder."""
         try:
             with self._path.open("rb") as file:
                 found = json.loads(file.read(MOST_BYTES))["skills"]

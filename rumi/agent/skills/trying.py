@@ -21,7 +21,7 @@ class Trial:
 
     `tools` maps tool names to functions that answer the skill's tool calls. Each function gets the arguments
     and returns the tool's text, or raises `ToolFailed`. `model` answers the skill's prompts. `calls` and
-    `prompts` record the requests.
+    `prompts` record the skill's tool calls and prompts.
 
     Raises:
         SkillError: There is no skill in the folder, or it cannot be loaded.

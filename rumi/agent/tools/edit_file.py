@@ -1,4 +1,4 @@
-"""The `edit_file` tool: replaces one or all occurrences of a text in a file; the rest stays unchanged."""
+"""The `edit_file` tool: replaces one or all occurrences of a text in a file, and nothing else."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Access to files of a chat's sandbox, by two fixed scripts that run inside the sandbox.
+"""Access to files in a chat's sandbox, by two fixed scripts that run inside the sandbox.
 
 So a file operation has the rights, limits and timeout of a command, and no process outside of the sandbox
 opens a path that a chat chose. The scripts get the path as an argument. A path is never part of a script's
@@ -105,9 +105,9 @@ class FoundPath:
     The meaning of the fields depends on the kind. For `file`, `content` is the whole content. For `large`,
     `content` is the first `HEAD_BYTES`, followed by the requested lines, each cut after `LINE_BYTES`; `lines`
     is the total number of lines. For `folder`, `content` lists the names in the folder. For `missing`,
-    `content` lists the names in the nearest existing folder, which is `size` levels above. `special` is a
-    device, a pipe or a socket. `denied` is a file that cannot be read. `link` is a link, or an object behind
-    a link, for tools that follow no links.
+    `content` lists the names in the nearest existing folder above the path; `size` is the number of levels up
+    to this folder. `special` is a device, a pipe or a socket. `denied` is a file that cannot be read. `link`
+    is a link, or an object behind a link, for tools that follow no links.
     """
 
     kind: Kind
@@ -232,8 +232,8 @@ class FileTool(Tool):
     ) -> ToolResult:
         """Return a successful result, which is tainted if the chat's files are tainted.
 
-        As for commands such as `grep`, exit code 1 means that there was nothing to read or to change. This is
-        not a failure.
+        As with commands such as `grep`, exit code 1 means that there was nothing to read or to change, not
+        that the call failed.
         """
         return ToolResult(
             True,

@@ -25,7 +25,7 @@ SPEC = ToolSpec(
 class ForgetTool(Tool):
     """The `forget` tool, bound to one owner. `ask` queries the memory.
 
-    `language` returns the current language; each call of the tool invokes the function.
+    Each call of the tool calls `language` to get the current language.
     """
 
     spec = SPEC
@@ -37,7 +37,7 @@ class ForgetTool(Tool):
         self._language = language
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question that names the key whose facts would be deleted."""
+        """Return a question to the user, which names the key whose facts would be deleted."""
         key = arguments.get("key")
         if not isinstance(key, str) or not written(key):
             return None

@@ -1,4 +1,4 @@
-"""The `read_file` tool: shows numbered lines of a text file, or a description of another object at a path."""
+"""The `read_file` tool: shows numbered lines of a text file, or describes what else is at a path."""
 
 import re
 from collections.abc import Mapping
@@ -124,9 +124,9 @@ class ReadFile(FileTool):
         return self.answer("\n".join(["; ".join(about), *part]), found.trace, found.duration_ms)
 
     async def source_note(self, path: str, file: TextFile) -> str:
-        """Return a text to place before the file's name in the result; empty in this class.
+        """Return the text that precedes the file's name in the result; empty in this class.
 
-        Subclasses override this method to record which files were read.
+        Subclasses override this method to record which files the model has read.
         """
         return ""
 
@@ -134,7 +134,7 @@ class ReadFile(FileTool):
 def _number(value: object, default: int) -> int | None:
     """Return the positive number in a model's argument; None if the argument is invalid.
 
-    A number in text form is accepted. For null or an empty text, return `default`; for 0, return 1.
+    A text that contains a number is accepted. For null or an empty text, return `default`; for 0, return 1.
     """
     if value is None or value == "":
         return default

@@ -60,11 +60,11 @@ class RecallTool(Tool):
         self._now = now
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: no approval is needed. Results stay in the conversation and keep their taint."""
+        """Return None: no approval is needed. Results stay in the conversation; tainted ones stay tainted."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Search passages and facts. This changes no data, so cancellation is always safe."""
+        """Search passages and facts. The search changes no data, so cancellation is always safe."""
         try:
             search = search_of(self._owner, arguments, self._now())
         except UsageError as error:

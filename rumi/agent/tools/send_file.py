@@ -40,7 +40,7 @@ class SendFile(Tool):
     """The `send_file` tool, bound to one workspace. Files are sent through `send(name, content)`.
 
     `send` returns when the user has received the file, or raises a `RumiError`. `offload` runs file reads in
-    threads. These threads should be reserved for such reads, because a disk may be slow.
+    threads. No other work should use these threads, because a slow disk may block them.
     """
 
     spec = SPEC
@@ -99,7 +99,7 @@ class SendFile(Tool):
 
 
 def _asks_to_send(text: str) -> bool:
-    """Return True if the text asks to send a file. Merely naming a file is not enough.
+    """Return True if the text asks to send a file. A text that merely names a file is not enough.
 
     A user may name a file only to have it read, and a web page could then ask to send the file.
     """

@@ -1,4 +1,4 @@
-"""Text files, whose encoding and line ends edits preserve, and unified diffs of two texts."""
+"""Text files, and unified diffs of two texts. Edits to a text file preserve its encoding and line ends."""
 
 import re
 from bisect import bisect_left
@@ -65,7 +65,8 @@ class TextFile:
         """Return the text with `new` in place of `old` at the indexes `starts` of the plain text.
 
         The occurrences must not overlap. Only the part that differs between `old` and `new` is replaced, so
-        the rest keeps its line ends. A new line end is of the same kind as the next line end in the file.
+        all other text keeps its line ends. A new line end is of the same kind as the next line end in the
+        file.
         """
         same, rest = _same(old, new)
         length, new = len(old) - same - rest, new[same : len(new) - rest]
@@ -111,7 +112,7 @@ def lines_of(plain: str) -> list[str]:
 
 
 def _same(one: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
-    """Return the length of the common prefix, and the length of the common suffix of the remaining texts."""
+    """Return the lengths of the texts' common prefix, and of the common suffix of what follows the prefix."""
     most = min(len(one), len(other))
     first = next((n for n in range(most) if one[n] != other[n]), most)
     return first, next((n for n in range(most - first) if one[-1 - n] != other[-1 - n]), most - first)
@@ -155,7 +156,7 @@ def _whole_lines(text: str) -> list[str]:
 
 
 def _changes(old: list[str], new: list[str]) -> list[_Change]:
-    """Return the changes. For long texts with many changes, they may be combined into a single change."""
+    """Return the changed ranges. For long texts with many changes, one range may cover all changes."""
     first, same = _same(old, new)
     middle, other = old[first : len(old) - same], new[first : len(new) - same]
     if len(middle) == len(other) > _COMPARED:

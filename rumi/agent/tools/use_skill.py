@@ -87,11 +87,11 @@ class UseSkill(Tool):
         self._project = project
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: no approval is needed, as each tool call of a skill's code is checked separately."""
+        """Return None: no approval is needed. Each tool call by a skill's code is checked separately."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Use a skill, without any tools for its code; see `call_within`."""
+        """Use a skill. Its code gets no tools; `call_within` offers them."""
         return await self.call_within(arguments, _no_tools)
 
     async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:

@@ -47,7 +47,7 @@ class WebFetch(Tool):
         self._fetch = fetch
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question for a URL that is not in `known_urls`; text added to a known URL could leak data.
+        """Return a question for a URL that is not in `known_urls`; an unknown URL could leak data.
 
         A known URL without its fragment counts as known too.
         """
@@ -67,7 +67,7 @@ class WebFetch(Tool):
         return Question("fetch", {"url": target.href, "host": target.host})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Fetch the page. On cancellation, the fetch ends completely."""
+        """Fetch the page. On cancellation, nothing of the fetch keeps running."""
         return await self.call_reporting(arguments, lambda step: None)
 
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:

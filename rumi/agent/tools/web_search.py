@@ -48,7 +48,7 @@ class WebSearch(Tool):
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Search the web. On cancellation, the search ends completely."""
+        """Search the web. On cancellation, nothing of the search keeps running."""
         query = arguments.get("query")
         if not isinstance(query, str) or not query.split():
             return ToolResult(False, "web_search needs `query`, a string that is not empty")
@@ -104,7 +104,7 @@ def _echoes(url: str, query: str) -> bool:
 
 
 def _squeezed(text: str) -> str:
-    """Return the text normalized: percent-decoded, in lower case, in NFKC form, without white space."""
+    """Return the text normalized: percent-decoded, lower-cased, in NFKC form, and without white space."""
     for _ in range(3):
         text = unquote(text)
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -48,7 +48,7 @@ class WriteFile(FileTool):
 
 
 async def _changed(path: str, found: FoundPath, text: str) -> TextDifference | None:
-    """Return the difference from the old file; None if the old file was too large or was not text."""
+    """Return the difference between old and new file; None if the old file is too large or not text."""
     file = decoded(found.content) if found.kind == "file" else None
     if file is None:
         return None
