@@ -1,1 +1,1 @@
-"""Storage of messages and facts: SQLite files on one machine, or one PostgreSQL database for many."""
+"""Storage of messages and facts: SQLite files on one machine, or a PostgreSQL database for many machines."""

@@ -1,4 +1,4 @@
-"""The two database backends, a SQLite file and a PostgreSQL server: opening them and classifying errors."""
+"""Two database backends, a SQLite file and a PostgreSQL server: open a database, classify its errors."""
 
 import hashlib
 import sqlite3
@@ -43,20 +43,20 @@ class Backend(Protocol):
 
         Raises:
             DatabaseFault: The database cannot be used in its present state; the error says what to do.
-            Exception: The database cannot be opened: an exception of the class `error`, or an OSError.
+            Exception: Connecting or upgrading failed. The exception is of the class `error`, or an OSError.
         """
         ...
 
     def trouble_of(self, error: Exception) -> Trouble | None:
-        """Return why the database cannot be written now; None if the error is a different, permanent one."""
+        """Return the problem that prevents writing for now, such as a full disk; None for any other error."""
         ...
 
     def passes(self, error: Exception) -> bool:
-        """Return True if the error is temporary: the transaction may succeed if it is retried at once."""
+        """Return True if the transaction may succeed when retried at once, for example after a conflict."""
         ...
 
     def why_unwritten(self, trouble: Trouble, error: object = "") -> tuple[str, str]:
-        """Return a sentence that says why the database cannot be written, and the advice for the user."""
+        """Return two texts: the reason why the database cannot be written, and advice for the user."""
         ...
 
     def now(self, db: Database) -> float:
@@ -76,7 +76,7 @@ class Backend(Protocol):
         ...
 
     def mark(self, db: Database) -> str:
-        """Return the id of the open transaction, which `committed` accepts later."""
+        """Return the id of the open transaction, to be passed to `committed` later."""
         ...
 
     def committed(self, db: Database, mark: str) -> bool:
@@ -90,8 +90,8 @@ class Backend(Protocol):
 class SqliteFile:
     """A SQLite file.
 
-    `notified` is called with the channel and payload of each notification. `clock` is the clock that all
-    clients share.
+    `notified` is called with the channel and payload of each notification that a transaction sends. `clock`
+    returns the current time; all clients use the same clock.
     """
 
     error: type[Exception] = sqlite3.Error
@@ -132,7 +132,7 @@ class SqliteFile:
         return db
 
     def trouble_of(self, error: Exception) -> Trouble | None:
-        """Return why the file cannot be written now."""
+        """Return the problem that prevents writing to the file for now; None for any other error."""
         return sqlite.trouble_of(self.path, error) if isinstance(error, sqlite3.Error | OSError) else None
 
     def passes(self, error: Exception) -> bool:
@@ -140,7 +140,7 @@ class SqliteFile:
         return False
 
     def why_unwritten(self, trouble: Trouble, error: object = "") -> tuple[str, str]:
-        """Return why the file cannot be written, and the advice for the user."""
+        """Return two texts: the reason why the file cannot be written, and advice for the user."""
         return sqlite.why_unwritten(self.path, trouble, error)
 
     def now(self, db: Database) -> float:
@@ -152,11 +152,11 @@ class SqliteFile:
         return self.path.stat().st_size
 
     def notify(self, db: Database, channel: str, payload: str) -> None:
-        """Report the notification at once: no other connection can read before the commit."""
+        """Call `notified` immediately, without waiting for the commit."""
         self._notified(channel, payload)
 
     def lock(self, db: Database, names: Iterable[str]) -> None:
-        """Do nothing: one transaction writes at a time."""
+        """Do nothing: SQLite already runs only one writing transaction at a time."""
 
     def mark(self, db: Database) -> str:
         """Return an empty id: a COMMIT in SQLite always returns a result, so no id is needed."""
@@ -170,7 +170,7 @@ class SqliteFile:
 class PostgresServer:
     """A PostgreSQL database.
 
-    `more` maps the name of a schema to additional SQL statements, for new tables that only PostgreSQL needs.
+    `more` maps a schema's name to additional SQL statements for a new database. Only PostgreSQL needs them.
     """
 
     lock_rows = " FOR UPDATE"
@@ -199,7 +199,10 @@ class PostgresServer:
         return self._postgres.Postgres.error
 
     def open(self, name: str, schema: Schema, *, copying: bool = False) -> Database:
-        """Connect, and upgrade the schema. With `copying`, accept a database with an unfinished copy too."""
+        """Connect, and upgrade the schema.
+
+        With `copying`, also accept a database that contains an unfinished copy.
+        """
         more = self._more.get(name, "")
         return self._prepared(
             lambda db: self._postgres.bring_up_to_date(db, name, schema, more, copying=copying)
@@ -225,7 +228,7 @@ class PostgresServer:
         return self._prepared(lambda db: db.execute(f"LISTEN {channel}"))
 
     def trouble_of(self, error: Exception) -> Trouble | None:
-        """Return why the database cannot be written now."""
+        """Return the problem that prevents writing for now; None for any other error."""
         return self._postgres.trouble_of(error)
 
     def passes(self, error: Exception) -> bool:
@@ -233,7 +236,7 @@ class PostgresServer:
         return self._postgres.was_in_the_way(error)
 
     def why_unwritten(self, trouble: Trouble, error: object = "") -> tuple[str, str]:
-        """Return why the database cannot be written, and the advice for the user."""
+        """Return two texts: the reason why the database cannot be written, and advice for the user."""
         return self._postgres.why_unwritten(self.server, trouble, error)
 
     def now(self, db: Database) -> float:
@@ -262,7 +265,9 @@ class PostgresServer:
         return str(db.execute("SELECT CAST(pg_current_xact_id() AS text)").fetchone()[0])
 
     def committed(self, db: Database, mark: str) -> bool:
-        """Ask the server if the transaction was committed; wait up to `ENDED_S` until it has ended.
+        """Ask the server whether the transaction was committed.
+
+        If the transaction is still running, wait up to `ENDED_S` seconds for its end.
 
         Raises:
             Exception: The server did not answer: an exception of the class `error`.

@@ -1,4 +1,4 @@
-"""Copying of all tables from one store to another, in slices. Each store is SQLite files or PostgreSQL.
+"""Copies all tables from one store (SQLite files or a PostgreSQL database) to another, in slices.
 
 A slice is a range of rows in the order of their keys. The copy reads each slice from both stores, and writes
 the slice to the target if the two differ. So running the copy again completes a copy that was interrupted, or
@@ -53,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class CopiedTable:
-    """Result of copying one table: numbers of all rows and of written rows, and a digest of all rows."""
+    """The result for one table: the count of all rows, the count of written rows, a digest of all rows."""
 
     table: str
     rows: int
@@ -62,7 +62,7 @@ class CopiedTable:
 
 
 def tables_of(schema: Schema) -> tuple[Table, ...]:
-    """Return the tables of a schema that are copied: all except the tables of leases."""
+    """Return the tables of a schema that are copied: all except the tables about leases."""
     db = sqlite3.connect(":memory:")
     try:
         db.create_function("partition_of", 1, len, deterministic=True)
@@ -128,7 +128,7 @@ def server_side(backend: PostgresServer, schemas: Mapping[str, Schema], *, targe
 
 
 def file_side(paths: Mapping[str, Path], schemas: Mapping[str, Schema], *, writes: bool) -> Side:
-    """Open and upgrade SQLite files; without `writes`, open them without changing them.
+    """Open SQLite files. With `writes`, upgrade them; otherwise, leave them unchanged.
 
     Without `writes`, another process may be using the files.
 
@@ -212,7 +212,7 @@ def not_empty(source: str = "") -> CopyFault:
 
 @contextmanager
 def into_files(paths: Mapping[str, Path], mark: Path, source: str) -> Iterator[Mapping[str, Path]]:
-    """Yield the paths of the draft files to copy into. `replace_files` renames the complete drafts.
+    """Yield the paths of draft files to copy into. `replace_files` later gives them their final names.
 
     The file `mark` records the source of an unfinished copy. Drafts from an earlier copy of the same source
     are continued; drafts from another source are removed.
@@ -288,7 +288,7 @@ def copy(
 def compared(source: Side, target: Side, tables: Mapping[str, Sequence[Table]]) -> list[CopiedTable]:
     """Compare all rows of both stores; return the number of rows and a digest for each table.
 
-    Both stores must not be written during the comparison.
+    Neither store may be written during the comparison.
 
     Raises:
         CopyFault: A table differs.
@@ -422,7 +422,7 @@ def _has_numbers(db: Database) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for comparison between the two databases: flags to integers, texts without NUL."""
+    """Convert a value for comparison between the two databases: flags become integers, texts lose NUL."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str):

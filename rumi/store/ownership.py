@@ -100,7 +100,7 @@ class Ownership:
         return self._now() >= self.valid_until or self._boottime() >= self.boottime_until
 
     def part(self) -> float:
-        """Return the fraction of all partitions that this worker serves, at least that of one partition."""
+        """Return the fraction of all partitions that this worker serves, counting at least one."""
         return max(1, len(self.fences)) / PARTITIONS
 
     def lost(self, worker: str, numbers: frozenset[int]) -> None:

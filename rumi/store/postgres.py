@@ -220,7 +220,7 @@ class Postgres:
 
 
 def trouble_of(error: Exception) -> Trouble | None:
-    """Return why the database cannot be written now; None if the error is a different, permanent one."""
+    """Return the problem that prevents writing for now, such as a full disk; None for any other error."""
     if isinstance(error, _BUSY):
         return "locked"
     state = getattr(error, "sqlstate", None) or ""
@@ -241,7 +241,7 @@ def was_in_the_way(error: Exception) -> bool:
 
 
 def why_unwritten(server: DatabaseUrl, trouble: Trouble, error: object = "") -> tuple[str, str]:
-    """Return a sentence that says why the database cannot be written, and the advice for the user."""
+    """Return two texts: the reason why the database cannot be written, and advice for the user."""
     match trouble:
         case "full":
             return f"{server} cannot be written: its disk is full.", "Make room on the disk of the database."
@@ -299,7 +299,7 @@ def _values(names: tuple[str, ...], parameters: Any) -> list[Any]:
 def tables_of(script: str) -> Iterator[str]:
     """Translate a SQLite schema to PostgreSQL; yield the statements.
 
-    Text columns get the collation C, so that both databases sort texts by their bytes.
+    Text columns get the collation C, so that PostgreSQL sorts texts by their bytes, as SQLite does.
     """
     for statement in statements(re.sub(r"--[^\n]*", "", script)):
         text = re.sub(r"\) WITHOUT ROWID", ")", statement)

@@ -1,4 +1,4 @@
-"""Interface of a database connection, the same for SQLite and PostgreSQL, for steps of transactions.
+"""Interface of a database connection for steps of transactions. SQLite and PostgreSQL both provide it.
 
 Steps are written in the SQL that both databases support, with SQLite's parameters: `?`, `?1`, `:name`.
 """

@@ -87,7 +87,7 @@ class Schema:
 
 
 def trouble_of(path: Path, error: sqlite3.Error | OSError) -> Trouble | None:
-    """Return why the file cannot be written; None if the error is a different, permanent one."""
+    """Return the problem that prevents writing for now, such as a full disk; None for any other error."""
     trouble = _trouble_of(error)
     if trouble == "failing":  # SQLite reports an I/O error, not a full disk, if the `-shm` file cannot grow
         with contextlib.suppress(OSError):
@@ -108,7 +108,7 @@ def _trouble_of(error: sqlite3.Error | OSError) -> Trouble | None:
 
 
 def why_unwritten(path: Path, trouble: Trouble, error: object = "") -> tuple[str, str]:
-    """Return a sentence that says why the file cannot be written, and the advice for the user."""
+    """Return two texts: the reason why the file cannot be written, and advice for the user."""
     match trouble:
         case "full":
             return f"{path} cannot be written: its disk is full.", "Make room on the disk."
@@ -189,7 +189,7 @@ def transaction(db: Database, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
 
 
 def leave_no_trace(db: sqlite3.Connection) -> bool:
-    """Remove deleted rows from the write-ahead log as well. Return False if a reader prevents this now."""
+    """Remove deleted rows from the write-ahead log as well. Return False if a reader prevents it."""
     with contextlib.suppress(sqlite3.Error):
         (busy, _, _) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not busy
@@ -221,7 +221,7 @@ def statements(script: str) -> Iterator[str]:
 
 
 def copy_beside(db: sqlite3.Connection, path: Path, target: Path) -> None:
-    """Copy the file to `target`, replacing an earlier copy. `target` appears only when the copy is complete.
+    """Copy the file to `target`, replacing an earlier copy. An incomplete copy is never visible as `target`.
 
     Raises:
         DatabaseFault: The disk has too little space for the copy and the upgrade.

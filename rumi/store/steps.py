@@ -19,7 +19,7 @@ class Transaction:
 
     `now` returns the time in seconds since 1970, and `size` returns the size of the database in bytes.
     `owned` returns the partitions of this worker; `owned` is None if one process serves all chats. A step
-    adds a chat to `touched` if the step stored something there that the chat's worker must be notified about.
+    adds a chat to `touched` if the chat's worker must be notified about what the step stored there.
     `lock_rows` is the SQL suffix that makes a SELECT lock its rows until the transaction ends.
     """
 

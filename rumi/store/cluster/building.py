@@ -1,4 +1,4 @@
-"""Constructs the parts of a worker for a PostgreSQL database that several workers share."""
+"""Constructs the parts that a worker needs to share a PostgreSQL database with other workers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +21,10 @@ R = TypeVar("R")
 
 
 class StoreThread:
-    """Executes requests about workers on a separate connection, so that lease renewals need not wait."""
+    """Executes requests about workers on its own connection.
+
+    So lease renewals need not wait for other requests.
+    """
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
@@ -103,5 +106,5 @@ def make_cluster(url: str, settings: ClusterSettings, password: str = "") -> Clu
 
 
 def leases_of(cluster: Cluster | None) -> Leases:
-    """Return the function that gives each sandbox its lease; without a cluster, sandboxes have no lease."""
+    """Return the function that provides the lease for sandboxes; without a cluster, it provides none."""
     return no_leases if cluster is None else cluster.leases

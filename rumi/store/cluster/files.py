@@ -1,4 +1,4 @@
-"""Files that move with their chat from worker to worker, and the lease that limits a worker's sandboxes."""
+"""Moves files with their chat from worker to worker, and ends sandboxes when the worker's lease ends."""
 
 import logging
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ LEAVE_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class SandboxLease:
-    """The worker's lease as the time limit of its sandboxes, which end when the lease ends.
+    """Limits the run time of a worker's sandboxes: they end when the worker's lease ends.
 
     A chat that was handed over before the lease ended no longer has a sandbox on this worker.
     """
@@ -37,8 +37,8 @@ class SandboxLease:
 class CarriedFiles:
     """Fetches the files of a chat or a task to this worker, and stores them for the next worker.
 
-    `partition_key` determines which worker serves the files. It is the chat, or the owner of a task without a
-    chat.
+    `partition_key` determines which worker serves the files. It is the chat's id; for a task without a chat,
+    it is the task's owner.
     """
 
     def __init__(self, carrier: WorkspaceCarrier, ownership: Ownership) -> None:
@@ -52,7 +52,7 @@ class CarriedFiles:
         return fence
 
     async def fetch(self, key: str, partition_key: str) -> None:
-        """Replace the folder's content with the stored files.
+        """Replace the content of the chat's or task's folder with the stored files.
 
         On cancellation, the folder contains either the old files or the stored ones, never a mixture.
 
@@ -69,7 +69,7 @@ class CarriedFiles:
             raise RumiError("The chat's stored files are damaged.", "Restore the database.") from error
 
     async def store(self, key: str, partition_key: str) -> RumiError | None:
-        """Store the folder's files. Return an error for the chat's user, or None."""
+        """Store the folder's files. Return an error to show to the chat's user, or None."""
         try:
             await self._carrier.store(key, self._fence(partition_key))
         except Unpackable as error:
@@ -82,7 +82,7 @@ class CarriedFiles:
         return None
 
     async def leave(self, key: str, partition_key: str) -> None:
-        """Store files created since the last turn, and drop the carrier's state for the folder."""
+        """Store files created since the last turn, and make the carrier forget the folder."""
         with trio.move_on_after(LEAVE_S):
             if (error := await self.store(key, partition_key)) is not None:
                 logger.warning("the files of %s were not stored: %s", key, error)

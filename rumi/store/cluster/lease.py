@@ -1,4 +1,7 @@
-"""The actor that renews a worker's lease. All work that depends on the lease stops before the lease ends."""
+"""The actor that renews a worker's lease. All work that depends on the lease stops before the lease ends.
+
+A lease is the period in which a worker may serve its partitions, which are groups of chats.
+"""
 
 import json
 import logging
@@ -72,8 +75,8 @@ class ClusterSettings:
 class WorkerLease(Actor[Never]):
     """Holds the worker's lease. If the lease is lost, this actor crashes, and its child actors end with it.
 
-    The cause is `LeaseLost`. Each incarnation registers as a new worker with a new name, because a lease
-    that has ended is never renewed.
+    The cause of the crash is `LeaseLost`. Each time this actor starts, it registers as a new worker with a
+    new name, because a lease that has ended is never renewed.
     """
 
     def __init__(
@@ -134,7 +137,7 @@ class WorkerLease(Actor[Never]):
                 raise LeaseLost("The lease of this worker could not be renewed.", "Look at the database.")
 
     async def _renewed(self) -> bool:
-        """Renew the lease, retrying until it ends; return False if it has ended or lost a partition."""
+        """Renew the lease, retrying until it ends. Return False if it has ended or a partition is lost."""
         ownership = self._ownership
         while not ownership.over:
             sent, had = (trio.current_time(), boottime()), dict(ownership.fences)

@@ -24,7 +24,7 @@ class Notifications(Protocol):
     async def receive(self, worker: str) -> tuple[str, ...]:
         """Wait for notifications; return the chats that they name.
 
-        Notifications may be lost, for example when the connection breaks. A cancellation loses none.
+        Notifications may be lost, for example when the connection breaks. Cancelling the call loses none.
         """
         ...
 

@@ -1,4 +1,7 @@
-"""The actor that balances partitions: claims the worker's share, hands over the surplus, wakes chats."""
+"""The actor that balances partitions: claims the worker's share, hands over the surplus, wakes chats.
+
+A partition is a group of chats. One worker at a time serves a partition.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -58,13 +61,14 @@ class Dependents:
 
 @dataclass(frozen=True, slots=True)
 class Drain(Request[None]):
-    """Hand over all partitions, because this worker shuts down. Replies when it serves no partition."""
+    """Hand over all partitions, because this worker shuts down. The reply means that none is left."""
 
 
 class Partitions(Actor[Drain]):
     """Serves a fair share of the partitions.
 
-    The dependents are above this actor in the actor tree, so this actor stops before them.
+    The parts of the process that depend on partitions are above this actor in the actor tree, so this actor
+    stops before them.
     """
 
     def __init__(
@@ -89,7 +93,7 @@ class Partitions(Actor[Drain]):
         self._leaving = False
 
     async def started(self) -> None:
-        """Start balancing and listening; take over the partitions that an earlier incarnation claimed."""
+        """Start balancing and listening; take over the partitions that were claimed before a restart."""
         # After a crash of this actor alone the lease is still valid, and so are its partitions.
         if self._ownership.fences:
             async with self._changing:
@@ -227,8 +231,8 @@ class Partitions(Actor[Drain]):
 def share_of(worker: str, members: Iterable[Member]) -> int:
     """Return the number of partitions that a worker should serve.
 
-    All workers get the same number of partitions. If a remainder is left, the first workers by name get one
-    more.
+    All workers get the same number of partitions. If the partitions cannot be divided evenly, the first
+    workers by name get one more.
     """
     names = sorted(member.name for member in members if member.left_s > 0 and not member.leaving)
     if worker not in names:
@@ -256,18 +260,18 @@ class WorkerDirectory:
     changed: trio.Event = field(default_factory=trio.Event)
 
     def update(self, members: Sequence[Member], owners: Mapping[int, str]) -> None:
-        """Store the directory as just read from the database, and wake the tasks that wait for a change."""
+        """Store the members and owners just read from the database; wake the tasks that wait for a change."""
         self.members, self.owners, self.read = members, owners, trio.current_time()
         self.changed.set()
         self.changed = trio.Event()
 
     def owner_of(self, partition_key: str) -> Member | None:
-        """Return the worker that served this partition key at the last read; None if unknown."""
+        """Return the worker that served the key's partition at the last update; None if unknown."""
         name = self.owners.get(partition_of(partition_key))
         return next((member for member in self.members if member.name == name), None)
 
     async def until_other(self, partition_key: str, worker: str) -> None:
-        """Wait until a different worker than `worker` serves this partition key."""
+        """Wait until a worker other than `worker` serves the key's partition."""
         number = partition_of(partition_key)
         while self.owners.get(number, worker) == worker:
             await self.changed.wait()

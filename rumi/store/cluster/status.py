@@ -10,7 +10,7 @@ _FIGURES: Final = ("turns", "tasks", "waiting", "trouble")
 
 
 def read_workers(server: PostgresServer) -> dict[str, Any]:
-    """Return the workers, and the backlog of the partitions that no worker serves. Blocking.
+    """Return the workers, and the backlog of the partitions that no worker serves. This function blocks.
 
     Raises:
         JournalError: The database does not answer.

@@ -55,7 +55,10 @@ Identity: TypeAlias = tuple[tuple[int, int] | None, ...]
 
 
 class AskJournal(Protocol):
-    """Sends a request to the journal: to its actor, or to the files of a home that no process has locked."""
+    """Sends a request to the journal's actor.
+
+    If no process has locked the home, the request may instead be executed directly on the home's files.
+    """
 
     async def __call__(self, request: Request[R], /) -> R:
         """Send a request; return the reply.
@@ -71,9 +74,9 @@ class AskJournal(Protocol):
 class JournalState:
     """State of the journal that survives restarts of its actor.
 
-    `observe` is called when `trouble`, the reason why the file cannot be written, changes; None means that
-    the file can be written again. `since` is the start of the trouble on trio's clock. `file` identifies the
-    open file: if another file replaced it, the journal does not write. `large` lists large files that the
+    `trouble` is the reason why the file cannot be written, None if it can be written. `observe` is called
+    when `trouble` changes. `since` is the time on trio's clock when the trouble started. `file` identifies
+    the open file: if another file replaced it, the journal does not write. `large` lists large files that the
     user could delete, as found when the disk was last full. `opened` is True once the database was opened.
     """
 
@@ -93,7 +96,7 @@ class JournalState:
         return self.trouble is not None
 
     def set(self, trouble: Trouble | None) -> None:
-        """Set the reason why the file cannot be written. The reason `replaced` stays until a restart."""
+        """Set the reason why the file cannot be written. The reason `replaced` is kept until a restart."""
         if trouble == self.trouble or self.trouble == "replaced":
             return
         if self.trouble is None:
@@ -107,7 +110,7 @@ class JournalState:
 
 
 class _Job:
-    """A request that waits to be written. The task that sent the request waits for `done`.
+    """A request that is waiting to be written. The task that sent the request waits for `done`.
 
     `writing` is True while a transaction executes the request. `withdrawn` is True if the sender was
     cancelled before any transaction executed the request; then the request is not written. `served` contains
@@ -184,8 +187,8 @@ class Journal(Actor[JournalMessage]):
         """Open the file and start the background tasks.
 
         Raises:
-            JournalError: The file cannot be opened, or is a different file than before a restart. The error
-                says what to do.
+            JournalError: The file cannot be opened, or is not the file that was open before a restart. The
+                error says what to do.
         """
         state = self._state
         if state.file and state.file[:1] != self._identity()[:1]:
@@ -314,10 +317,10 @@ class Journal(Actor[JournalMessage]):
         )
 
     async def _look_again(self, store: Store) -> None:
-        """While no request is pending, check that the file can be written again.
+        """While no request is pending, check whether the file can be written again.
 
-        A full disk counts as full until the reserve is restored. Space that becomes free before that is left
-        for running work.
+        The disk reserve is a file that is deleted when the disk is full. The disk counts as full until the
+        reserve is restored. Until then, free space is left for running work.
         """
         reserve = self._state.reserve
         if self._state.trouble == "full" and reserve and not await self._offload(reserve.make):
@@ -343,7 +346,7 @@ class Journal(Actor[JournalMessage]):
         self._failures += 1
 
     async def _give_back(self, trouble: Trouble) -> bool:
-        """Delete the disk reserve if that may help. Return True if this freed disk space."""
+        """Delete the disk reserve if the disk is full or failing. Return True if this freed disk space."""
         reserve = self._state.reserve
         if reserve is None or trouble not in ("full", "failing"):
             return False
@@ -354,7 +357,7 @@ class Journal(Actor[JournalMessage]):
         return True
 
     async def _without_writing(self, store: Store, jobs: Sequence[_Job]) -> list[_Job]:
-        """Refuse new messages, and answer requests that only read. Return the requests that remain.
+        """Refuse new messages, and answer requests that only read. Return the unanswered requests.
 
         A message is not refused if a commit whose result is unknown may have stored it.
         """
@@ -380,7 +383,7 @@ class Journal(Actor[JournalMessage]):
     # Background tasks
 
     def _identity(self) -> Identity:
-        """Return device and inode of the database and of its write-ahead log; None for a missing file."""
+        """Return the device and inode of the database and of its write-ahead log; None for a missing file."""
         if self._path is None:
             return ()
         found: list[tuple[int, int] | None] = []
@@ -448,7 +451,7 @@ class Journal(Actor[JournalMessage]):
             store.close()
 
     def activity(self) -> str:
-        """Return the number of pending requests, and the reason if the file cannot be written."""
+        """Return a text: the number of pending requests, and the reason if the file cannot be written."""
         waiting = len(self._waiting) + len(self._deferred)
         words = [f"{waiting} waiting for the disk"] if waiting else []
         if self._state.trouble is not None:
@@ -456,7 +459,7 @@ class Journal(Actor[JournalMessage]):
         return ", ".join(words)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return metrics: pending requests, replies unacknowledged at the last commit, and any trouble."""
+        """Return metrics: pending requests, replies not acknowledged at the last commit, write trouble."""
         trouble = self._state.trouble
         return {
             "waiting": len(self._waiting) + len(self._deferred),

@@ -19,7 +19,7 @@ SELECT chat, number, CASE WHEN learn_after > ends THEN learn_after ELSE ends END
 
 @dataclass(frozen=True, slots=True)
 class FindDueSessions(Read[DueSessions]):
-    """Return sessions whose new messages are due for extraction.
+    """Return the sessions that are due: facts should be extracted from their new messages now.
 
     A session is due if it has ended, if it was silent too long, or if a user requested the extraction. `chat`
     restricts the search to one chat. With `going_on`, sessions that are not due yet are included.
@@ -118,7 +118,10 @@ def mark_extracted(request: MarkExtracted, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PostponeExtraction(OwnedWrite[None]):
-    """Record a failed extraction; the next attempt is due at `until`, in seconds since 1970."""
+    """Record a failed extraction.
+
+    `until` is the time of the next attempt, in seconds since 1970.
+    """
 
     chat: str
     session: int
@@ -136,9 +139,11 @@ def postpone_extraction(request: PostponeExtraction, transaction: Transaction) -
 
 @dataclass(frozen=True, slots=True)
 class RequestExtraction(JournalRequest[None]):
-    """Request that facts are extracted now from the session of a chat or of all chats, without ending it.
+    """Request fact extraction now from the session of one chat, or the sessions of all chats.
 
-    With `retry`, sessions are included whose extraction failed and was postponed or abandoned.
+    The sessions do not end.
+
+    With `retry`, this includes sessions whose extraction failed earlier and was postponed or abandoned.
     """
 
     chat: str | None = None

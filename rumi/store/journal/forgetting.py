@@ -1,4 +1,7 @@
-"""Requests that delete rows in slices: forgotten sessions, deleted chats, and rows past their retention."""
+"""Requests that delete rows in slices: forgotten sessions, deleted chats, and rows past their retention.
+
+Each request deletes one slice, a limited number of rows, so that other requests need not wait long.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -114,7 +117,7 @@ class DeleteChat(JournalRequest[bool]):
 
 @steps.of(DeleteChat)
 def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
-    """Delete a slice of a chat: history and messages first, and the rows that list the chat last."""
+    """Delete a slice of a chat. The rows that list the chat are deleted after all its other rows."""
     chat, left = request.chat, SLICE
     _empty_last_message(transaction, chat)
     for table in ("history", "messages", "outbox"):
@@ -218,7 +221,7 @@ class Expire(JournalRequest[ExpiryCursor | None]):
     """Examine a slice of rows, and delete finished rows older than `before`, in seconds since 1970.
 
     Rows are not deleted if they are open or undelivered, or if their session is current or still needs fact
-    extraction. Return the cursor of the next slice, None at the end.
+    extraction. Return the cursor of the next slice, None after the last slice.
     """
 
     before: float

@@ -99,11 +99,11 @@ def session_apart(request: SessionApart, transaction: Transaction) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Summarize(OwnedWrite[Summary | None]):
-    """Replace the beginning of a session by a summary; return the summary that prompts now use.
+    """Replace the beginning of a session in prompts with a summary; return the summary now in use.
 
     With `leave_out`, only the summary's `turn` is used: prompts leave out all messages up to the end of that
-    turn, without a text that replaces them yet. Return None, and change nothing, if the session has ended or
-    the stored summary covers more messages.
+    turn, although no text replaces them yet. Return None, and change nothing, if the session has ended or the
+    stored summary covers more messages.
     """
 
     chat: str
@@ -143,7 +143,7 @@ def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut(JournalRequest[tuple[HistoryEntry, ...]]):
-    """Return the latest entries that prompts leave out and no summary covers: about `max_tokens` tokens."""
+    """Return the latest entries, about `max_tokens` tokens, that neither prompts nor a summary contain."""
 
     chat: str
     session: int
@@ -152,7 +152,7 @@ class LeftOut(JournalRequest[tuple[HistoryEntry, ...]]):
 
 @steps.of(LeftOut)
 def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, ...]:
-    """Return the entries that prompts leave out and no summary covers."""
+    """Return the latest entries that neither prompts nor a summary contain."""
     session = (request.chat, request.session)
     covered, upto = transaction.db.execute(
         "SELECT told, upto FROM summaries WHERE chat = ? AND session = ?", session
@@ -162,9 +162,9 @@ def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, 
 
 @dataclass(frozen=True, slots=True)
 class Shorten(OwnedWrite[None]):
-    """Shorten the session's tool results in prompts, except in the `latest` entries.
+    """Shorten the session's tool results in prompts, except in the last `latest` entries.
 
-    `latest` is a number of entries. The stored history does not change.
+    The stored history does not change.
     """
 
     chat: str
@@ -224,9 +224,9 @@ def history_of(
 ) -> tuple[Summary | None, tuple[HistoryEntry, ...]]:
     """Return the summary of the beginning of a session, or None, and the latest entries after it.
 
-    Tool results are shortened where prompts shorten them. Because a long history may not fit in memory, at
-    most `limit` entries with about `max_tokens` tokens are read. If earlier entries do not fit, prompts leave
-    them out from now on, until a summary covers them.
+    Tool results that are shortened in prompts are shortened here too. Because a long history may not fit in
+    memory, at most `limit` entries with about `max_tokens` tokens are read. If earlier entries do not fit,
+    prompts leave them out from now on, until a summary covers them.
     """
     row = transaction.db.execute(
         "SELECT upto, turn, text, tainted, links, told FROM summaries WHERE chat = ? AND session = ?",
@@ -252,10 +252,11 @@ def _entries(
     limit: int,
     max_tokens: int | None,
 ) -> tuple[tuple[HistoryEntry, ...], str]:
-    """Return the latest entries of a range within the limits, and the newest turn that did not fit, or "".
+    """Return the latest entries of a range that fit the limits, and the newest turn that did not fit.
 
     The range begins after the entry `behind` and ends with the entry `upto`. A turn that does not fit in
-    `max_tokens` is left out completely, except the latest turn, of which only the end is returned.
+    `max_tokens` is left out completely, except the latest turn, of which only the end is returned. The turn
+    that did not fit is "" if all turns fit.
     """
     rows = transaction.db.execute(
         "SELECT turn, message, tainted, links, id <= sessions.short FROM history"
@@ -300,7 +301,7 @@ def insert_history(
 
 
 def session_of(transaction: Transaction, chat: str) -> tuple[int, float]:
-    """Return the chat's current session and the time at which it ends; open a session if there is none.
+    """Return the chat's current session and the time at which it ends; open a session if the chat has none.
 
     The time is in seconds since 1970; 0 for a new session.
     """

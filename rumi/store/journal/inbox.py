@@ -45,10 +45,10 @@ _OPEN: Final = "messages INDEXED BY messages_open"
 class Accept(JournalRequest[tuple[Incoming | None, ...] | NotStored]):
     """Store messages before they are processed: the whole batch or nothing.
 
-    The reply has one item for each message, in order: the stored message, or None. It is None if the
-    message's update was seen within `SEEN_S` or is one of the last `SEEN_LEAST` updates of its source; such a
-    message is not stored again. For a part of an album, which is not a message yet, the item has only the
-    update.
+    The reply has one item for each message, in order: the stored message, or None. It is None if the message
+    is not stored again, because its update was seen in the last `SEEN_S` seconds or is one of the last
+    `SEEN_LEAST` updates of its source. For a part of an album, which is not a message yet, the item has only
+    the update.
     """
 
     batch: tuple[Incoming, ...]
@@ -56,7 +56,7 @@ class Accept(JournalRequest[tuple[Incoming | None, ...] | NotStored]):
 
 @steps.of(Accept)
 def accept(request: Accept, transaction: Transaction) -> tuple[Incoming | None, ...]:
-    """Store a batch of messages, without those whose update was seen before."""
+    """Store a batch of messages; skip those whose update was seen before."""
     for source in {message.update.source for message in request.batch if message.update is not None}:
         transaction.db.execute(
             "DELETE FROM updates WHERE source = ?1 AND seen < ?2 AND seen <="
@@ -125,7 +125,7 @@ class JoinAlbums(OwnedWrite[tuple[tuple[Incoming, ...], float | None]]):
     """Join each album that has received no part for `quiet_s` seconds into one message.
 
     An album is deleted if none of its parts is addressed to the assistant. Return the stored messages, and
-    the seconds until the next album is complete; None if no parts are left.
+    the seconds until the next album is complete. The seconds are None if no parts are left.
     """
 
     quiet_s: float
@@ -156,7 +156,7 @@ def join_albums(request: JoinAlbums, transaction: Transaction) -> tuple[tuple[In
 
 @dataclass(frozen=True, slots=True)
 class RecordMove(JournalRequest[bool]):
-    """Map the chat id `new` of a moved group to its chat `old`; return True if they are mapped.
+    """Map the `new` chat id of a moved group to its `old` one; return True if they are mapped.
 
     Return False, and change nothing, if `new` or one of its topics already has messages.
     """
@@ -167,7 +167,7 @@ class RecordMove(JournalRequest[bool]):
 
 @steps.of(RecordMove)
 def moved(request: RecordMove, transaction: Transaction) -> bool:
-    """Map a group's new chat id to its chat. Return False if the new id already has messages."""
+    """Map a group's new chat id to its old one. Return False if the new id already has messages."""
     # Topics of a group are its id, `_` and a number. "`" is the character after "_": the range has only them.
     known = transaction.db.execute(
         "SELECT (SELECT old FROM moved WHERE new = ?1), EXISTS (SELECT 1 FROM messages WHERE chat = ?1"
@@ -180,7 +180,10 @@ def moved(request: RecordMove, transaction: Transaction) -> bool:
 
 
 def _note_move(transaction: Transaction, old: str, new: str) -> None:
-    """Map a new chat id to the chat; clear the source's numbers of messages without a delivered reply."""
+    """Map a group's new chat id to its old one, and clear message numbers that are no longer valid.
+
+    These are the source's numbers of messages that have no delivered reply.
+    """
     # A group may move more than once: each later id leads to the first one, which names the chat for ever.
     earlier = transaction.db.execute("SELECT old FROM moved WHERE new = ?", (old,)).fetchone()
     old = earlier[0] if earlier else old
@@ -205,7 +208,7 @@ def _note_move(transaction: Transaction, old: str, new: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MovedGroups(Read[tuple[tuple[str, str], ...]]):
-    """Return the moved groups, oldest first: the id of the chat, and the new id mapped to it."""
+    """Return the moved groups, oldest first: the old chat id and the new chat id of each group."""
 
 
 @steps.of(MovedGroups)
@@ -218,7 +221,7 @@ def moves(request: MovedGroups, transaction: Transaction) -> tuple[tuple[str, st
 class Begin(OwnedWrite[None]):
     """Record that a message started a turn, and store the first entries of the turn.
 
-    `retries` is the number of the message that this turn runs again.
+    If the turn is a retry, `retries` is the number of the message that it retries.
     """
 
     chat: str
@@ -251,7 +254,9 @@ def begin(request: Begin, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Previewed(OwnedWrite[None]):
-    """Record the message that shows a growing answer, by its number at the source; None if it was deleted.
+    """Record a preview: the message at the source that shows an answer while it is being written.
+
+    The preview is recorded by its number at the source; None means that it was deleted.
 
     Only the sender that recorded a preview knows which edits of the preview are in progress. After a restart,
     a new sender deletes the preview.
@@ -322,7 +327,7 @@ turn would surprise the user. Turns of schedules and retries are not counted."""
 class Retriable(Read[Incoming | None]):
     """Return the session's last message whose turn did not complete and was not retried.
 
-    Return None if more than `RETRIED_OVER` turns have completed since.
+    Return None if more than `RETRIED_OVER` later turns have completed.
     """
 
     chat: str
@@ -480,7 +485,10 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
 
 
 def _attachments(text: str) -> tuple[Attachment, ...]:
-    """Load the attachments of a message; none if the text is damaged: the message still gets a reply."""
+    """Load the attachments of a message. Return none if the stored text is damaged.
+
+    The message still gets a reply then.
+    """
     try:
         return tuple(Attachment(**one) for one in json.loads(text))
     except (ValueError, TypeError):

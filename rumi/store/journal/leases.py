@@ -29,7 +29,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A worker as other workers see it. `left_s`: seconds until its lease ends, negative afterwards."""
+    """A worker as other workers see it. `left_s` is the time until its lease ends, negative afterwards."""
 
     name: str
     version: str
@@ -127,8 +127,8 @@ class Claim(JournalRequest[tuple[Claimed, ...]]):
     """Claim up to `most` free partitions; return the claimed partitions.
 
     Sandboxes of a worker whose lease has ended may run for up to `after_s` seconds after that end. `has`
-    lists the partitions that the worker knows it owns. If the database says that the worker owns others, the
-    answer to an earlier claim was lost, and these partitions are claimed again.
+    lists the partitions that the worker knows it owns. If the database says that the worker owns other
+    partitions too, the answer to an earlier claim was lost, and these partitions are claimed again.
     """
 
     worker: str

@@ -17,9 +17,9 @@ class Settle(OwnedWrite[int]):
 
     Everything is stored in one transaction. The turn worked on the first message, and `reason` is the way the
     turn ended. A message that already has a reply keeps that reply. `due` is the new end time of the session,
-    None if it has not changed. `session` is 0 for the session in which the turn began. `noticed` lists the
-    keys of budgets that the reply reports as nearly used up. `asked` lists the parked calls that the reply
-    asks about. `buttons` are added to the buttons that the first message already has.
+    None if it has not changed. If `session` is 0, the session in which the turn began is meant. `noticed`
+    lists the keys of budgets that the reply reports as nearly used up. `asked` lists the parked calls that
+    the reply asks about. `buttons` are added to the buttons that the first message already has.
     """
 
     chat: str
@@ -101,7 +101,10 @@ def _session_of(transaction: Transaction, message: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Delivered(OwnedWrite[None]):
-    """Record that a reply was delivered. `by_reader` is True if the reader acknowledged it, on any worker."""
+    """Record that a reply was delivered.
+
+    `by_reader` is True if the reader acknowledged the reply. Any worker may receive this acknowledgement.
+    """
 
     delivery: int
     by_reader: bool = False
@@ -132,7 +135,10 @@ def part_sent(request: PartSent, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Undeliverable(OwnedWrite[None]):
-    """Record that a chat's undelivered replies, or only `delivery`, cannot be delivered, and `why`."""
+    """Record that a chat's undelivered replies cannot be delivered, and the reason `why`.
+
+    If `delivery` is given, this applies only to the reply with that delivery number.
+    """
 
     chat: str
     why: str
@@ -216,7 +222,7 @@ NEITHER: Final = frozenset({"stopped", "interrupted"})
 
 
 def fire_ended(transaction: Transaction, table: Literal["messages", "tasks"], id: int, how: str) -> None:
-    """Update the count of consecutive failures of the schedule that created a message or a task, if any."""
+    """Update a schedule's count of consecutive failures, if a schedule created the message or task."""
     if how in NEITHER:
         return
     transaction.db.execute(

@@ -1,4 +1,4 @@
-"""Requests that store parked calls, which wait for a person's approval, or that look up pressed buttons."""
+"""Requests for parked calls (tool calls that wait for a person's approval) and for pressed buttons."""
 
 import json
 from collections.abc import Collection

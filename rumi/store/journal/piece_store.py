@@ -1,4 +1,4 @@
-"""Storage for the files of chats in the journal's database, used by the carrier of workspaces."""
+"""Stores the files of chats in the journal's database. The workspace carrier uses this to move files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -20,13 +20,16 @@ SLICE_PAUSE_S: Final = 0.01
 
 
 class JournalPieces:
-    """A `PieceStore` in the journal's database."""
+    """A `PieceStore` in the journal's database.
+
+    The files of a chat are stored as pieces. A manifest lists the pieces.
+    """
 
     def __init__(self, ask: AskJournal) -> None:
         self._ask = ask
 
     async def manifest(self, chat: str, fence: int) -> bytes:
-        """Return the stored manifest, empty if there is none; from then on, earlier owners cannot write.
+        """Return the stored manifest, empty if none is stored. After this, earlier owners cannot write.
 
         Raises:
             LeaseLostError: A later owner has loaded the manifest.
@@ -37,7 +40,7 @@ class JournalPieces:
         return manifest
 
     async def missing(self, chat: str, keys: Sequence[str]) -> Sequence[str]:
-        """Return the keys for which no piece is stored."""
+        """Return those of the given keys for which no piece is stored."""
         return await self._ask(MissingPieces(chat, tuple(keys)))
 
     async def put(self, chat: str, fence: int, pieces: Mapping[str, bytes]) -> None:

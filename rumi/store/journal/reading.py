@@ -160,7 +160,7 @@ def _has(text: str, words: list[str]) -> bool:
 
 
 def _without(column: str, prefixes: tuple[str, ...]) -> str:
-    """Return the SQL condition that a column begins with no prefix. The prefixes are its parameters."""
+    """Return an SQL condition: the column begins with none of the prefixes, which are its parameters."""
     return " AND ".join([f"instr({column}, ?) != 1"] * len(prefixes)) or "TRUE"
 
 

@@ -27,7 +27,10 @@ ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used", "withdra
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """A tool call that needs approval. People see `question`; `asked` is True if a stored message asks it."""
+    """A tool call that needs approval.
+
+    `question` is the question shown to people. `asked` is True if a stored message contains the question.
+    """
 
     number: int
     call: str
@@ -127,7 +130,10 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The id of an update. Its source, such as `telegram`, may deliver the update more than once."""
+    """The id of an update, one event reported by a source such as `telegram`.
+
+    A source may deliver the same update more than once.
+    """
 
     source: str
     number: int
@@ -270,7 +276,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, slots=True)
 class FoundEntries:
-    """Entries found by a search, newest first. `next` is the cursor of the next slice, 0 at the end."""
+    """Entries found by a search, newest first. `next` is the cursor of the next slice, 0 after the last."""
 
     entries: tuple[StoredEntry, ...]
     next: int
@@ -338,7 +344,8 @@ class Figures:
 class DueSessions:
     """Sessions from which facts can be extracted now, by chat and number.
 
-    `next` is the time when the next session is due, in seconds since 1970, infinity if there is none.
+    `next` is the time when the next session is due, in seconds since 1970; it is infinity if no session will
+    be due.
     """
 
     now: tuple[tuple[str, int], ...]
@@ -400,9 +407,9 @@ class TaskRecord:
     If the task is not `attached`, `chat` gets its result; if `chat` is empty, the result is only stored.
     `parent` is the task that waits for this task, and `message` is the number of the command that requested
     this task; both are 0 if there is none. `options` and `report` are JSON objects whose content depends on
-    `kind`. `model` is the chosen model, empty for the process's model. Times are in seconds since 1970, 0 if
-    not reached. A session of a `bot` works in iterations: it sleeps until `wake_at`, and then reads the
-    messages in `said`, which people have sent to it.
+    `kind`. `model` is the chosen model, empty for the process's model. Times are in seconds since 1970; a
+    time is 0 if the event has not happened. A session of a `bot` works in iterations: it sleeps until
+    `wake_at`, and then reads the messages in `said`, which people have sent to it.
     """
 
     kind: str
@@ -533,7 +540,7 @@ class Fired:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFigures:
-    """Numbers of active and paused schedules, and the next fire time, which is infinity if there is none."""
+    """Numbers of active and paused schedules, and the next fire time (infinity if no schedule will fire)."""
 
     active: int
     paused: int

@@ -111,7 +111,7 @@ def load_schedule(request: LoadSchedule, transaction: Transaction) -> ScheduleRe
 
 @dataclass(frozen=True, slots=True)
 class ListSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return the schedules of an `owner`, or of all owners (None): open ones, then the latest completed."""
+    """Return open schedules, then the latest completed ones, of one `owner` or, if None, of all owners."""
 
     owner: str | None
     limit: int = 1000
@@ -165,8 +165,8 @@ def pause_schedules(request: PauseSchedules, transaction: Transaction) -> int:
 class MoveSchedules(OwnedWrite[None]):
     """Set the next fire times of schedules.
 
-    Each move contains the number of a schedule, its former instant, the new instant, and the time at which
-    the schedule fires.
+    Each move contains the number of a schedule, its former instant (the planned fire time), its new instant,
+    and the time at which it will actually fire.
     """
 
     moves: tuple[tuple[int, float, float, float], ...]
@@ -258,7 +258,8 @@ def count_schedules(request: CountSchedules, transaction: Transaction) -> Schedu
 class Fire(OwnedWrite[tuple[Fired, ...]]):
     """Fire schedules: set their next fire times and store their messages or tasks, in one transaction.
 
-    A firing has no effect if its instant is not the schedule's next one, because it has already fired.
+    A firing has no effect if its instant is not the schedule's next one, because the schedule has already
+    fired for that instant.
     """
 
     firings: tuple[Firing, ...]
@@ -271,7 +272,7 @@ def fire(request: Fire, transaction: Transaction) -> tuple[Fired, ...]:
 
 
 def _fire(firing: Firing, transaction: Transaction) -> Fired:
-    """Fire one schedule: compare and set its next instant, then store the message or task of the firing."""
+    """Fire one schedule: check and update its next instant, then store the firing's message or task."""
     now = transaction.now()
     # A firing that a command asked for leaves the next instant alone.
     if not firing.number:

@@ -97,7 +97,7 @@ def _is_owned(request: Request[Any]) -> bool:
 
 
 def _partition_keys_of(request: Request[Any], transaction: Transaction) -> Iterable[str]:
-    """Return the partition keys of the rows that a request writes."""
+    """Return the partition keys (chats, or owners of tasks without chat) of rows that a request writes."""
     match request:
         case Accept():
             return [message.chat for message in request.batch]

@@ -1,4 +1,7 @@
-"""Requests that record model calls and enforce budgets. Each call is reserved first, and settled once.
+"""Requests that record model calls and enforce budgets.
+
+Before a call, its maximum usage is reserved. After the call, its actual usage is counted once: the call is
+settled.
 
 The table `usage` contains the totals of settled calls, with one row for each day, account, model and tool.
 The table `reservations` contains the running calls. A budget counts both, so that simultaneous calls cannot
@@ -140,7 +143,9 @@ def reserve_call(request: ReserveCall, transaction: Transaction) -> BudgetState 
 
 @dataclass(frozen=True, slots=True)
 class SettleCall(JournalRequest[tuple[BudgetState, ...]]):
-    """End a reservation; count its usage `rows`, or the reserved amount if `rows` is None. Idempotent.
+    """End a reservation; count its usage `rows`, or the reserved amount if `rows` is None.
+
+    Repeating this request has no effect.
 
     Return the budgets that are nearly used up and about which nobody was notified yet.
     """
@@ -170,7 +175,9 @@ def settle_call(request: SettleCall, transaction: Transaction) -> tuple[BudgetSt
 
 @dataclass(frozen=True, slots=True)
 class SettleLeft(JournalRequest[int]):
-    """Settle the reservations of an earlier process by counting the reserved amounts; return their number.
+    """Settle reservations left by an earlier process: count the reserved amounts.
+
+    Return the number of settled reservations.
 
     `partitions` restricts this to reservations in these partitions.
     """
@@ -415,7 +422,7 @@ def _of(scope: Scope) -> str:
 
 
 def _names(transaction: Transaction, bound: Bound, request: Standing) -> tuple[str, ...]:
-    """Return the names (of owners or chats, for example) whose budgets in one scope are requested."""
+    """Return the names (such as owners or chats) whose budgets in the bound's scope are requested."""
     scope = bound.limit.scope
     if scope == "total":
         return ("total",) if not request.owner else ()

@@ -51,7 +51,7 @@ class JournalError(RumiError):
 
 
 class Unwritable(JournalError, UsageError):
-    """The database cannot be written now. The requests themselves are correct and can be retried."""
+    """The database temporarily cannot be written. The requests themselves are correct and can be retried."""
 
     def __init__(self, database: Path | Backend, trouble: Trouble, error: object = "") -> None:
         super().__init__(*backend_of(database).why_unwritten(trouble, error))
@@ -79,8 +79,9 @@ class Store:
     that it uses. An `OwnedWrite` gets the reply `NotOwner` if this worker does not own its partition.
 
     Raises:
-        Unwritable: The database cannot be opened now.
-        JournalError: The database cannot be opened, is damaged, or was written by a newer program.
+        Unwritable: The database temporarily cannot be opened; a later attempt may succeed.
+        JournalError: The database is damaged, was written by a newer program, or cannot be opened for
+            a lasting reason.
     """
 
     def __init__(
@@ -153,9 +154,9 @@ class Store:
         by default those that it serves now.
 
         Raises:
-            Unwritable: The database cannot be written now, for example on a full disk. The same requests may
-                be retried.
-            JournalError: The database cannot be used.
+            Unwritable: The database temporarily cannot be written, for example on a full disk. The same
+                requests may be retried.
+            JournalError: The database cannot be used; a retry does not help.
         """
         try:
             if self._ownership is not None:
@@ -201,7 +202,7 @@ class Store:
         return [known[id(request)] for request in requests]
 
     def _after_an_unsure_commit(self) -> None:
-        """Reconnect if the connection is lost; find out if a commit without an answer succeeded.
+        """Reconnect if the connection is lost; find out whether an unanswered commit succeeded.
 
         If the commit succeeded, its replies are retained until `run` returns them, because the next commit
         may also get no answer.
@@ -276,7 +277,7 @@ class Store:
     def _not_served(
         scope: Scope, owners: Mapping[int, tuple[str | None, int]], served: Served
     ) -> frozenset[int]:
-        """Return the partitions of an owned request whose worker or fence differs from that in `served`."""
+        """Return an owned request's partitions that are not in `served` with the same worker and fence."""
         if not scope.owned:
             return frozenset()
         fences = served.fences
@@ -325,7 +326,7 @@ class Store:
             return NOT_NOW
 
     def probe(self) -> None:
-        """Test if the database can be written, without changing its content.
+        """Test whether the database can be written, without changing its content.
 
         Raises:
             Unwritable: The database still cannot be written.

@@ -155,7 +155,7 @@ def mark_stopping(request: MarkStopping, transaction: Transaction) -> bool:
 class KeepTask(OwnedWrite[None]):
     """Append entries to the history of a task and store its usage so far, in one transaction.
 
-    `heard` is the number of messages from people that are among the entries; these messages no longer wait.
+    `heard` is the number of messages from people that are among the entries; they are then no longer waiting.
     """
 
     id: int
@@ -180,7 +180,7 @@ def keep_task(request: KeepTask, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EndIteration(OwnedWrite[Incoming | None]):
-    """Store a finished iteration of a bot, begin the next iteration's session, and set the sleep's end.
+    """Store a finished iteration of a bot, begin the next iteration's session, set when the bot wakes.
 
     A `message` is a text for the bot's chat that asks about the parked calls in `asked`. It is stored too,
     and the stored message is returned. Everything happens in one transaction, and only once for each
@@ -252,8 +252,8 @@ def iterations(request: Iterations, transaction: Transaction) -> tuple[Iteration
 class SayToTask(JournalRequest[bool]):
     """Store a person's message for the next iteration of a bot's session, and end the session's sleep.
 
-    An empty text only ends the sleep. Return False if the session has ended, or if `MOST_SAID` messages
-    already wait.
+    An empty text only ends the sleep. Return False if the session has ended, or if `MOST_SAID` messages are
+    already waiting.
     """
 
     id: int
@@ -276,8 +276,8 @@ def say_to_task(request: SayToTask, transaction: Transaction) -> bool:
 class ReopenTask(JournalRequest[TaskRecord | None]):
     """Resume a bot's session that ended before reaching its goal; return the task.
 
-    `options` and `model` replace the earlier ones. Return None, and change nothing, if the task is not such a
-    session, or if another session of the bot is running.
+    `options` and `model` replace the earlier ones. Return None, and change nothing, if the task is not a
+    bot's session that ended early, or if another session of the bot is running.
     """
 
     id: int
@@ -404,7 +404,7 @@ def list_tasks(request: ListTasks, transaction: Transaction) -> tuple[TaskRecord
 
 @dataclass(frozen=True, slots=True)
 class DeleteTask(JournalRequest[bool]):
-    """Delete an ended task with its history. Return False if it has not ended or does not exist."""
+    """Delete an ended task with its history. Return False if the task is open or does not exist."""
 
     id: int
 

@@ -30,7 +30,7 @@ JournalMessage: TypeAlias = JournalRequest[Any]
 
 
 class Read(JournalRequest[R_co]):
-    """A request that only reads, unless rows that it needs are missing and must be created.
+    """A request that reads. It writes only to create rows that it needs but that do not exist yet.
 
     The journal also answers such a request while the database cannot be written.
     """

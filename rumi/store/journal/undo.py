@@ -80,7 +80,7 @@ def _calls_of(transaction: Transaction, chat: str, turn: str) -> tuple[ToolCall,
 
 @dataclass(frozen=True, slots=True)
 class TakeBack(OwnedWrite[Undone]):
-    """Undo the rows of a turn in `state.db`. The caller then undoes the rest and sends `EndUndo`.
+    """Undo the rows of a turn in `state.db`. The caller then undoes all other effects and sends `EndUndo`.
 
     Prompts no longer show the turn. Its parked calls are withdrawn. Its schedules are restored, unless they
     have changed since the turn. Its reply is withdrawn, unless a part of the reply was sent. `undone`

@@ -60,7 +60,9 @@ class GetPieces(Read[tuple[tuple[str, bytes], ...]]):
 
 @dataclass(frozen=True, slots=True)
 class KeepWorkspace(JournalRequest[tuple[str, ...] | None]):
-    """Replace the manifest of a chat's files. `keys` are its pieces, `size` is the files' size in bytes.
+    """Replace the manifest of a chat's files.
+
+    `keys` are the keys of its pieces, `size` is the total size of the files in bytes.
 
     Return the keys of missing pieces; if any piece is missing, nothing changes. Return None if this owner has
     lost its lease.
