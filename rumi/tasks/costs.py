@@ -1,4 +1,4 @@
-"""Accounting of a task: what it has spent so far, and the rest of its budget."""
+"""Accounting for a task: its spending so far, and the budget that it has left."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
@@ -28,7 +28,7 @@ class Costs:
     """Start of the time that `spent` does not include yet, on trio's clock; None while the task is idle."""
 
     def load(self, stored: Spent, before: Spent) -> None:
-        """Continue from the `stored` spending, unless this object has already counted more model calls."""
+        """Continue from the `stored` spending, unless this object has counted more model calls than that."""
         # After a crash this object may know calls that the journal does not: they were made after the last
         # stored message.
         if stored.calls >= self.spent.calls:
@@ -44,7 +44,7 @@ class Costs:
 
     @property
     def seconds(self) -> float:
-        """Return how long the task has run so far, in seconds."""
+        """Return the task's running time so far, in seconds."""
         return self.spent.seconds + (0.0 if self._since is None else trio.current_time() - self._since)
 
     def begin(self) -> None:
@@ -96,9 +96,9 @@ class Costs:
         return Spent(**{name: now[name] - before[name] for name in now})
 
     def left(self, limits: TaskLimits, work: TaskWork) -> TurnLimits:
-        """Return the rest of the task's budget; for a bot's session, the rest of the iteration's budget.
+        """Return the budget that the task has left; in a bot's session, the budget left for the iteration.
 
-        If `work` limits the number of model calls, one of these calls is reserved for the answer.
+        If `work` limits the number of model calls, one of these calls is reserved for the final answer.
         """
         spent, whole_s = self.of_turn, limits.turn.timeout_s
         tokens = limits.max_tokens - spent.prompt_tokens - spent.completion_tokens

@@ -42,7 +42,7 @@ class TaskContext:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a task: the `answer` shown to people, and the `report`, a JSON object.
+    """The result of a turn that ends its task: the `answer` shown to people, and the `report`, a JSON object.
 
     If `state` is not set, the reason why the last turn ended decides the task's state. A bot's last iteration
     also has a `summary`.
@@ -56,10 +56,11 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class NextIteration:
-    """The end of an iteration: its `summary`, and the start time of the next one, in seconds since 1970.
+    """The result of a turn after which another iteration follows. `summary` describes the turn.
 
-    If `message` is not empty, it is sent to the task's chat with its `buttons`. The message then asks a
-    person to approve the calls whose numbers are in `asked`.
+    The next iteration starts at `wake_at`, in seconds since 1970. If `message` is not empty, it is sent to
+    the task's chat with its `buttons`. The message then asks a person to approve the calls whose numbers are
+    in `asked`.
     """
 
     summary: str
@@ -71,7 +72,7 @@ class NextIteration:
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
-    """The work of a task: a turn that follows the messages `before`, with these instructions and tools.
+    """The work of a task: a turn with these instructions and tools, which follows the messages `before`.
 
     `before` is untrusted. `known_urls` are the URLs in the question. `sources` returns the number of sources
     read so far. `finish` gets the model's answer and the reason why the turn ended. `tainted` means that the
@@ -96,7 +97,7 @@ class TaskKind(Protocol):
     """A kind of task."""
 
     def open(self, context: TaskContext) -> AbstractAsyncContextManager[TaskWork]:
-        """Prepare the work of a task for a block; at its end, release everything that was prepared.
+        """Prepare the work of a task for a block; when the block ends, release everything that was prepared.
 
         Raises:
             RumiError: The task cannot be done. The error says what to do.

@@ -42,7 +42,7 @@ class TaskLimits:
 def account_of(task: TaskRecord, limits: TaskLimits) -> Account:
     """Return the account that is charged for the task's model calls, with the task's own limits.
 
-    A bot's session has the budget in its options, and the bot has a limit of model calls per day.
+    A bot's session has the budget in its options, and the bot has a limit on model calls per day.
     """
     own: list[Limit] = []
     # The turn itself ends at `max_nano_usd`. The account allows twice that amount, so that the model can

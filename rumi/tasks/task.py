@@ -165,7 +165,7 @@ class Task(Actor[TaskMessage]):
     async def receive(self, message: TaskMessage) -> None:
         """Resume, wake or stop the task.
 
-        An attached task is also stopped if its caller no longer waits for it.
+        An attached task is also stopped if its caller no longer waits for its result.
         """
         if self._over and self._record is None:  # another worker served the partition at the last load
             self._over = False
@@ -253,7 +253,7 @@ class Task(Actor[TaskMessage]):
         return await self._end(record, outcome or self._stopped(record))
 
     async def _slept(self, record: TaskRecord) -> TaskRecord:
-        """Sleep until the wake-up time of the task or a `WakeTask`; return the current record."""
+        """Sleep until the task's wake-up time or until a `WakeTask` arrives; return the current record."""
         while not record.said and (left_s := record.wake_at - self._services.now()) > 0:
             with trio.move_on_after(min(left_s, LOOK_S)):  # the clock may be set meanwhile
                 await self._awake.wait()
@@ -387,7 +387,10 @@ class Task(Actor[TaskMessage]):
         return TaskOutcome(state, answer, report, self._tainted, finished.reason, done.summary)
 
     async def _file_taint(self, record: TaskRecord) -> "FileTaint | None":
-        """Return the taint of a bot's files; None for other tasks, whose files always count as tainted."""
+        """Return the `FileTaint` of a bot's files; None for other tasks.
+
+        The files of other tasks always count as tainted.
+        """
         if not record.bot:
             return None
         ask, key = self._services.journal.ask, sandbox_of(record)
@@ -512,7 +515,10 @@ def keeps_files(task: TaskRecord) -> bool:
 
 @dataclass(slots=True)
 class FileTaint:
-    """The taint of a bot's files. `turn_tainted` returns True if the running turn is tainted."""
+    """Records whether a bot's files are tainted, which means that they may contain untrusted content.
+
+    `turn_tainted` returns True if the running turn has read untrusted content.
+    """
 
     tainted: bool
     turn_tainted: Callable[[], bool]
@@ -521,7 +527,7 @@ class FileTaint:
     async def written(self) -> None:
         """Mark the files as tainted before a tainted turn writes to them.
 
-        The mark is stored when this returns.
+        When this method returns, the mark is stored.
         """
         if self.turn_tainted() and not self.tainted:
             self.tainted = True

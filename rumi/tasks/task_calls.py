@@ -1,4 +1,4 @@
-"""Control calls for tasks: requests and answers are JSON objects.
+"""Control calls for tasks: other processes send JSON objects, and get JSON objects as answers.
 
 `list` (returns the tasks of one `owner`, or all); `show`, `stop`, `delete` (with an `id`); `begin` (with a
 `kind`, a `question`, its `options`, and a `chat`).
@@ -23,8 +23,8 @@ MOST_LISTED: Final = 1000
 def task_call(tasks: StoredTasks, ids: ChatIds) -> ControlCall:
     """Return the function that answers control calls for tasks.
 
-    A caller can see and change only the tasks in the caller's scope. New tasks belong to the caller's owner.
-    `begin` needs a process that runs tasks.
+    A caller can see and change only tasks of owners that the caller has access to. New tasks belong to the
+    caller's owner. `begin` needs a process that runs tasks.
     """
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:

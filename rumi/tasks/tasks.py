@@ -1,4 +1,4 @@
-"""The interface to tasks for chats, tools and other processes, and the recovery of tasks after a crash."""
+"""The interface through which chats, tools and other processes use tasks; recovery of tasks after a crash."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -91,7 +91,10 @@ class Abandoned:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Resume the tasks of these partitions, which other workers served until now."""
+    """Resume the tasks of these partitions, which other workers served until now.
+
+    A partition is a share of the chats and owners; one worker at a time serves it.
+    """
 
     partitions: frozenset[int]
 
@@ -112,7 +115,10 @@ class StoredTasks:
         self._files = files
 
     async def listed(self, owner: str | None, limit: int = 50, bot: str = "") -> tuple[TaskRecord, ...]:
-        """Return the latest tasks of an owner, or of all, newest first; with `bot`, only its sessions."""
+        """Return the latest tasks of one owner, or of all owners, newest first.
+
+        With `bot`, return only the sessions of this bot.
+        """
         return await self._ask(ListTasks(owner, limit, bot=bot))
 
     async def iterations(self, id: int) -> tuple[IterationRecord, ...]:
@@ -145,7 +151,7 @@ class StoredTasks:
 
         Raises:
             UsageError: The task does not exist, belongs to another owner, or has ended.
-            RumiError: The task has not ended, but does not run.
+            RumiError: The task has not ended, but it is not running.
         """
         task = await self.show(id, owner)
         if task.ended:
@@ -202,7 +208,7 @@ class Tasks(StoredTasks):
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
         """Execute `/tasks`, `/stop ID` or `/research QUESTION`; return the reply.
 
-        A message begins one task, even if its command is executed several times.
+        A message begins at most one task, even if its command is executed several times.
         """
         owner, said = self._ids.owner_of(message.chat), command.rest
         try:
@@ -360,7 +366,7 @@ class Tasks(StoredTasks):
 
     @override
     async def stop(self, id: int, owner: str | None) -> TaskRecord:
-        """Request the stop of a task; its result is sent to the chat later.
+        """Ask a task to stop; its result is sent to the chat later.
 
         Raises:
             UsageError: The task does not exist, belongs to another owner, or has ended.

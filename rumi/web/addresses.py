@@ -5,9 +5,9 @@ Reviewed on 2026-11-22 against the registries of the IANA:
 - IANA IPv4 and IANA IPv6 Special-Purpose Address Registry (RFC 6890, RFC 8190): every block whose column
   "Globally Reachable" is False or N/A;
 - IPv4 Multicast Address Space Registry (RFC 5771) and IPv6 Multicast Address Space Registry (RFC 4291);
-- IPv6 Address Space: only 2000::/3 is assigned as global unicast; the rest is refused.
+- IPv6 Address Space: only 2000::/3 is assigned as global unicast; other IPv6 addresses are refused.
 
-Stricter than these registries on purpose:
+This table is deliberately stricter than these registries:
 
 - 192.0.0.0/24 and 2001::/23 are refused as a whole. They contain anycast addresses of the nearest gateway
 (PCP, TURN: RFC 7723, RFC 8155), relays, and identifiers (ORCHIDv2, DRIP), but no web servers.
@@ -111,7 +111,7 @@ def read_address(text: str) -> IPAddress | None:
 
 
 def read_endpoint(text: str) -> Endpoint:
-    """Parse and normalize an `ip:port`, so that two can be compared. IPv6 addresses are in brackets.
+    """Parse and normalize an `ip:port`, so that endpoints can be compared. IPv6 addresses are in brackets.
 
     Raises:
         ValueError: The text does not have this format.

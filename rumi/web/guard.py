@@ -1,4 +1,4 @@
-"""The guard: decides from port and IP addresses whether Rumi may connect to a server."""
+"""The guard: decides from a server's port and IP addresses whether Rumi may connect to the server."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

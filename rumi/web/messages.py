@@ -55,11 +55,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Fetch(Request[Page]):
-    """Fetch a URL. On cancellation, leaves no connection, no process and no slot of the limiter.
+    """Fetch a URL. On cancellation, leaves no connection, no process and no slot of a limiter.
 
-    The request counts towards the share that `chat` has of the fetcher. `progress` gets the steps of a long
-    fetch, and must return immediately. With `whole`, the text is cut to `FetchLimits.whole_chars`. Otherwise
-    it is cut to `FetchLimits.text_chars`, which fits into a prompt.
+    The request counts towards the number of concurrent requests that `chat` may make. `progress` gets the
+    steps of a long fetch, and must return immediately. With `whole`, the text is cut to
+    `FetchLimits.whole_chars`. Otherwise it is cut to `FetchLimits.text_chars`, which fits into a prompt.
 
     Raises:
         FetchRefused: The guard refuses the URL, or the target of a redirect.
@@ -97,7 +97,7 @@ class SearchWeb(Request[SearchResults]):
     """Search the web. On cancellation, no part of the search continues.
 
     Raises:
-        FetchError: No provider answered; the error has the reason of each.
+        FetchError: No provider answered; the error contains the reason that each provider gave.
     """
 
     query: str
@@ -141,7 +141,7 @@ class Streamed:
 
 
 class StreamFetcher(Protocol):
-    """A client for requests with a body, and for answers that are too large for a page."""
+    """A client for requests with a body, and for answers that are too large for a `Page`."""
 
     def stream(
         self, url: str, headers: Sequence[tuple[str, str]], *, most_bytes: int, body: bytes | None = None

@@ -1,4 +1,4 @@
-"""The network backend with the guard. No other code opens sockets for untrusted URLs."""
+"""The guarded network backend of the HTTP client. No other code opens sockets for untrusted URLs."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn, TypeAlias

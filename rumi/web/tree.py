@@ -1,4 +1,4 @@
-"""The place of the fetcher in the supervision tree, and the interface to the web for tools."""
+"""Adds the fetcher to the supervision tree, and gives tools an interface to the web."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Control calls for bots: requests and answers are JSON objects.
+"""Control calls for bots: other processes send JSON objects, and get JSON objects as answers.
 
 Calls that name no bot: `list`; `import` (with the `folder` of an openbot installation).
 
@@ -69,11 +69,11 @@ class _BotCalls:
         self._fetched = fetched
 
     async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
-        """Execute a request. The caller needs access to all owners, because bots belong to the whole home.
+        """Execute a request. The caller needs access to all owners, because a bot has no owner.
 
         Raises:
             UsageError: The request is invalid, or the bot is unknown.
-            NotAllowed: The caller has access to one owner only.
+            NotAllowed: The caller has access to only one owner.
             RumiError: The request cannot be executed.
         """
         caller.check_all()

@@ -1,4 +1,4 @@
-"""The interface to bots for chats, tools, schedules and other processes."""
+"""The interface through which chats, tools, schedules and other processes use bots."""
 
 import json
 import logging
@@ -49,8 +49,9 @@ class SessionStart:
     """The start options of a session: its goal, and values that override the bot's configuration.
 
     None and empty values leave the configured values unchanged. With `plan`, the session has no effects until
-    the user has approved a plan. The bot gets a copy of the folder `workspace`. With `skip_git_check`, this
-    folder may lie outside a git work tree. With `discard`, changes in the previous project may be lost.
+    the user has approved a plan that the bot proposed. The bot gets a copy of the folder `workspace`. With
+    `skip_git_check`, this folder may lie outside a git work tree. With `discard`, changes that the bot made
+    in its previous project may be lost.
     """
 
     goal: str = ""
@@ -83,7 +84,7 @@ def session(config: BotConfig, start: SessionStart, owner: str, chat: str, langu
     """Return a new session of a bot as a task that is not stored yet.
 
     Raises:
-        BotError: The session would have neither a limit of iterations nor a budget.
+        BotError: The session would have neither an iteration limit nor a budget.
     """
     most = config.max_iterations if start.iterations is None else start.iterations
     budget: Amount | None = parse_amount(start.budget) if start.budget else config.budget
@@ -111,7 +112,7 @@ def _bounded(name: str, iterations: int, options: Mapping[str, object]) -> int:
     """Return the maximum number of iterations; 0 means no limit.
 
     Raises:
-        BotError: There is neither a limit nor a budget.
+        BotError: There is neither an iteration limit nor a budget.
     """
     if iterations == 0 and "budget" not in options:
         raise BotError(
@@ -181,7 +182,7 @@ class Bots:
     async def _bot(
         self, message: Incoming, language: Language, owner: str, scope: str | None, name: str, goal: str
     ) -> str:
-        """Start a bot, or send the text to the bot's running session.
+        """Start a bot. If the bot is running already, send the text to its session instead.
 
         If the same message is handled again after a restart, no second session is started.
         """
@@ -242,7 +243,7 @@ class Bots:
         return self._tasks().checked(task)
 
     async def begin(self, task: TaskRecord) -> TaskRecord:
-        """Store a detached session and start it; return the session with its number.
+        """Store a session and start it in the background; return the session with its number.
 
         Raises:
             RumiError: The session cannot start.
@@ -272,7 +273,7 @@ class Bots:
         return await self.begin(task)
 
     async def resume(self, request: Mapping[str, object]) -> TaskRecord:
-        """Resume a session that ended before it reached its goal, as a detached session.
+        """Resume, in the background, a session that ended before it reached its goal.
 
         Raises:
             RumiError: The session cannot be resumed.
@@ -280,7 +281,9 @@ class Bots:
         return await self._tasks().reopen(await self._resumed(request))
 
     async def asked(self, request: Mapping[str, object]) -> TaskRecord:
-        """Return the new or resumed session that a request describes; the caller runs the session attached.
+        """Return the new or resumed session that a request describes.
+
+        The caller must run the session and wait for its end.
 
         Raises:
             RumiError: The session to resume does not exist, or the session cannot start.
@@ -299,7 +302,9 @@ class Bots:
     async def _give_project(
         self, config: BotConfig, start: SessionStart, task: TaskRecord, *, resumes: bool = False
     ) -> None:
-        """Copy the start option `workspace` as the bot's new project; the session passes the copy to the bot.
+        """Copy the folder in the start option `workspace` as the bot's new project.
+
+        The session gives this copy to the bot.
 
         A resumed session keeps its project if the project came from the same folder and `discard` is not set.
         """
@@ -322,7 +327,8 @@ class Bots:
     async def _resumed(self, request: Mapping[str, object]) -> TaskRecord:
         """Return the requested session, or the bot's last session, with the new options for resuming it.
 
-        If the session has used up its iterations, it gets as many again, or the number in the request.
+        If the session has used up its iterations, it gets the same number of iterations again, or the number
+        in the request.
         """
         name, number, start = str(request.get("name") or ""), request.get("session"), SessionStart.of(request)
         found = await self._tasks().listed(None, limit=MOST_SESSIONS, bot=name)
@@ -356,7 +362,7 @@ class Bots:
         await self._tasks().say(self._running(name, owner).id, text)
 
     async def stop(self, name: str, owner: str | None) -> TaskRecord:
-        """Request that the bot's running session stop; the session's report is sent later.
+        """Ask the bot's running session to stop; the session's report is sent later.
 
         With `owner`, the session must belong to this owner; None allows any owner.
 
@@ -376,7 +382,7 @@ class Bots:
         return running
 
     def of_schedule(self, schedule: ScheduleRecord) -> TaskRecord:
-        """Return the session that a firing schedule starts.
+        """Return the session to start when a schedule fires.
 
         Raises:
             RumiError: The session cannot start now.

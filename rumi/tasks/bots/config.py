@@ -76,7 +76,9 @@ def check_name(name: str) -> str:
 
 
 def read_config(name: str, text: str, *, imported: bool = False) -> BotConfig:
-    """Parse the text of a `config.md`. Unknown keys of an `imported` file become notes instead of errors.
+    """Parse the text of a `config.md`.
+
+    If the file is `imported`, unknown keys become notes instead of errors.
 
     Raises:
         BotError: The configuration is invalid. The error names the key and the allowed values.

@@ -31,7 +31,8 @@ MOST_SKILL_CHARS: Final = 20_000
 class BotSkill:
     """A skill in a bot's prompt.
 
-    The skill comes from the bot's folder `skills/`, or from a file `NAME.md` that the home has for all bots.
+    The skill comes from the bot's folder `skills/`. If the skill is for all bots, it comes from a file
+    `NAME.md` in the home.
     """
 
     name: str
@@ -162,7 +163,7 @@ class BotFiles:
             raise BotError(f"{folder} is left: {error.strerror}.", "Delete it yourself.") from error
 
     def skills(self, name: str) -> tuple[list[BotSkill], list[str]]:
-        """Return the skills of a bot and those for all bots, sorted by name, and any reading problems.
+        """Return a bot's skills and the skills for all bots, sorted by name, and the problems with them.
 
         A skill in the bot's folder replaces a skill for all bots that has the same name.
         """
@@ -257,7 +258,10 @@ def _files(folder: Path, *, nested: bool) -> list[Path]:
 
 
 def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
-    """Read skill files; return skills by name, and the problems. If a name repeats, the last skill wins."""
+    """Read skill files; return the skills by name, and the problems with unreadable files.
+
+    If a name repeats, the last skill wins.
+    """
     found: dict[str, BotSkill] = {}
     problems: list[str] = []
     for path in paths:
@@ -271,7 +275,9 @@ def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
 
 
 def _foreign_skills(folder: Path) -> tuple[list[tuple[Path, bytes]], list[str]]:
-    """Return each skill's path and content, and the problems. `folder` may also be a single skill file.
+    """Return each skill's path and content, and the problems with unreadable skills.
+
+    `folder` may also be a single skill file.
 
     Raises:
         OSError: The folder or the file cannot be read.

@@ -27,7 +27,7 @@ class ForeignFolder:
     def names(self, path: str = ".") -> list[str]:
         """Return the sorted names in a folder.
 
-        If the folder has more than `MOST_NAMES` names, only the first ones that the system lists are
+        If the folder has more than `MOST_NAMES` names, only the first `MOST_NAMES` that the system lists are
         returned.
 
         Raises:
@@ -84,7 +84,7 @@ class ForeignFolder:
 
 
 def why_not(error: OSError) -> str:
-    """Explain, in words, why a file in an untrusted folder was not read."""
+    """Return the reason, in words, why a file in an untrusted folder was not read."""
     if error.errno == errno.ELOOP:
         return "it is a link, or lies behind one, and no link is followed"
     if error.errno == errno.EFBIG:

@@ -1,7 +1,7 @@
 """Import of bots from openbot: this module reads openbot's folders. Blocking.
 
 An openbot folder contains `bots/NAME/` for each bot, with `config.md`, `skills/` and a `memory.json`, which
-has the keys `entries` and `history`. The folder's own `skills/` are for all bots.
+has the keys `entries` and `history`. The skills in the openbot folder's `skills/` are for all bots.
 """
 
 import json
@@ -25,7 +25,7 @@ _TEXTS: Final = ("summary", "response_summary", "response", "result", "text", "c
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A bot from another program: its configuration and skills as bytes, and its facts as pairs.
+    """A bot from another program: its configuration and skills as bytes, and its facts as (key, value).
 
     `history` contains the summaries of the bot's iterations, oldest first. `fault` is the reason why the bot
     cannot be imported. `problems` describe the parts that were left out.
@@ -102,7 +102,10 @@ def _read(top: ForeignFolder, name: str, home: Path) -> Foreign | None:
 
 
 def _facts(entries: object) -> tuple[tuple[str, str], ...]:
-    """Parse facts from a JSON object of values, or from a list of objects with `key` and `value`."""
+    """Parse facts from a JSON object.
+
+    The object maps keys to values. A list of objects with `key` and `value` is accepted too.
+    """
     if isinstance(entries, Mapping):
         pairs = list(entries.items())
     elif isinstance(entries, list):
@@ -119,7 +122,7 @@ def _facts(entries: object) -> tuple[tuple[str, str], ...]:
 
 
 def _said(history: object) -> tuple[str, ...]:
-    """Parse summaries from a list. Its items are texts, or objects with a text under a key in `_TEXTS`."""
+    """Parse summaries from a list of texts, or of objects that have a text under one of the keys `_TEXTS`."""
     found = []
     for entry in history[-MOST_ENTRIES:] if isinstance(history, list) else ():
         values = [entry] if isinstance(entry, str) else []

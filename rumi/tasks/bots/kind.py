@@ -79,10 +79,10 @@ _STATE: Final = "session.json"
 
 @dataclass(frozen=True, slots=True)
 class BotLimits:
-    """Limits of bot sessions.
+    """Limits on bot sessions.
 
     `question_s` is the maximum time to wait for a person's answer, in seconds. `max_facts` is the maximum
-    number of facts from the bot's memory in a prompt.
+    number of facts from the bot's memory that a prompt contains.
     """
 
     question_s: float = 7 * 86_400.0
@@ -163,7 +163,7 @@ class BotKind:
         )
 
     async def _project(self, context: TaskContext, project: Project) -> str:
-        """Put the project into the bot's workspace unless it is there; return the project's prompt block."""
+        """Put the project into the bot's workspace if it is not there yet; return a prompt block about it."""
         link = await self.offload(project.link)
         if link is None:
             return ""
@@ -353,7 +353,7 @@ class BotKind:
 
 
 def _proved(context: TaskContext, session: Session) -> str:
-    """Return the report of a completed session: its summary, and for each claim the result of the check."""
+    """Return the report of a completed session: its summary, and the bot's claims with check results."""
     rows = [
         (checked.true, checked.claim.kind, checked.claim.what, checked.found) for checked in session.claims
     ]
@@ -368,7 +368,7 @@ def _ask_again(language: Language, chat: str, plan: Plan, why: Lapse) -> str:
 
 
 def _budget_left(options: Mapping[str, Any], spent: Spent) -> str:
-    """Return the rest of the session's budget in words; empty if the session has no budget."""
+    """Return, in words, how much budget the session has left; empty if the session has no budget."""
     match options.get("budget"):
         case {"unit": "usd", "most": int(most)}:
             left, unit = most - spent.nano_usd, "usd"

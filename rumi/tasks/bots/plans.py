@@ -1,9 +1,9 @@
 """Plans: a user approves a bot's fetches and spending in advance.
 
-A plan lists its steps, the hosts with the number of fetches from each, and limits of model calls, money and
+A plan lists its steps, the hosts with the number of fetches from each, and limits on model calls, money and
 hours. A call that needs approval is parked, which means that it is stored until a person decides; the
-proposal of a plan is such a call. After the approval of the plan, fetches that the plan covers need no more
-approval; all other calls are still parked.
+proposal of a plan is such a call. Once the plan is approved, the bot may make the fetches that the plan
+covers without asking again. Other calls that need approval are still parked.
 """
 
 import json
@@ -40,8 +40,9 @@ _STEP_CHARS: Final = 200
 class Plan:
     """A proposed plan.
 
-    `hosts` maps each host to the allowed number of fetches. The approval is valid for `hours`. `nano_usd` is
-    in billionths of a USD; 0 means that the plan sets no amount of money.
+    `hosts` maps each host to the allowed number of fetches. The approval is valid for `hours` hours.
+    `nano_usd` is the money that the bot may spend, in billionths of a USD; 0 means that the plan sets no
+    amount.
     """
 
     steps: tuple[str, ...]
@@ -55,8 +56,9 @@ class Plan:
 class Approved:
     """An approved plan.
 
-    The plan is valid until `until`, in seconds since 1970. `calls` and `nano_usd` are the session's usage at
-    the time of the approval. `opened` counts, for each host, the fetches that the plan has allowed so far.
+    `until` is the time when the plan expires, in seconds since 1970. `calls` and `nano_usd` are the session's
+    usage at the time of the approval. `opened` counts, for each host, the fetches that the plan has allowed
+    so far.
     """
 
     plan: Plan
@@ -176,7 +178,7 @@ def approved_in(stored: object) -> Approved | None:
 
 
 class PlannedCalls:
-    """A session's calls that need approval. Calls that the plan covers are allowed, others are parked.
+    """Allows a session's calls that its plan covers, and parks other calls that need approval.
 
     `spent` returns the session's usage so far. `store` stores the plan's usage before the call runs.
     """
@@ -207,7 +209,10 @@ class PlannedCalls:
         return any(_proposes(parked_call) and parked_call.state == "waits" for parked_call in self.calls.all)
 
     async def begin(self) -> None:
-        """Activate the plan approved last. After a kill midway, the next call activates the same plan."""
+        """Activate the most recently approved plan.
+
+        If the process is killed meanwhile, the next call of this method activates the same plan.
+        """
         for parked_call in self.calls.all:
             if parked_call.state != "allowed" or not _proposes(parked_call):
                 continue
@@ -242,10 +247,10 @@ class PlannedCalls:
         return await self.calls.park(call, text)
 
     async def ask_again(self, text: Callable[[Plan, Lapse], str]) -> bool:
-        """Drop an approved plan that is no longer valid and ask for approval again; otherwise return False.
+        """If the approved plan is no longer valid, drop it and ask for approval again.
 
-        The proposal is parked again with the question that `text` returns, unless another proposal is already
-        waiting.
+        Return False if no approved plan has become invalid. The proposal is parked again with the question
+        that `text` returns, unless another proposal is already waiting.
         """
         approved = self.approved
         why = None if approved is None else approved.lapsed(self._now(), self._spent())

@@ -32,8 +32,8 @@ def instructions(
     """Return the instructions of an iteration.
 
     `words` is the text that all bots get; `sandbox` describes what commands can do. `blocks` are complete
-    prompt blocks, such as the bot's memory. `before` contains the last iterations, oldest first. `progress`
-    is the number of this iteration, in words.
+    prompt blocks, such as the bot's memory. `before` contains the most recent iterations, oldest first.
+    `progress` is the number of this iteration, in words.
     """
     # The parts that change least come first: the prompts of a bot then share a prefix that a server caches.
     return "\n\n".join(
@@ -53,7 +53,7 @@ def instructions(
 
 
 def progress_in_words(number: int, most: int, budget: str) -> str:
-    """Return the iteration's number and the rest of the budget in words that get more urgent near the end."""
+    """Return the iteration's number and the budget left, in words that get more urgent near the end."""
     if not most:
         return f"This is iteration {number}; their number has no limit. {budget}".strip()
     left = most - number

@@ -153,7 +153,7 @@ def _line_end(text: str, start: int) -> int:
 
 
 def numbers_of(citation: re.Match[str], known: Sequence[int] = ()) -> list[int]:
-    """Return the numbers in a citation. A range gives its two ends and the `known` numbers between them."""
+    """Return the numbers in a citation. A range means its two ends and the `known` numbers between."""
     # Only known ones: a model may write [1-999].
     said = citation["numbers"] or citation["other"]
     numbers: list[int] = []
@@ -354,7 +354,7 @@ def _kind(text: str, lines: Sequence[Span], index: int, inner: str, in_table: bo
 
 
 def _heads(text: str, lines: Sequence[Span], index: int) -> bool:
-    """Return True if a line is the head of a table: on the next line, dashes separate head and rows."""
+    """Return True if a line is the head of a table, which means that a line of dashes follows it."""
     if index + 1 >= len(lines):
         return False
     below = text[slice(*lines[index + 1])].strip()

@@ -120,7 +120,8 @@ class Report:
     def end(self, notes: Sequence[str], complete: bool, language: Language) -> tuple[str, str]:
         """Return the final text of a research task for people, and the report as JSON text.
 
-        If the research is not `complete` because a limit ended it, the notes of the research are added.
+        `complete` is False if a limit ended the research; then the text also contains the notes of the
+        research.
         """
         text = self.text(language)
         if not complete and notes:

@@ -39,7 +39,7 @@ _NOTES: Final = "notes.json"
 
 
 class SourcesFull(RumiError):
-    """The research has reached its limit of sources or of bytes."""
+    """The research has reached its limit on sources or on bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Source:
 
     @property
     def file(self) -> str:
-        """Return the workspace path where the page is stored if its text is too long for the prompt."""
+        """Return the workspace path of the page. Only a page too long for the prompt is stored there."""
         return f"pages/{self.number}.md"
 
     def to_json(self) -> dict[str, Any]:

@@ -42,7 +42,7 @@ SearchWeb = Callable[[str, int, Topic], Awaitable[SearchResults]]
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """The pages that a research task fetches first. `messages` has their contents.
+    """The pages that a research task fetches first. `messages` contains their texts.
 
     The prompt contains `messages` as user messages before the question. `links` contains the URLs on these
     pages. `failed` contains each URL that could not be fetched, with its error.
@@ -97,7 +97,8 @@ class WebResearch:
         """Fetch the first pages of the research concurrently. `progress` gets the steps.
 
         If a page has at most 50 KB, its message contains the whole page. If it is longer, its message
-        contains the beginning, and the workspace the whole text. On cancellation, no fetch continues.
+        contains the beginning, and the whole text is stored in the workspace. On cancellation, no fetch
+        continues.
         """
         share = int(self._prompt_tokens * PREFETCHED_SHARE / max(len(self.urls), 1))
         got: dict[str, ToolResult | FetchError] = {}
@@ -160,7 +161,8 @@ class WebResearch:
     async def finish(self, answer: str, complete: bool, language: Language) -> tuple[str, str]:
         """Return the final text of the research for people, and the report as JSON.
 
-        If the research is not `complete` because a limit ended it, the notes of the research are added.
+        `complete` is False if a limit ended the research; then the text also contains the notes of the
+        research.
 
         Raises:
             RumiError: The stored texts cannot be read.
@@ -185,10 +187,10 @@ class Pages:
         self._writer = WriteFile(shell)
 
     async def shown(self, page: Page, most_tokens: int) -> ToolResult:
-        """Register a page as a source; return the page for a model.
+        """Register a page as a source; return the text of the page that the model gets.
 
-        A long page is returned as its outline and beginning, all others completely. An error page, or a page
-        without text, is not registered as a source.
+        Of a long page, only the outline and the beginning are returned. An error page, or a page without
+        text, is not registered as a source.
         """
         text = await self._offload(lambda: harmless(page.text).strip())
         if page.status >= 400 or not text:
@@ -225,7 +227,7 @@ class ResearchFetch(WebFetch):
         self._most_tokens = most_tokens
 
     async def reported(self, page: Page, method: Method) -> ToolResult:
-        """Register the page as a source; return the page for the model. Answers to HEAD are not sources."""
+        """Register the page as a source; return its text for the model. Answers to HEAD are not sources."""
         if method == "HEAD":
             return await super().reported(page, method)
         return await self._pages.shown(page, self._most_tokens)

@@ -77,7 +77,7 @@ def workspace_tools(shell: CommandShell, register_source: RegisterSource) -> tup
 
 
 def bounded(lines: list[str], line_chars: int = 2000) -> tuple[str, bool]:
-    """Shorten the lines; return those that fit into one result, and True if some were left out."""
+    """Shorten the lines; return the lines that fit into one result, and True if some lines were left out."""
     shown: list[str] = []
     size = 0
     for line in lines[:MOST_LINES]:

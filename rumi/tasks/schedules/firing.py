@@ -1,4 +1,4 @@
-"""The decision about a due schedule: to fire, fire late, miss the time, or wait until quiet hours end."""
+"""The decision about a due schedule: fire, fire late, count the time as missed, or wait for quiet hours."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Between the two limits, the allowed delay is half the time to the next firing.
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A firing postponed to the end of the quiet hours, in seconds since 1970."""
+    """A firing is postponed. `until` is the end of the quiet hours, in seconds since 1970."""
 
     until: float
 
@@ -34,7 +34,7 @@ MakeTask: TypeAlias = Callable[[ScheduleRecord], TaskRecord]
 
 
 def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of: MakeTask) -> Firing | Later:
-    """Decide what a due schedule does at `now`: fire, fire late, miss the time, or wait for quiet hours."""
+    """Decide what a due schedule does at `now`: fire, fire late, count as missed, or wait out quiet hours."""
     if quiet is not None and (until := quiet.until(now, schedule.zone)) > now:
         return Later(until)
     due = schedule.next_at

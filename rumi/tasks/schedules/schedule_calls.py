@@ -1,4 +1,4 @@
-"""Control calls for schedules: requests and answers are JSON objects.
+"""Control calls for schedules: other processes send JSON objects, and get JSON objects as answers.
 
 `list` (returns the schedules of one `owner`, or all); `show`, `pause`, `resume`, `run`, `delete` (with an
 `id`); `add` (with a `when`, a `text`, a `kind`, its `options`, and a `chat`).
@@ -25,8 +25,8 @@ from rumi.tasks.schedules.when import read_when
 def schedule_call(schedules: StoredSchedules, ids: ChatIds) -> ControlCall:
     """Return the function that answers control calls for schedules.
 
-    A caller can see and change only the schedules in the caller's scope. New schedules belong to the caller's
-    owner.
+    A caller can see and change only schedules of owners that the caller has access to. New schedules belong
+    to the caller's owner.
     """
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:

@@ -1,4 +1,4 @@
-"""The interface to schedules for chats, tools and other processes, and the execution of firings."""
+"""The interface through which chats, tools and other processes use schedules; it also executes firings."""
 
 import logging
 import time
@@ -71,7 +71,7 @@ class Schedules(StoredSchedules):
 
     @override
     def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
-        """Return the schedule limit that the role of the schedule's user sets, and the user's ids."""
+        """Return the maximum number of schedules for the role of a schedule's user, and the user's ids."""
         return self.services.people.most_schedules(schedule)
 
     # For chats
@@ -157,7 +157,8 @@ class Schedules(StoredSchedules):
     async def run(self, id: int, owner: str | None, number: int = 0) -> ScheduleRecord:
         """Fire a schedule now; its next fire time does not change.
 
-        If the message `number` is handled again, the schedule does not fire again.
+        `number` identifies the message that asked for this. If the message is handled again, the schedule
+        does not fire again.
 
         Raises:
             UsageError: The schedule is unknown.
@@ -213,7 +214,7 @@ class Schedules(StoredSchedules):
             )
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Start firing the schedules in these partitions."""
+        """Start firing the schedules in partitions that this worker now serves."""
         self.taken_over = True
         self.to_look.set()
         self.to_look = trio.Event()

@@ -182,7 +182,7 @@ class StoredSchedules:
     async def delete(self, id: int, owner: str | None, turn: str = "") -> None:
         """Delete a schedule. Work that the schedule has already started continues.
 
-        Undoing the `turn` restores the schedule.
+        If the chat undoes the turn `turn`, the schedule is restored.
 
         Raises:
             UsageError: The schedule is unknown.

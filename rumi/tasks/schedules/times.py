@@ -78,12 +78,12 @@ def zone_of_machine(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def local_time(instant: float, zone: str) -> datetime:
-    """Return the local time in a zone at an instant, in seconds since 1970."""
+    """Return the local time in a zone at an instant, which is given in seconds since 1970."""
     return datetime.fromtimestamp(instant, zone_of(zone))
 
 
 def instant_of(local: datetime, zone: str) -> float:
-    """Return the instant of a naive local time in a zone, in seconds since 1970."""
+    """Return, in seconds since 1970, the instant of a naive local time in a zone."""
     where = zone_of(zone)
     first = local.replace(tzinfo=where, fold=0)
     instant = first.timestamp()
@@ -116,7 +116,7 @@ def checked_cron(expression: str) -> str:
 
 
 def following(cron: str, zone: str, after: float) -> float:
-    """Return the first instant of a recurrence after `after`, in seconds since 1970.
+    """Return, in seconds since 1970, the first instant of a recurrence that is later than `after`.
 
     Raises:
         NotATime: The recurrence has no later instant.
@@ -158,7 +158,10 @@ def latest(cron: str, zone: str, first: float, now: float) -> tuple[float, int]:
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """The daily interval in local time without firings: from `begins` (inclusive) to `ends` (exclusive)."""
+    """The daily interval in which no schedule fires, in local time.
+
+    It includes the time `begins` and excludes the time `ends`.
+    """
 
     begins: time
     ends: time
@@ -181,7 +184,7 @@ def quiet_hours(text: str) -> QuietHours | None:
     """Parse quiet hours like `23:00-08:00`; return None for an empty text.
 
     Raises:
-        ValueError: The text does not have this format, or begin and end are equal.
+        ValueError: The text does not have this format, or the two times are equal.
     """
     if not text.strip():
         return None

@@ -56,7 +56,7 @@ CANCEL: Final = ToolSpec(
 def schedule_tools(
     schedules: Callable[[], Schedules], present: Callable[[], ScheduleRecord]
 ) -> tuple[Tool, ...]:
-    """Return a chat's schedule tools. `present` returns a schedule without text and time for the chat."""
+    """Return a chat's schedule tools. `present` returns an unfinished schedule for the chat."""
     return (
         RemindTool(schedules, present),
         ScheduleTool(schedules, present),
@@ -66,7 +66,10 @@ def schedule_tools(
 
 
 class _ScheduleTool(Tool):
-    """Base class of the schedule tools. `present` returns a schedule with the right owner and chat."""
+    """Base class of the schedule tools. `present` returns an unfinished schedule.
+
+    Its owner and its chat are set; its text and its time are still missing.
+    """
 
     concurrent = False
 

@@ -231,7 +231,7 @@ def read_when_and_text(said: str) -> tuple[When, str] | None:
 
 
 def instants(when: When, zone: str, now: float) -> float | None:
-    """Return the instant of a one-time time, in seconds since 1970; None if it has passed."""
+    """Return, in seconds since 1970, the instant that `when` means; None if it has passed or recurs."""
     match when:
         case After(minutes, 0):
             return now + minutes * 60

@@ -21,9 +21,9 @@ STEP_BYTES: Final = 100_000
 class PartialBody:
     """The received part of a body.
 
-    `text` means that the body can become text; otherwise `data` contains only the beginning of the body.
-    `cut` describes the missing part, and is empty if the body is complete. `broken_off` means that another
-    attempt may receive more.
+    `text` means that the body can be converted to text; otherwise `data` contains only the beginning of the
+    body. `cut` describes the missing part, and is empty if the body is complete. `broken_off` means that
+    another attempt may receive more.
     """
 
     data: bytes = b""
@@ -39,13 +39,13 @@ async def read_body(
     deadline_at: float,
     progress: Callable[[str], None],
 ) -> PartialBody:
-    """Read a body until its end, `max_bytes` decompressed bytes, or the deadline on trio's clock.
+    """Read a body until it ends, has `max_bytes` decompressed bytes, or trio's clock reaches the deadline.
 
-    If the media type shows that the body cannot be text, the body is not read. `progress` gets the received
-    size of a large body. On cancellation, ends immediately.
+    If the media type shows that the body is not text, the body is not read. `progress` gets the received size
+    of a large body. On cancellation, ends immediately.
 
     Raises:
-        FetchError: The compression was not requested, or is damaged.
+        FetchError: The server used a compression that was not requested, or the compressed data is damaged.
     """
     can_be_text = readable(headers.media_type)
     if can_be_text is False:
@@ -133,7 +133,7 @@ class _Reading:
             self._look()
 
     def _look(self) -> None:
-        """Decide whether a body is text from its beginning, because the server has not declared this."""
+        """Decide from a body's beginning whether it is text, because the server has not declared this."""
         self._known = True
         self._text = (
             not self._data or kind_of(self._media_type, bytes(self._data[:SNIFFED_BYTES])) != "binary"

@@ -38,7 +38,7 @@ def decoder_for(codings: Sequence[str]) -> Decoder:
     """Return the decoder for the values of the header `Content-Encoding`.
 
     Raises:
-        FetchError: The compression was not requested.
+        FetchError: The server used a compression that was not requested.
     """
     names = [name.strip().lower() for value in codings for name in value.split(",")]
     names = [name for name in names if name not in ("", "identity")]
@@ -65,7 +65,7 @@ class _Plain:
 
 
 class _Gzip:
-    """Decoder for a sequence of gzip members. Like gzip, it ignores other bytes after the last member."""
+    """Decoder for a sequence of gzip members. It ignores bytes after the last member, as gzip does."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
@@ -129,7 +129,7 @@ class _Deflate:
 
 
 def _inflate(inflater: "zlib._Decompress", data: bytes, max_bytes: int) -> bytes:
-    """Return at most `max_bytes` decompressed bytes; the rest of the data stays compressed.
+    """Return at most `max_bytes` decompressed bytes; any remaining data stays compressed.
 
     Raises:
         Broken: The bytes are damaged.

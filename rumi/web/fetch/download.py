@@ -1,4 +1,4 @@
-"""Downloads: a chain of requests, each checked by the guard, until an answer is not a redirect."""
+"""Downloads. A download follows redirects; the guard checks the target of each request."""
 
 import ssl
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ _BESIDE_BYTES: Final = 512 * 1024  # for the heads, and other bytes outside of t
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """The limits of fetches: time, size and number. Times are in seconds.
+    """Limits on fetches: time, size and number. Times are in seconds.
 
     `timeout_s` covers all network work of a fetch, from the name lookup to the last byte, including
     redirects; it starts when the fetch gets its slot. `wait_s` is the maximum wait for this slot. `reading_s`
@@ -39,7 +39,7 @@ class FetchLimits:
 
     At most `at_once` fetches run, `per_host` of them from one host and `per_chat` for one chat. The limits
     `reading_…` and `searches_…` do the same for reading pages and for searches. At most `waiting_per_chat`
-    requests of a chat wait for each of these limiters.
+    requests of a chat wait for each of these limits.
     """
 
     timeout_s: float = 10

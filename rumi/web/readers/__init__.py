@@ -1,1 +1,1 @@
-"""Readers: conversion of pages, documents and pictures for models, in confined processes."""
+"""Readers: conversion of pages, documents and pictures for models, in processes that can open no files."""

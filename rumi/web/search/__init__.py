@@ -1,1 +1,1 @@
-"""Web search with Tavily or Kagi, if there is a key, or with ddgs. All results have the same format."""
+"""Web search with Tavily or Kagi, if a key is configured, or with ddgs. All results have one format."""

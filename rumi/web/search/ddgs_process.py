@@ -1,8 +1,8 @@
 """The process that makes one search with ddgs.
 
-The process is started as a file and imports only `rumi.sandbox.confined.child` of Rumi, so that it starts
-quickly. `Duck` sends the request. The answer is `{"results": […]}` in the format of ddgs, or `{"failed":
-REASON}` where REASON is `unreachable`, `timeout`, `refused` or `failed`.
+To start quickly, the process runs this file directly, and imports no module of Rumi except
+`rumi.sandbox.confined.child`. `Duck` sends the request. The answer is `{"results": […]}` in the format of
+ddgs, or `{"failed": REASON}` where REASON is `unreachable`, `timeout`, `refused` or `failed`.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""The provider Kagi without its API: a session token, and the search page for browsers without scripts."""
+"""The provider Kagi without its API: it uses a session token and the search page that needs no scripts."""
 
 import html
 import re

@@ -60,7 +60,8 @@ class Searching:
         On cancellation, leaves no connection and no process.
 
         Raises:
-            FetchError: No provider answered; the error has the reason of each, and no secret.
+            FetchError: No provider answered; the error contains the reason that each provider gave, and no
+                secret.
         """
         providers = self._in_order()
         query = SearchQuery(

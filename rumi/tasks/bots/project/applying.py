@@ -1,7 +1,7 @@
 """Application of a bot's changes to the user's folder, after a person has seen them.
 
 A path is changed only if it still has the content that was copied for the bot. A path that already has the
-new content is skipped. So a second run after a kill completes the work, and changes that people made
+new content is skipped. So if the process is killed, a second run completes the work. Changes that people made
 meanwhile are reported as a conflict. All files are written to a staging folder before the first file is
 renamed. If a change fails, the earlier changes are undone.
 """
@@ -32,10 +32,10 @@ class _Changed(Exception):
 
 
 def apply(project: Project, link: Link, changes: Changes) -> int:
-    """Apply changes to the user's folder, which `link` names, and then to the base copy. Blocking.
+    """Apply changes to the user's folder, which `link` names, and then to the base. Blocking.
 
-    Return the number of changed paths in the user's folder. After an interruption at any moment, the next
-    call completes the work.
+    The base is the copy of the folder that the bot got. Return the number of changed paths in the user's
+    folder. After an interruption at any moment, the next call completes the work.
 
     Raises:
         BotError: The folder has changed since the bot got it, or cannot be written. Nothing was changed, or
@@ -244,7 +244,10 @@ def _parent(top: int, path: str, *, make: bool) -> tuple[int, str]:
 
 
 def _set_mode(drafts: int, draft: str, parent: int, name: str, change: FileChange) -> None:
-    """Give a file the replaced file's mode, or the default, with the execute bits of the bot's file."""
+    """Set a new file's mode: the mode of the file that it replaces, or else the default mode.
+
+    The execute bits come from the bot's file.
+    """
     assert change.after is not None
     with opened(os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=drafts)) as file:
         owner, mode = os.fstat(parent), 0o666 & ~_umask()

@@ -24,9 +24,10 @@ _MOST_COMPARED: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A changed path: its entry `before` in the base, and `after` in the bot's project; None means no entry.
+    """A changed path: `before` is its entry in the base, `after` its entry in the bot's project.
 
-    `number` is the file name of the copy.
+    None means that the path does not exist there. `number` is the name of the file with a copy of the new
+    content.
     """
 
     path: str
@@ -37,7 +38,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All changes by path, and the entries left out.
+    """All changes by path, and the entries that were left out of the comparison.
 
     `base` contains the old files, `copies` the new files.
     """
@@ -132,7 +133,10 @@ def unified(changes: Changes) -> Iterator[str]:
 
 
 def stat_lines(changes: Changes) -> list[tuple[str, str]]:
-    """Return a letter and a path per change: `A` added, `D` deleted, `m` mode, `R` moved, `M` modified."""
+    """Return a letter and a path for each change.
+
+    The letters: `A` added, `D` deleted, `m` mode changed, `R` moved, `M` modified.
+    """
     moved, lines = changes.moved(), list[tuple[str, str]]()
     for change in changes.all:
         if change.path in moved.values():

@@ -1,4 +1,4 @@
-"""Cloning of a project into a bot's workspace: the files of the base, and the git history if there is one.
+"""Cloning of a project into a bot's workspace: the files of the base, and any git history.
 
 Git runs only in the sandbox, on a copy of the objects. After an interruption, the clone starts again from the
 beginning.
@@ -67,7 +67,7 @@ async def clone(
     If git's history cannot be cloned, `report` gets the reason, and the project has no history.
 
     Raises:
-        BotError: The project does not fit, or a command in the sandbox failed.
+        BotError: The project does not fit into the workspace, or a command in the sandbox failed.
         SandboxError: The sandbox does not work.
     """
     from rumi.tasks.research.repository.errors import CloneError

@@ -84,7 +84,7 @@ def rules_below(top: int) -> Callable[[str], str]:
 
 
 def outer_rules(work_tree: Path, git: Path, at: str) -> list[Outer]:
-    """Return rules that apply to folder `at` of a work tree: those of its parents, and of git's settings."""
+    """Return the rules from git's settings and from the folders above the folder `at` in a work tree."""
     parents = [at[:end] for end in reversed([0, *_slashes(at)])] if at else []
     found = [Outer(at[len(parent) :].strip("/"), _text(work_tree / parent / NAME)) for parent in parents]
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")

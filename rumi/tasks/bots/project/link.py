@@ -51,7 +51,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The project of one bot. `state` has the link and the base, `workspace` the files. Methods block."""
+    """The project of one bot. Methods block.
+
+    `state` is the folder that contains the link and the base; `workspace` contains the bot's files.
+    """
 
     name: str
     state: Path
@@ -68,7 +71,7 @@ class Project:
             return None
 
     def needed(self) -> Link:
-        """Return the link.
+        """Return the link to the user's folder.
 
         Raises:
             BotError: The bot has no project.
@@ -87,8 +90,8 @@ class Project:
     def take(self, folder: Path, bounds: ProjectLimits, *, plain: bool, discard: bool) -> Link:
         """Copy a folder as the base of a new project, and store the link. `clone` later fills the workspace.
 
-        With `plain`, the folder may lie outside a git work tree. With `discard`, changes in the previous
-        project may be lost.
+        With `plain`, the folder may lie outside a git work tree. With `discard`, changes that the bot made in
+        its previous project may be lost.
 
         Raises:
             BotError: The folder cannot be used or is too large, or changes would be lost.

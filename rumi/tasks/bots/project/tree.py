@@ -53,7 +53,7 @@ class ProjectLimits:
 
 @dataclass(slots=True)
 class ProjectTree:
-    """The files and links below a folder by path, the entries left out, and the number of ignored entries."""
+    """The result of a scan: files and links by path, left-out entries, and the number of ignored entries."""
 
     entries: dict[str, ProjectEntry] = field(default_factory=dict)
     left_out: list[tuple[str, Reason]] = field(default_factory=list)
@@ -180,7 +180,7 @@ class _Scan:
 
 
 def file_entry(file: int, copy: int | None = None) -> ProjectEntry:
-    """Return the entry of an open file, and write the file's content to `copy`. Blocking.
+    """Return a `ProjectEntry` for an open file, and write the file's content to `copy`. Blocking.
 
     Reads at most the file's current size, because a file that grows meanwhile must not be read forever.
     """

@@ -33,6 +33,8 @@ _CHUNK: Final = 1024 * 1024
 class CloneState:
     """The state of a clone: object format, references by name, and boundary commits.
 
+    The parents of a boundary commit are not in the clone.
+
     `depth` is the number of commits below each reference; None means the whole history. `filtered` means that
     large files were left out.
     """

@@ -91,7 +91,7 @@ class GitOutput:
 
     @property
     def ok(self) -> bool:
-        """Return True if git succeeded, or was ended because enough output was read."""
+        """Return True if git succeeded, or was stopped because enough output was read."""
         return self.code in (0, _CUT_OFF)
 
     @property

@@ -11,8 +11,8 @@ from rumi.tasks.research.repository.repository import FULL, Repository
 async def copy_history(folder: Path, git: Git, workspace: Path, limits: SandboxLimits) -> str:
     """Copy a repository to `repo.git` in the folder `root` of `git`; return the checked-out branch.
 
-    `workspace` is the path of this folder on the host. The branch is returned with its full name; it is empty
-    if no branch is checked out.
+    `workspace` is the path of the folder `root` on the host. The result is the full name of the branch, or an
+    empty string if no branch is checked out.
 
     Raises:
         CloneError: The repository cannot be read, or does not fit.

@@ -62,7 +62,7 @@ class Refs:
     by_name: dict[str, Ref]
 
     def find(self, text: str) -> Ref | None:
-        """Find a reference by its full name, else by tag name, else by branch name; None if there is none."""
+        """Return the reference with this full name, else the tag or else the branch of this name; or None."""
         if text in ("", "HEAD"):
             if self.head:
                 return self.by_name[self.head]
@@ -90,9 +90,9 @@ class FetchRequest:
 
 @dataclass(slots=True)
 class Fetched:
-    """The answer to a fetch, without the pack: the commits that became boundary commits or ceased to be.
+    """The answer to a fetch, without the pack: the commits that became or ceased to be boundary commits.
 
-    `filtered` means that large files were left out.
+    The parents of a boundary commit are not in the clone. `filtered` means that large files were left out.
     """
 
     shallow: set[str] = field(default_factory=set)

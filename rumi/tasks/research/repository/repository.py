@@ -37,7 +37,7 @@ log = logging.getLogger("rumi.tasks.research")
 
 @dataclass(frozen=True, slots=True)
 class CloneLimits:
-    """The limits of a clone: total bytes of all packs, files in a commit, and seconds per fetch."""
+    """Limits on a clone: total bytes of all packs, files in a commit, and seconds per fetch."""
 
     most_bytes: int = 500_000_000
     most_files: int = 100_000
@@ -143,7 +143,8 @@ class Repository:
     async def check_out(self, revision: str) -> str:
         """Write a revision's files below /workspace/tree; return a sentence about the written files.
 
-        If git fails or a limit is exceeded, the earlier files stay, and the sentence gives the reason.
+        If git fails or a limit is exceeded, the files written earlier stay, and the sentence gives the
+        reason.
         """
         commit = await self.resolve(revision)
         async with self._changing:

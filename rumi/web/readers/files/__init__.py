@@ -1,1 +1,1 @@
-"""Conversion of files for models in a confined process: pictures are scaled, documents become text."""
+"""Conversion of files for models in a confined process: pictures are scaled, other files become text."""

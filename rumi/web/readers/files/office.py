@@ -24,7 +24,7 @@ _DECLARES: Final = re.compile(rb"<\0?!\0?(?:D\0?O\0?C\0?T\0?Y\0?P\0?E|E\0?N\0?T\
 
 
 class NoDocumentError(Exception):
-    """The document cannot be read. The message is a clause to be put into a sentence."""
+    """The document cannot be read. The message is a clause that completes a sentence."""
 
 
 def check_parts(body: bytes) -> None:
@@ -58,7 +58,9 @@ def _is_xml(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
 
 
 def text_of(lines: Iterable[str | None], max_chars: int) -> tuple[str, str]:
-    """Join lines to one text; return the text, and a description of the omitted part, empty if complete.
+    """Join lines to one text; return the text, and a description of the omitted part.
+
+    The description is empty if nothing was omitted.
 
     `lines` may contain None, which is not a line but only a chance to check the time limit.
     """
@@ -92,7 +94,7 @@ def docx_lines(body: bytes) -> Iterator[str]:
 
 
 def xlsx_lines(body: bytes) -> Iterator[str | None]:
-    """Yield the rows of each sheet that are not empty. Instead of a formula, a cell has the stored result."""
+    """Yield the non-empty rows of each sheet. A cell with a formula yields the formula's stored result."""
     import openpyxl
 
     book = openpyxl.load_workbook(BytesIO(body), read_only=True, data_only=True)

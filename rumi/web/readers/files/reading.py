@@ -28,7 +28,7 @@ _PROGRAM: Final = ("-m", "rumi.web.readers.files.process")
 
 @dataclass(frozen=True, slots=True)
 class ViewLimits:
-    """Limits of pictures for models: pixels of the longer side, bytes, and number of pictures per prompt."""
+    """Limits on pictures for models: pixels of the longer side, bytes, and number of pictures per prompt."""
 
     picture_px: int = 1568
     picture_bytes: int = 600_000

@@ -24,7 +24,7 @@ _LOSSLESS: Final = ("PNG", "GIF", "BMP")
 
 
 class NoPictureError(Exception):
-    """The picture cannot be read. The message is a clause to be put into a sentence."""
+    """The picture cannot be read. The message is a clause that completes a sentence."""
 
 
 def load() -> None:

@@ -134,7 +134,7 @@ class Viewer:
         """Return a prompt's messages with the bytes of each picture, or with a note instead of the picture.
 
         `takes` means that the model accepts pictures; otherwise the messages are returned unchanged. A prompt
-        has at most the number of pictures in `ViewLimits`; the oldest pictures are left out.
+        has at most the number of pictures in `ViewLimits`; if there are more, the oldest are left out.
         """
         count = sum([len(message.pictures) for message in messages])
         if not count or not takes:

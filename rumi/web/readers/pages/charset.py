@@ -67,10 +67,11 @@ def load_codecs() -> None:
 
 
 def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
-    """Decode a body. `label` is the encoding in the header. With `markup`, the body may also declare one.
+    """Decode a body. `label` is the encoding in the header. With `markup`, the body may declare one too.
 
-    A byte order mark decides first, then valid UTF-8, then the labels. If the label is missing or plainly
-    wrong, the encoding is guessed. Bytes that stand for no character become U+FFFD.
+    A byte order mark determines the encoding. Without one, a body that is valid UTF-8 is decoded as UTF-8,
+    and any other body by the labels. If the label is missing or plainly wrong, the encoding is guessed. Bytes
+    that stand for no character become U+FFFD.
     """
     for mark, encoding in _MARKS:
         if body.startswith(mark):

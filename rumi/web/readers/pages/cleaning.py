@@ -22,7 +22,7 @@ def clean(text: str) -> str:
 
 
 def clean_references(markup: str) -> str:
-    """Remove character references from markup that are invalid or stand for invisible characters."""
+    """Remove from markup the character references that are invalid or stand for invisible characters."""
     return _REFERENCE.sub(lambda found: found[0] if _is_seen(found) else "", markup)
 
 
@@ -41,7 +41,7 @@ def one_line(text: str, most: int = 300) -> str:
 
 
 def cut_to(text: str, max_chars: int) -> tuple[str, str]:
-    """Cut a text to `max_chars` characters, if possible at a paragraph's end; also return a note on the rest.
+    """Cut a text to `max_chars` characters, if possible at a paragraph's end; return a note if it was cut.
 
     A code block that was cut is closed. A URL is never cut in the middle, because its beginning would be a
     different URL.

@@ -1,4 +1,4 @@
-"""Names of elements, classes and ids that distinguish content from the site's frame and noise."""
+"""Names of elements, classes and ids that distinguish content from menus, banners and the like."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""Conversion of a response body to text, by its kind."""
+"""Conversion of a response body to text, depending on its kind."""
 
 import re
 from typing import Final

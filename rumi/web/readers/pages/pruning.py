@@ -1,4 +1,4 @@
-"""Removal of the parts of a page that are not content: hidden elements, and the frame of the site."""
+"""Removal of the parts of a page that are not content: hidden elements, and the site's menus and banners."""
 
 import re
 from collections.abc import Iterator
