@@ -27,7 +27,7 @@ def atomic_write(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     the link is replaced.
 
     Raises:
-        OSError: The file cannot be written. If only the final sync failed, it has the new content; otherwise, the old.
+        OSError: The file cannot be written. Unless only the final sync failed, it has its old content.
     """
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
