@@ -113,8 +113,8 @@ class Large:
 def largest(home: Path, most: int = 3) -> list[Large]:
     """Return the largest deletable files and folders of the home: chats' files, clones, old logs, copies.
 
-    Links are not followed. The search stops after `LOOK_S` seconds; if it was not complete by then, sizes are
-    too small.
+    Links are not followed. The search stops after `LOOK_S` seconds; if it was not complete by then, sizes may
+    be too small.
     """
     deadline = time.monotonic() + LOOK_S
     found: list[Large] = []

@@ -28,7 +28,10 @@ EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A filter for log entries by chat, event and earliest time (`since`). An empty filter matches all."""
+    """A filter for log entries by chat, event and earliest time (`since`).
+
+    An empty set of chats matches every chat, and an empty set of events every event.
+    """
 
     chats: frozenset[str] = frozenset()
     events: frozenset[str] = frozenset()
