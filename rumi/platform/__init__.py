@@ -1,1 +1,1 @@
-"""The base package: configuration, texts, logs, files and identities. It imports no other package of Rumi."""
+"""The base package: configuration, texts, logs, files and identities. It imports no other Rumi package."""

@@ -1,4 +1,4 @@
-"""Atomic replacement of files and folders: even after a crash, readers see the old or the new content."""
+"""Atomic replacement of files and folders. Readers see the old or the new content, even after a crash."""
 
 import fcntl
 import json
@@ -14,7 +14,7 @@ from rumi.platform.openat import opened
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Hold the folder's advisory lock during the block, so that other Rumi processes wait. Blocking."""
+    """Hold the folder's advisory lock during the block; other Rumi processes wait for the lock. Blocking."""
     with opened(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -23,10 +23,11 @@ def folder_lock(folder: Path) -> Iterator[None]:
 def atomic_write(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     """Replace the content of a file completely or not at all, and preserve its mode. Blocking.
 
-    A new file gets `mode`, regardless of the umask. If the path is a link, its target is replaced.
+    A file that does not exist yet gets `mode`, regardless of the umask. If the path is a link, the target of
+    the link is replaced.
 
     Raises:
-        OSError: The file cannot be written. It still has the old content, unless only the last sync failed.
+        OSError: The file cannot be written. Unless only the final sync failed, it has its old content.
     """
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
@@ -56,11 +57,11 @@ def fsync_path(path: Path) -> None:
 class FolderSwap:
     """Replaces several entries of `folder` together; after a crash, `finish` completes the swap. Blocking.
 
-    The caller prepares the new entries in `new`, a folder in `staging`. `commit` records the names of the
-    entries to replace. From then on, `finish` completes the swap, however often it was interrupted. The old
-    entries are moved to `replaced`. Both methods move files only by renaming, so `staging`, `replaced` and
-    the entries must be on one file system. Files that remain in `staging` can be deleted. Only one process
-    may do a swap at a time.
+    The entries are files and folders. The caller prepares the new ones in `new`, a folder inside `staging`.
+    `commit` records the names of the entries to replace. From then on, `finish` completes the swap, even if
+    the swap was interrupted several times. The old entries are moved to `replaced`. Files are moved only by
+    renaming, so `folder`, `staging` and `replaced` must be on one file system. Files that remain in `staging`
+    after the swap can be deleted. Only one process may do a swap at a time.
     """
 
     folder: Path
@@ -78,10 +79,10 @@ class FolderSwap:
         return self.staging / "names.json"
 
     def commit(self, names: Iterable[str]) -> None:
-        """Replace the entries with these names, in this order, with the entries of the same names in `new`.
+        """Replace each named entry with the entry of the same name in `new`, in the order of `names`.
 
-        An entry without a replacement in `new` is removed. The caller must sync the new entries to the disk
-        before the call.
+        A named entry that has no replacement in `new` is removed. The caller must sync the new entries to the
+        disk before the call.
 
         Raises:
             OSError: Either nothing has changed, or `finish` must be called to complete the swap.
@@ -92,7 +93,7 @@ class FolderSwap:
         self.finish()
 
     def finish(self) -> None:
-        """Complete a committed swap, if there is one.
+        """Complete the committed swap. Without a committed swap, do nothing.
 
         Raises:
             OSError: The swap is not complete; call `finish` again.

@@ -1,7 +1,8 @@
 """The caller of a control call: its channel, the owner for whom it acts, and its rights.
 
-Every call and every stream of the control socket has a caller. In Python it is a required argument; on the
-wire it is the field `caller`. Requests without a caller are refused.
+A control call is a request to a running Rumi through its control socket. Every call and every stream of the
+socket has a caller. In Python, the caller is a required argument; in the JSON request, it is the field
+`caller`. Requests without a caller are refused.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -36,7 +37,7 @@ class Caller:
 
     @classmethod
     def of(cls, data: object) -> "Caller":
-        """Parse the field `caller` of a request.
+        """Parse the value of a request's field `caller`.
 
         Raises:
             UsageError: The field is missing or is not valid.
@@ -52,7 +53,7 @@ class Caller:
         )
 
     def to_json(self) -> dict[str, str]:
-        """Return the caller as the JSON object that `of` loads."""
+        """Return the caller as a JSON object, which `of` can parse."""
         return asdict(self)
 
     @property
@@ -61,7 +62,7 @@ class Caller:
         return None if self.rights == "all" else self.owner
 
     def check_all(self) -> None:
-        """Check that the caller may make calls that concern the whole home.
+        """Check that the caller may make calls that affect all owners.
 
         Raises:
             NotAllowed: The caller has only the rights `own`.
@@ -70,7 +71,7 @@ class Caller:
             raise NotAllowed
 
     def owner_in(self, requested: str | None) -> str:
-        """Return the owner that a request concerns: `requested`, by default the caller's owner.
+        """Return the owner that a request concerns: `requested`, or the caller's owner if that is None.
 
         Raises:
             NotAllowed: The requested owner is not the caller's, and the caller has only the rights `own`.
@@ -82,7 +83,7 @@ class Caller:
     def scope_in(self, requested: str | None) -> str | None:
         """Return the owner whose rows a list shows; None stands for all owners.
 
-        Without `requested`, the list shows all rows that the caller may see.
+        If `requested` is None, the list shows all rows that the caller may see.
 
         Raises:
             NotAllowed: The requested owner is not the caller's, and the caller has only the rights `own`.
@@ -90,7 +91,7 @@ class Caller:
         return self.scope if requested is None else self.owner_in(requested)
 
     def chat_in(self, chat: str, owner_of: Callable[[str], str]) -> str:
-        """Return the chat id after checking that the caller may see the rows of the chat's owner.
+        """Check that the caller may see the data of the chat's owner, and return the chat id unchanged.
 
         Raises:
             NotAllowed: The chat belongs to another owner, and the caller has only the rights `own`.

@@ -43,12 +43,12 @@ def check_chat_id(chat: str) -> str:
 
 
 def bot_key(name: str) -> str:
-    """Return the key of a bot, for use in place of a chat id."""
+    """Return the key that identifies a bot where a chat id is expected."""
     return f"{BOT}{name}"
 
 
 def task_key(id: int) -> str:
-    """Return the key of a task, for use in place of a chat id."""
+    """Return the key that identifies a task where a chat id is expected."""
     return f"{TASK}{id}"
 
 
@@ -56,11 +56,11 @@ def task_key(id: int) -> str:
 class ChannelPrefix:
     """The common prefix `text` of all chat ids of one channel, such as `tg`, and the channel's display name.
 
-    A chat id consists of the prefix, the name of a user or a group, and, for a topic, `_` and the topic.
-    If `numbers` is true, the names are numbers, so a person can give an owner as a number alone. `groups` is
-    the prefix of the names of groups; if it is empty, every chat of the channel may be a group. If `bots` is
-    true, the channel may have several bots. Chat ids of each bot but the first have the bot's name and `-`
-    after the prefix: `tgwork-123`.
+    A chat id consists of the prefix, the name of a user or a group, and, for a topic, `_` and the topic. If
+    `numbers` is true, the names are numbers, so a person can name an owner by the number alone. Names of
+    groups start with `groups`; if `groups` is empty, every chat of the channel may be a group. If `bots` is
+    true, the channel may have several bots. For every bot except the first, the prefix is followed by the
+    bot's name and `-`, as in `tgwork-123`.
     """
 
     text: str
@@ -70,7 +70,7 @@ class ChannelPrefix:
     bots: bool = False
 
     def of_bot(self, chat: str) -> str:
-        """Return the prefix that all chats of the given chat's bot share, such as `tg` or `tgwork-`."""
+        """Return the prefix of the bot to which the chat belongs, such as `tg` or `tgwork-`."""
         named = _NAMED.match(chat, len(self.text)) if self.bots else None
         return self.text if named is None else chat[: named.end()]
 
@@ -81,12 +81,12 @@ class ChannelPrefix:
 
 @dataclass(frozen=True, slots=True)
 class ChatIds:
-    """The prefixes of all channels, including channels that do not run: chats of these are still stored."""
+    """The prefixes of all channels, including channels that do not run, because their chats remain stored."""
 
     prefixes: tuple[ChannelPrefix, ...]
 
     def __post_init__(self) -> None:
-        """Check the prefixes.
+        """Check that no chat id can belong to two channels.
 
         Raises:
             ValueError: A chat id could belong to two channels.
@@ -96,7 +96,7 @@ class ChatIds:
                 raise ValueError(f"the prefix {one.text!r} does not tell one channel's chats from others")
 
     def including(self, others: Iterable[ChannelPrefix | None]) -> "ChatIds":
-        """Return a copy with other channels' prefixes added; None stands for a channel without a prefix."""
+        """Return a copy with the prefixes in `others` added. A None in `others` is ignored."""
         return ChatIds(tuple(dict.fromkeys((*self.prefixes, *(one for one in others if one is not None)))))
 
     def owner_of(self, chat: str) -> str:
@@ -120,12 +120,12 @@ class ChatIds:
         return prefix is not None and chat.startswith(f"{prefix.of_bot(chat)}{prefix.groups}")
 
     def private_owner(self, chat: str, user: int) -> str:
-        """Return the owner of the private chats between a user and the bot of the given chat."""
+        """Return the owner of the private chats that `user` has with the bot of the given chat."""
         prefix = self._of_channel(chat)
         return self.owner(str(user)) if prefix is None else f"{prefix.of_bot(chat)}{user}"
 
     def owner(self, name: object) -> str:
-        """Parse an owner that a person gave as an owner id, as a chat id, or as a bare number.
+        """Parse a name that a person typed for an owner: an owner id, a chat id, or a number alone.
 
         Raises:
             UsageError: The name does not identify an owner.
@@ -142,7 +142,7 @@ class ChatIds:
         return self.owner_of(name) if self._of_channel(name) else name
 
     def check_chosen(self, chat: str) -> str:
-        """Return the id unchanged if a client may use it for a new chat.
+        """Check that a client may choose this id for a new chat, and return the id unchanged.
 
         Raises:
             UsageError: The id is not a valid chat id, or it starts with the prefix of a channel.

@@ -1,7 +1,7 @@
-"""The disk reserve: a file in the home that is deleted on a full disk, so that running work can finish.
+"""The disk reserve: a file in the home. When the disk is full, it is deleted so that running work can finish.
 
-All blocks of the file are allocated. After a deletion, the file is created again when twice its size is free.
-All functions block.
+The file occupies its full size on the disk. After the file was deleted, it is created again as soon as twice
+its size is free. All functions block.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ LOOK_S = 2.0
 
 
 class Reserve:
-    """The reserve file at `path`. Its methods never raise `OSError`, even if the disk refuses to write."""
+    """The reserve file at `path`. Its methods never raise `OSError`, even if the disk cannot be written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -87,7 +87,7 @@ def allocate(path: Path, size: int) -> None:
     """Create a file of `size` bytes, replacing an existing one, and allocate its blocks on the disk.
 
     Raises:
-        OSError: The disk has too little space, or refuses to write.
+        OSError: The disk has too little space, or cannot be written.
     """
     path.unlink(missing_ok=True)
     with opened(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)) as handle:
@@ -111,9 +111,10 @@ class Large:
 
 
 def largest(home: Path, most: int = 3) -> list[Large]:
-    """Return the largest files and folders that a user could delete: chats' files, clones, old logs, copies.
+    """Return the largest deletable files and folders of the home: chats' files, clones, old logs, copies.
 
-    Links are not followed. The search ends after `LOOK_S` seconds; sizes may then be too small.
+    Links are not followed. The search stops after `LOOK_S` seconds; if it was not complete by then, sizes may
+    be too small.
     """
     deadline = time.monotonic() + LOOK_S
     found: list[Large] = []
@@ -147,7 +148,7 @@ def _blocks(path: Path) -> int:
 
 
 def _entries(folder: Path, deadline: float) -> Iterator[int]:
-    """Yield the number of allocated bytes of each file below the folder, until the deadline."""
+    """Yield the bytes that each file below the folder occupies on the disk; stop at the deadline."""
     folders = [os.fspath(folder)]
     while folders and time.monotonic() < deadline:
         try:

@@ -1,4 +1,4 @@
-"""A fair limiter for simultaneous work: in total, for each host, and for each chat or owner."""
+"""A fair limiter of simultaneous work. It has limits in total, per host, and per chat or owner."""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ import trio
 
 @dataclass(frozen=True, slots=True)
 class LimiterBounds:
-    """Limits of simultaneous work (in total, per chat and per host), and of the queues of waiting work.
+    """Limits on simultaneous work (in total, per chat and per host), and on the work that waits for a turn.
 
     `waiting_per_chat` is the maximum length of a chat's queue, `wait_s` the maximum wait in seconds.
     """
@@ -24,7 +24,7 @@ class LimiterBounds:
 
 @dataclass(slots=True, eq=False)
 class QueuedWork:
-    """Work that has a turn or waits for one; `host` is the server that the work uses, or None."""
+    """Work that waits for a turn (permission to run) or has one. `host` is the server it uses, or None."""
 
     chat: str
     host: str | None
@@ -40,10 +40,11 @@ class NoTurn(Exception):  # an expected answer, not an error: the caller writes 
 
 
 class FairLimiter:
-    """Grants turns to the waiting chats with the fewest turns; chats with equally many turns alternate.
+    """Grants turns (permissions to run) to work. The waiting chat with the fewest current turns is next.
 
-    So a chat with hundreds of requests delays only itself. Other tasks can run only while the limiter waits
-    for a turn, so they never see inconsistent counts.
+    Chats with equally many turns alternate. So a chat with hundreds of requests delays only itself. The
+    methods let other trio tasks run only while they wait for a turn, so these tasks never see inconsistent
+    counts.
     """
 
     def __init__(self, bounds: LimiterBounds) -> None:
@@ -79,16 +80,16 @@ class FairLimiter:
                 self._give_back(turn)
 
     def leave_host(self, turn: QueuedWork) -> None:
-        """Free the turn's slot at its host, but keep the turn. The connection to the host must be closed."""
+        """Free the turn's slot at its host, but keep the turn. First close the connection to the host."""
         self._count(turn, -1)
         turn.host = None
         self._count(turn, 1)
         self._grant()
 
     async def move(self, turn: QueuedWork, host: str) -> None:
-        """Move the turn to another host, and wait for a slot there. The old host's connection must be closed.
+        """Move the turn to another host, and wait for a slot there.
 
-        On cancellation, the turn is released.
+        Close the connection to the old host before the call. On cancellation, the turn is released.
         """
         if host == turn.host:
             return
@@ -135,7 +136,7 @@ class FairLimiter:
             turn.granted.set()
 
     def _next(self) -> QueuedWork | None:
-        """Return the next request to grant, from the chat with the fewest turns; its host has a free slot."""
+        """Return the next work to run: work of the chat with the fewest turns, at a host with a free slot."""
         for chat in sorted(self._waiting, key=lambda chat: self._of_chat[chat]):
             if self._of_chat[chat] >= self._bounds.per_chat:
                 return None  # the following chats have at least as many turns

@@ -21,7 +21,7 @@ _OFFICE: Final[dict[str, Kind]] = {
 
 
 def kind_of_file(head: bytes, name: str) -> Kind | None:
-    """Detect the kind of a file from its first bytes and its name; None for a file that no model can read."""
+    """Detect the kind of a file from its first bytes and its name; return None if no model can read it."""
     if head.startswith(_PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
         return "picture"
     if head.startswith(b"BM") and head[6:10] == b"\0\0\0\0":

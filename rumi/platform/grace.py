@@ -11,8 +11,9 @@ T = TypeVar("T")
 async def with_grace(work: Callable[[], Awaitable[T]], grace_s: float) -> T:
     """Run `work` and return its result. On cancellation, the work may continue for `grace_s` seconds.
 
-    Use this function for work that must not stop halfway. After a cancellation, the function raises a plain
-    `Cancelled` when the work has ended or the grace period is over; the work's result or error is lost.
+    Use this function for work that must not stop halfway. After a cancellation, the function raises only
+    `Cancelled`, as soon as the work has ended or the grace period is over. The work's result or error is
+    lost.
     """
     error = None
     async with trio.open_nursery() as nursery:
@@ -31,7 +32,7 @@ async def with_grace(work: Callable[[], Awaitable[T]], grace_s: float) -> T:
 
 
 async def _limit(scope: trio.CancelScope, grace_s: float) -> None:
-    """Wait until the caller is cancelled, then set the deadline of the shielded scope."""
+    """Wait until the caller is cancelled; then give the shielded scope `grace_s` more seconds."""
     try:
         await trio.sleep_forever()
     except trio.Cancelled:  # swallowed here: `with_grace` raises it after the nursery, as a plain `Cancelled`

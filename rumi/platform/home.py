@@ -39,7 +39,7 @@ class HomeLocked(UsageError):
 
 
 class UnsafeHome(UsageError):
-    """The home is unsafe: other users may have put files into it, or a link in it leads elsewhere."""
+    """The home is unsafe: other users may have put files into it, or a link in it leads out of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Danger:
     number: int
 
     def said(self) -> tuple[str, str]:
-        """Describe the danger for users: return a sentence with the finding, and one with the advice."""
+        """Describe the danger for users: return a sentence that names it, and a sentence with advice."""
         folder, path = shlex.quote(str(self.home)), shlex.quote(str(self.path))
         match self.kind:
             case home_permissions.ANOTHERS:
@@ -77,7 +77,7 @@ class Danger:
 class Home:
     """A home and the paths in it. The folder has mode 0700, so only its owner can use it.
 
-    `files` is the folder of the chats' files if `[store] workspaces` sets one outside of the home.
+    `files` is the folder of the chats' files if `[store] workspaces` names a folder outside the home.
     """
 
     root: Path
@@ -90,7 +90,7 @@ class Home:
 
     @property
     def snapshots(self) -> Path:
-        """The folder of snapshots of chats' files. Snapshots taken before a turn make it possible to undo it.
+        """The folder with snapshots of chats' files, taken before each turn, so that it can be undone.
 
         The folder is on the same file system as the chats' files, so that an undo can restore a snapshot by
         renaming.
@@ -139,7 +139,7 @@ class Home:
 
     @property
     def restoring(self) -> FolderSwap:
-        """The folder swap with which `rumi restore` replaces entries of the home and retains the old ones."""
+        """The folder swap with which `rumi restore` replaces entries of the home, retaining the old ones."""
         return FolderSwap(self.root, self.root / "restoring", self.root / "before-restore")
 
     @property
@@ -172,10 +172,10 @@ class Home:
         ]
 
     def refuse_if_unsafe(self) -> bool:
-        """Refuse a home that other users may have changed; set mode 700 if they can only read it.
+        """Refuse a home that other users could have changed. If they can only read it, set its mode to 700.
 
-        Return True if the mode was changed. If the folder also contains files that are not Rumi's, the home
-        is refused instead, and its mode stays unchanged.
+        Return True if the mode was changed. A home that others can read and that also contains files that are
+        not Rumi's is refused, and its mode stays unchanged.
 
         Raises:
             UnsafeHome: The home is unsafe. The error says why and what to do.
@@ -191,7 +191,7 @@ class Home:
         return False
 
     def installation(self) -> str:
-        """Return this installation's id of twelve hexadecimal digits; create a missing id. Blocks briefly.
+        """Return this installation's id, twelve hexadecimal digits; create a missing id. Blocks briefly.
 
         The id never changes, because it distinguishes this installation's containers from the containers of
         other installations.
@@ -265,7 +265,7 @@ class Home:
             yield write_lock_owner
 
     def _acquire(self, lock: int) -> None:
-        """Take the lock; wait for processes that only check the lock or hold it briefly.
+        """Take the lock. If another process only checks the lock or holds it briefly, wait for that process.
 
         Raises:
             HomeLocked: Another process holds the lock for too long.
@@ -299,7 +299,7 @@ class Home:
         return found.st_dev, found.st_ino
 
     async def wait_until_gone(self) -> None:
-        """Wait until the home is gone, which means that this process's lock file is missing or replaced."""
+        """Wait until the home is gone: this process's lock file has been deleted or replaced."""
         own_lock, missed = self.lock_identity(), 0
         if own_lock is None:  # this process holds no lock
             await trio.sleep_forever()

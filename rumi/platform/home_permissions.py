@@ -1,8 +1,8 @@
 """Checks that only the owner of a home can use it. Every command runs them before it uses any file of a home.
 
 If others can write to the home, if a link leads elsewhere, or if a file belongs to another user, Rumi could
-read another person's text, or write where another person wants. This module imports almost nothing, so that
-`rumi status --json`, which must start fast, can run the checks too: see `rumi.cli.brief`.
+read another person's text, or write to a place that another person has chosen. This module imports almost
+nothing, so that `rumi status --json`, which must start fast, can run the checks too: see `rumi.cli.brief`.
 """
 
 import os
@@ -25,9 +25,9 @@ LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json", "mcp-tools.j
 
 
 def dangers(root: str) -> list[tuple[str, str, int]]:
-    """Return the dangers of a home: for each one the kind, the path, and either the owner's id or the mode.
+    """Return the dangers of a home, each as its kind, the path, and either the owner's id or the mode.
 
-    The list is empty if the home is safe or does not exist yet. Blocks for a tenth of a millisecond.
+    The list is empty if the home is safe or does not exist yet. Blocks for about a tenth of a millisecond.
     """
     user = os.geteuid()
     try:

@@ -39,7 +39,7 @@ def settings() -> dict[str, Any]:
 
 
 async def loaded(load: Callable[[], T]) -> T:
-    """Run `load`, which imports modules or reads files, in a thread; return its result. Calls run in turn."""
+    """Run `load`, which imports or reads files, in a thread; return its result. One call runs at a time."""
     return await trio.to_thread.run_sync(load, limiter=_LOADING)
 
 
@@ -54,7 +54,7 @@ class Tls:
         self._ca_file = ca_file
 
     async def context(self) -> ssl.SSLContext:
-        """Return the TLS context that all clients share; load it if no earlier call has loaded it.
+        """Return the TLS context that all clients share. The first call loads it.
 
         Raises:
             SetupError: The certificates cannot be read.
@@ -80,7 +80,7 @@ class Tls:
 
 
 async def client(kind: Callable[[], type[C]], tls: Tls, **more: Any) -> C:
-    """Create a client of the class that `kind` returns, with the additional settings `more`.
+    """Create a client of the class that `kind` returns. `more` are additional settings for the client.
 
     The caller must close the client.
 

@@ -58,7 +58,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def read_foreign(path: Path, most: int, *, own_link: bool = False) -> bytes:
-    """Return the bytes of a file that others may have created. If the path itself is a link, it is refused.
+    """Return the bytes of a file that others may have created. A path that is a link is refused.
 
     With `own_link`, the link is followed, because the user has named the file or created the link.
 

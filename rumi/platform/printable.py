@@ -22,7 +22,7 @@ _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u206
 
 
 def clean(text: str) -> str:
-    """Return `text` without escape sequences and control characters; tabs and newlines stay.
+    """Return `text` without escape sequences and control characters; tabs and newlines are preserved.
 
     Escape sequences are removed completely, not only their first character. Every kind of line end becomes a
     newline. Lone surrogates become U+FFFD, so that the result can always be encoded.
@@ -42,7 +42,7 @@ def flat(text: object) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape characters of a JSON text that a terminal would obey. The JSON value stays the same."""
+    """In a JSON text, escape the characters that a terminal would obey. The JSON value stays the same."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -145,7 +145,7 @@ class StreamRedactor:
         self._pending = self._before = ""
 
     def feed(self, piece: str) -> str:
-        """Add a piece of text; return the redacted text up to where an incomplete secret may begin."""
+        """Add a piece of text; return the redacted text up to the point where a secret may begin."""
         text = self._pending + piece
         end = self._redactor.open_end(text, self._before)
         self._pending = text[end:]
@@ -184,8 +184,8 @@ def _forms(secret: str) -> set[str]:
 def _base64_forms(raw: bytes) -> set[str]:
     """Return the base64 encodings that `raw` can have within a longer text, one for each offset modulo 3.
 
-    Base64 encodes groups of three bytes. Characters at both ends that also depend on bytes before or after
-    `raw` are cut off.
+    Base64 encodes groups of three bytes. The first and last characters are cut off if they also depend on the
+    bytes before or after `raw`.
     """
     forms: set[str] = set()
     for before, mixed in ((0, 0), (1, 2), (2, 3)):

@@ -1,7 +1,8 @@
 """The table of patterns for secrets: keys of known services, private keys, tokens, named passwords.
 
-Logs, the audit log, recordings, reports and errors hide text that matches (`rumi.platform.redact`); the
-memory refuses it (`rumi.memory.secrets`). Both use this one table, so that a new pattern applies everywhere.
+Logs, the audit log, recordings, reports and errors hide text that matches a pattern (`rumi.platform.redact`);
+the memory refuses to store such text (`rumi.memory.secrets`). Both use this one table, so that a new pattern
+applies everywhere.
 """
 
 import re
@@ -79,7 +80,7 @@ def _positions(within: str, needles: Sequence[str]) -> list[int]:
 
 
 class SecretTable:
-    """Hides secrets of all forms. Most texts contain no needle, so they only cost a search for needles."""
+    """Hides secrets of all forms. Most texts contain no needle; these are only searched for needles."""
 
     def __init__(self, forms: Sequence[Form]) -> None:
         self.forms = tuple(forms)
@@ -124,7 +125,7 @@ def made_up(word: str) -> bool:
 
 
 def _key(*prefixes: str, rest: str) -> Form:
-    """Return the form of a key that begins with one of the prefixes."""
+    """Return a form that matches API keys with one of the given prefixes."""
     begin = "|".join(map(re.escape, prefixes))
     return Form(prefixes, re.compile(rf"(?<![A-Za-z0-9])(?P<value>(?:{begin}){rest})"), exact=True)
 

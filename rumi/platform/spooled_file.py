@@ -18,8 +18,8 @@ _BLOCK_BYTES: Final = 1024 * 1024
 class SpooledFile:
     """A temporary, unlinked file in `folder`, which is removed at the end of the block.
 
-    Whole blocks are written with `offload`, so that at most one block is in memory. `reset` must be called
-    before the first `write`.
+    Each full block is written to the file with `offload`, so that at most one block is in memory. `reset`
+    must be called before the first `write`.
     """
 
     def __init__(self, folder: Path, offload: Offload) -> None:

@@ -1,4 +1,4 @@
-"""Publish and subscribe in memory: publishing never waits, and slow readers lose events by a stated rule."""
+"""Publish and subscribe in memory. Publishing never waits; `Backlog` says which events slow readers lose."""
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
@@ -94,7 +94,7 @@ class Subscription(Generic[E]):
         self._arrived.set()
 
     def _lose_one(self) -> bool:
-        """Drop the oldest event that need not be retained. Return False if there is no such event."""
+        """Drop the oldest event for which `retains` is false. Return False if there is no such event."""
         for node, event in enumerate(self._queue):
             if not self._backlog.retains(event):
                 del self._queue[node]

@@ -63,7 +63,7 @@ def one_line(text: str, max_chars: int = 2000) -> str:
 
 
 def harmless(text: str) -> str:
-    """Remove characters that move cursors, hide text or change the reading direction; alter delimiters.
+    """Remove characters that move cursors, hide text or change the reading direction. Break up delimiters.
 
     If a part of the text looks like the delimiter of a block, or like a control token of a chat template, its
     first character is replaced or a space is inserted. Everything else stays unchanged.

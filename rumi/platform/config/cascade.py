@@ -1,6 +1,7 @@
 """Loading of the configuration: flags, environment variables, config.toml and defaults.
 
-Each of these sources overrides the later ones. The loaded configuration records the origin of each value.
+Each of these sources overrides the sources listed after it. The loaded configuration records the origin of
+each value.
 """
 
 import hashlib
@@ -31,7 +32,7 @@ OWN = ("language", "skills.disabled", "telegram.")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of `rumi config show`: a key, its value as TOML (empty if not set), and the value's origin.
+    """A row of `rumi config show`: a key, its value as TOML (empty if not set), and its origin.
 
     The value of a secret is shown only as `set` or `not set`.
     """
@@ -46,7 +47,7 @@ class Loaded:
     """The effective configuration.
 
     `origins` maps every dotted key to the origin of its value: `default`, `config.toml`, the name of a
-    variable (`RUMI_…`) or `flag`. `notes` are warnings for the person who runs the command.
+    variable (`RUMI_…`) or `flag`. `notes` are warnings for the user.
     """
 
     settings: Settings
@@ -55,7 +56,7 @@ class Loaded:
     notes: tuple[str, ...]
 
     def key(self, name: str) -> Secret | None:
-        """Return the API key of a provider, by its scheme or `custom:NAME`; None if no key is configured.
+        """Return the API key of the provider with this scheme or `custom:NAME`; None if no key is configured.
 
         Raises:
             ConfigError: The key's reference names a variable that is not set, or its command has failed.
@@ -65,9 +66,9 @@ class Loaded:
         return self.secrets.keys.get(name)
 
     def bots(self) -> dict[str, Secret | None]:
-        """Return the Telegram bots by name, each with its token, or None if the token is not set.
+        """Return a mapping of each Telegram bot's name to its token, or to None if the token is not set.
 
-        The first bot has an empty name. Without a token, it is included only if there is no other bot.
+        The first bot has an empty name. If it has no token, it is included only if there are no other bots.
         """
         first, found = self.secrets.telegram_token, self.secrets.referenced
         named = {name: found.get(TelegramBotSection.variable(name)) for name in self.settings.telegram.bots}
@@ -80,8 +81,9 @@ class Loaded:
     def marks(self) -> dict[str, str]:
         """Return a hash of each configured value, to compare the configurations of two processes.
 
-        Secrets are hashed as well. The keys in `OWN` are excluded: the language and the disabled skills may
-        differ between attached clients and turns, and only `rumi telegram` uses Telegram's settings.
+        Secrets are hashed as well. The keys in `OWN` are excluded, because a difference in them does no harm:
+        each client and each turn may have a different language and different disabled skills, and only `rumi
+        telegram` uses Telegram's settings.
         """
         values = [(key, repr(value)) for key, value in _leaves(self.settings)]
         secrets = self.secrets
@@ -111,7 +113,7 @@ class Loaded:
 
 
 def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str, object]) -> Loaded:
-    """Read the whole configuration. `flags` are values by dotted keys (`model.default`), None if not set.
+    """Read the whole configuration. `flags` maps dotted keys (`model.default`) to values; None means not set.
 
     Raises:
         ConfigError: A key is unknown, a value is not allowed, or a file cannot be read.
@@ -127,12 +129,12 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
 
 
 def _key_name(name: str) -> str:
-    """Return the name of a model server's key that is shown to users."""
+    """Return the name by which users know a model server's API key."""
     return PROVIDERS[name].key_variable if name in PROVIDERS else key_setting(name)
 
 
 def variables_of(settings: Settings) -> frozenset[str]:
-    """Return the names of variables that MCP servers refer to, or that contain tokens of additional bots."""
+    """Return the names of variables that MCP servers refer to or that hold tokens of additional bots."""
     servers = settings.mcp.values()
     texts = (text for server in servers for text in (*server.env.values(), *server.headers.values()))
     tokens = map(TelegramBotSection.variable, settings.telegram.bots)
@@ -149,7 +151,7 @@ def _notes(home: Path) -> tuple[str, ...]:
 
 
 def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield each dotted key with its value, including the keys in sections that users name."""
+    """Yield each dotted key with its value. Sections whose names users choose are included."""
     named = section.bots if isinstance(section, TelegramSection) else {}
     for name in (*type(section).model_fields, *named):
         value = getattr(section, name)

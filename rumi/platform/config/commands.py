@@ -1,4 +1,4 @@
-"""Runs the configured commands that print API keys, such as a password manager's, once at process startup.
+"""Runs each configured command that prints an API key, such as a password manager, once at startup.
 
 Logs and errors never show a command or its output.
 """
@@ -30,9 +30,9 @@ _ADVICE: Final = "Run it in a shell: it prints the key, and nothing else."
 
 
 async def read_keys(loaded: "Loaded") -> "Loaded":
-    """Return the configuration with the keys that the commands print. `faults` records failed commands.
+    """Run the commands, and return the configuration with the keys that they print.
 
-    On cancellation, the running commands are killed.
+    A command that fails is recorded in `faults` of the secrets. On cancellation, running commands are killed.
     """
     left = {name: text for name, text in loaded.secrets.commands.items() if name not in loaded.secrets.keys}
     if not left:
@@ -52,7 +52,7 @@ async def read_keys(loaded: "Loaded") -> "Loaded":
 
 
 def unread(loaded: "Loaded") -> Mapping[str, str]:
-    """Return the commands that have not run yet. The result maps the name of each API key to its command."""
+    """Return the commands that have not run yet, each by the name of the API key that it prints."""
     secrets = loaded.secrets
     return {
         name: text
@@ -62,7 +62,7 @@ def unread(loaded: "Loaded") -> Mapping[str, str]:
 
 
 async def _printed(command: str, setting: str) -> str:
-    """Run a command and return its output.
+    """Run a command and return the key that it prints.
 
     Raises:
         ConfigError: The command fails, prints nothing or too much, or takes too long.

@@ -1,4 +1,4 @@
-"""Changes config.toml and .env atomically, preserving comments, order and file modes."""
+"""Changes config.toml and .env atomically. Comments, the order of lines and file modes are preserved."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def edit_toml(path: Path, change: Callable[["TOMLDocument"], None]) -> bool:
 
 
 def _spaced(before: str, text: str) -> str:
-    """Return the text with one empty line before each new section header."""
+    """Return the text with one empty line before each section header that is not in `before`."""
     known, lines = before.splitlines(), list[str]()
     for line in text.splitlines(keepends=True):
         if line.startswith("[") and line.rstrip() not in known:
@@ -83,10 +83,10 @@ def _spaced(before: str, text: str) -> str:
 
 
 def section_in(document: "TOMLDocument", names: Key) -> Any:
-    """Return a section of the document; add a missing one.
+    """Return a section of the document; add the section if it is missing.
 
     Raises:
-        ValueError: The name belongs to a value that is not a section.
+        ValueError: One of the names belongs to a value that is not a section.
     """
     import tomlkit
 
@@ -103,8 +103,8 @@ def section_in(document: "TOMLDocument", names: Key) -> Any:
 def set_keys(path: Path, values: Mapping[str, object]) -> dict[str, object]:
     """Set dotted keys of config.toml; return the stored values.
 
-    Texts are converted as the values of environment variables are: a list is written as JSON, and an empty
-    text removes the key. Nothing is stored unless the resulting file is valid.
+    Values that are texts are parsed like the values of environment variables: a list is written as JSON, and
+    an empty text removes the key. Nothing is stored unless the resulting file is valid.
 
     Raises:
         ConfigError: A key is unknown, a value is not allowed, or the file cannot be read or written.
@@ -129,7 +129,7 @@ def set_keys(path: Path, values: Mapping[str, object]) -> dict[str, object]:
 
 
 def set_variables(path: Path, values: Mapping[str, str]) -> bool:
-    """Set variables of .env; create the file with mode 600. Return False if nothing changes.
+    """Set variables in .env; return False if nothing changes. A missing file is created with mode 600.
 
     Raises:
         ConfigError: The file cannot be read or written, or has a line that is not NAME=value.

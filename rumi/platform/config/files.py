@@ -17,14 +17,14 @@ _MOST_BYTES = 1_000_000
 
 
 def home_from(environment: Mapping[str, str]) -> Path:
-    """Return the home after checking that only its owner can use it.
+    """Check that only its owner can use the home, and return its path.
 
     If other users can read the home but not write to it, its mode is set to 700, and a message on standard
     error reports this.
 
     Raises:
         ConfigError: The path is not a folder, or the folder cannot be created.
-        UnsafeHome: Other users may have changed the home. The message says what to do.
+        UnsafeHome: Other users could have changed the home. The message says what to do.
     """
     home = find_home(environment)
     if Home(home).refuse_if_unsafe():
@@ -36,9 +36,9 @@ def home_from(environment: Mapping[str, str]) -> Path:
 
 
 def find_home(environment: Mapping[str, str]) -> Path:
-    """Return `RUMI_HOME`, by default `~/.rumi`, as an absolute path; create a missing folder with mode 0700.
+    """Return `RUMI_HOME`, by default `~/.rumi`, as an absolute path; create the folder if it is missing.
 
-    This function does not check that the home is safe: see `home_from`.
+    A new folder gets mode 0700. This function does not check that the home is safe; `home_from` does.
 
     Raises:
         ConfigError: The path is not a folder, or the folder cannot be created.

@@ -1,4 +1,4 @@
-"""The layers of the configuration: collects values from all sources, validates them, and reports errors."""
+"""Collects configuration values from all sources in layers, validates them, and reports errors."""
 
 import difflib
 import json
@@ -67,7 +67,7 @@ class ConfigLayers:
         self._bots: set[str] = set()  # names of bots, because a bot's section may have no values
 
     def add_file(self, path: Path) -> None:
-        """Add the values of a TOML file, if it exists.
+        """Add the values of a TOML file. A file that does not exist adds nothing.
 
         Raises:
             ConfigError: The file cannot be read, is not valid TOML, or has an unknown key.
@@ -86,12 +86,12 @@ class ConfigLayers:
         self._add_table(table, (), path.name)
 
     def add_environment(self, environment: Mapping[str, str]) -> None:
-        """Add the values of variables: `RUMI_SECTION__KEY`, or `RUMI_KEY` for keys outside of sections.
+        """Add the values of the variables `RUMI_SECTION__KEY`, or `RUMI_KEY` for a key outside all sections.
 
-        Other variables with the prefix, such as `RUMI_HOME`, are ignored.
+        Variables that start with `RUMI_` but name no key, such as `RUMI_HOME`, are ignored.
 
         Raises:
-            ConfigError: A name with two underscores is not a key, or a value cannot be converted.
+            ConfigError: A name with two underscores names no key, or a value does not fit the key's type.
         """
         for name in sorted(environment):
             if not name.startswith(_PREFIX):
@@ -109,10 +109,10 @@ class ConfigLayers:
             self._values[key] = (_converted(key, environment[name], name), name)
 
     def add_flags(self, flags: Mapping[str, object], origin: str = "flag") -> None:
-        """Add the values of flags by dotted keys; None stands for a flag that was not used.
+        """Add the values of command-line flags, by dotted key. None stands for a flag that was not used.
 
         Raises:
-            ConfigError: A key is unknown, or a value cannot be converted.
+            ConfigError: A key is unknown, or a value cannot be converted to the key's type.
         """
         for dotted, value in flags.items():
             if value is None:
@@ -121,13 +121,13 @@ class ConfigLayers:
             self._values[key] = (_converted(key, value, origin), origin)
 
     def origin(self, dotted: str) -> str:
-        """Return the origin of a key's value, or of its more general key's value if the key has none."""
+        """Return the origin of a key's value or, if it has no value, of the value of its general key."""
         key = _split(dotted)
         found = self._values.get(key) or self._values.get(GENERAL.get(key, ()))
         return found[1] if found else "default"
 
     def spelled(self, dotted: str) -> Key:
-        """Parse a dotted name into a key, in which a custom server's name is spelled as in the file."""
+        """Parse a dotted name into a key. A custom server's name is spelled as in the file."""
         return self._known(_split(dotted), None, "")
 
     def value(self, dotted: str) -> object:
@@ -181,9 +181,9 @@ class ConfigLayers:
                 self._add_table(value, key, origin)
 
     def _known(self, key: Key, value: object, origin: str) -> Key:
-        """Check that the key exists, and return it with a custom server's name spelled as in earlier layers.
+        """Check that the key exists, and return it with the original spelling of a custom server's name.
 
-        Keys from environment variables are in lower case, so the original spelling of the name is lost.
+        Keys from environment variables are in lower case. The original spelling is taken from earlier layers.
 
         Raises:
             ConfigError: The key is unknown, or is a section.
@@ -290,7 +290,7 @@ def _is_bot(key: Key) -> bool:
 def _unknown(
     key: Key, value: object, origin: str, known: Iterable[str], wrong: int | None = None
 ) -> ConfigError:
-    """Return the error for an unknown key. `wrong` is the index of the unknown part, by default the last."""
+    """Return the error for an unknown key. `wrong` is the index of its unknown part, by default the last."""
     at = len(key) - 1 if wrong is None else wrong
     name, names, section = key[at], list(known), key[:at]
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
@@ -305,7 +305,7 @@ def _unknown(
 
 
 def _refuse_single_underscore(name: str, rest: str) -> None:
-    """Refuse, rather than ignore, a variable with one underscore instead of two: `RUMI_SANDBOX_MEMORY`."""
+    """Refuse a variable that has one underscore where two are needed, such as `RUMI_SANDBOX_MEMORY`."""
     for section in Settings.model_fields:
         fields = getattr(_section_at((section,)), "model_fields", {})
         key = rest.removeprefix(f"{section}_")
@@ -347,7 +347,7 @@ def _converted(key: Key, value: object, origin: str) -> object:
 
 
 def _types_in(annotation: Any) -> set[Any]:
-    """Return the plain types in a type annotation, including the types in each member of a union."""
+    """Return the plain types in a type annotation; a union is split into its members."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _types_in(get_args(annotation)[0])
@@ -365,7 +365,7 @@ def _dotted(key: Key) -> str:
 
 
 def _shown(key: Key, value: object) -> str:
-    """Return a value for an error message: short, on one line, without secrets."""
+    """Return a value as it is shown in an error message: short, on one line, without secrets."""
     if isinstance(value, str) and key and any(_SECRET_NAME.search(name) for name in key[-2:]):
         return HIDDEN
     try:

@@ -1,4 +1,4 @@
-"""Checks that involve several keys of `[people.NAME]` and `[roles.NAME]`, and the list of a bot's users."""
+"""Checks that `[people.NAME]` and `[roles.NAME]` fit together, and lists the users of a bot."""
 
 from typing import Final
 
@@ -39,7 +39,7 @@ def check_people(settings: Settings) -> None:
 
 
 def listed(settings: Settings, bot: str | None = None) -> dict[int, tuple[str, str]]:
-    """Return the users of a bot by Telegram id, each with the person's name (or "") and role.
+    """Map the Telegram id of each user of a bot to the person's name ("" if not configured) and role.
 
     A section of `[people]` takes precedence over `telegram.admins`, which takes precedence over
     `allowed_users`. `bot` is the bot's name, empty for the first bot; None selects the users of all bots.

@@ -1,7 +1,7 @@
 """The table of model providers: URLs, key variables, protocols, and facts about their models.
 
-The facts come from the providers' public pages. Uncertain prices are omitted: a money budget refuses calls of
-a model without a price. `Provider.model` returns the facts about a model.
+The facts come from the providers' public pages. Uncertain prices are omitted; a money budget refuses calls to
+a model that has no price. `Provider.model` returns the facts about a model.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ class KnownModel:
     """Facts about a model, or about all models with a common prefix if the name ends with `*`.
 
     `context` is the context length in tokens. `price` has three prices in USD per million tokens: for
-    prompts, for replies, and for the cached part of prompts (None: the same as for prompts). Entries with a
+    prompts, for replies, and for the cached part of prompts (None: the same as for prompts). Entries for a
     prefix have no price. `written` is the price of prompt tokens that are written into the cache. `pictures`,
-    `temperature` and `effort` say if the model accepts pictures, a temperature and a reasoning effort.
-    `schema` says if the model's server enforces a JSON schema.
+    `temperature` and `effort` say whether the model accepts pictures, a temperature and a reasoning effort.
+    `schema` says whether the model's server enforces a JSON schema.
     """
 
     name: str
@@ -43,15 +43,15 @@ class KnownModel:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A model provider: a row of the table of providers.
+    """A model provider, such as OpenAI or a local server: one row of the table of providers.
 
-    `key` is the name of the variable with the API key; None if the server usually needs no key.
+    `key` is the name of the variable that contains the API key; None if the server usually needs no key.
     `optional_key` is the name of a variable whose key is sent only if it is set. If `strict`, the server
-    refuses unknown fields. `max_tokens` is the name of the request field that limits the length of a reply.
-    `call_ids` is the length of tool call ids, for a server that only accepts ids of letters and digits with
-    this exact length. If `signs`, the server signs tool calls and later refuses calls that lack their
-    signature. If `local`, the server runs on the user's machine and costs nothing. `context` is the context
-    length that Rumi requests; otherwise, the server would use a different one.
+    refuses requests with unknown fields. `max_tokens` is the name of the request field that limits the length
+    of a reply. `call_ids` is the length of tool call ids, for a server that only accepts ids of letters and
+    digits with this exact length. If `signs`, the server signs tool calls and later refuses calls that lack
+    their signature. If `local`, the server runs on the user's machine and costs nothing. `context` is the
+    context length that Rumi requests from a server whose default length differs.
     """
 
     scheme: str
@@ -77,11 +77,11 @@ class Provider:
 
     @property
     def key_variable(self) -> str:
-        """The name of the variable with the required or optional API key."""
+        """The name of the variable that contains the API key, whether the key is required or optional."""
         return self.key or self.optional_key
 
     def model(self, name: str) -> KnownModel:
-        """Return the facts about a model: the entry with its exact name, else the longest matching prefix."""
+        """Return the facts about a model: its own entry, or the entry with the longest matching prefix."""
         for model in self.models:
             if model.name == name:
                 return model
@@ -278,7 +278,7 @@ CHOICES: Final = f"{', '.join(f'{scheme}:NAME' for scheme in SCHEMES)} and {OFFL
 
 
 def known(name: str) -> KnownModel | None:
-    """Return the facts about a model `PROVIDER:NAME`; None for `custom:`, `offline` and unknown providers."""
+    """Return the facts about model `PROVIDER:NAME`; None for `custom:`, `offline` and unknown providers."""
     scheme, _, model = name.partition(":")
     return PROVIDERS[scheme].model(model) if scheme in PROVIDERS else None
 
@@ -290,6 +290,6 @@ def is_local(name: str) -> bool:
 
 
 def key_owner(name: str) -> str:
-    """Return the name under which a model's key is stored: the scheme, or `custom:NAME`."""
+    """Return the name under which a model's key is stored: the provider's scheme, or `custom:NAME`."""
     scheme = name.partition(":")[0]
     return name if scheme == CUSTOM else scheme

@@ -52,7 +52,7 @@ def references(text: str) -> tuple[str, ...]:
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Replace the references in a text with the values of their variables.
+    """Replace each `$NAME` or `${NAME}` in a text with the variable's value.
 
     Raises:
         KeyError: A variable has no value.
@@ -97,7 +97,7 @@ def _check_model(name: str) -> None:
 
 
 def _check_model_or_alias(name: str) -> None:
-    """Check the syntax of a model's name. A word may be an alias; `ConfigLayers` checks if it is defined."""
+    """Check the syntax of a model's name. A word may be an alias; `ConfigLayers` checks that it exists."""
     if not _SERVER_NAME.fullmatch(name):
         _check_model(name)
 
@@ -225,8 +225,8 @@ class Section(BaseModel):
 class CustomServerSection(Section):
     """`[model.custom.NAME]`: a server that implements OpenAI's chat completions API.
 
-    `api_key` is a reference to the server's key (`$VAR`, `!command`), or None. `pictures` says if the model
-    accepts pictures.
+    `api_key` is a reference to the server's key (`$VAR`, `!command`), or None. `pictures` says whether the
+    model accepts pictures.
     """
 
     base_url: Annotated[str, _checked(_check_url)]
@@ -236,12 +236,12 @@ class CustomServerSection(Section):
 
 
 class ModelSection(Section):
-    """`[model]`: the models and the parameters of their calls. None stands for the server's default.
+    """`[model]`: the models, and the parameters of calls to them. None stands for the server's default.
 
     Without `first_token_timeout_s`, the time limit for the first token is `timeout_s` for Groq; for other
     servers it is 300 s, or `timeout_s` if that is longer. `aliases` are additional names of models. `keys`
-    are references to API keys that are not in the provider's default variable: `$VAR`, `${VAR}`, the name of
-    a set variable, or `!command`.
+    say where to find API keys that are not in a provider's default variable: `$VAR`, `${VAR}`, the name of a
+    set variable, or `!command`.
     """
 
     default: ModelName = "groq:openai/gpt-oss-120b"
@@ -259,7 +259,7 @@ class ModelSection(Section):
 
 
 class AgentSection(Section):
-    """`[agent]`: the limits of one turn.
+    """`[agent]`: the limits on one turn, which is the work on one message.
 
     A key that ends with the name of a channel applies to turns of messages from that channel. The key without
     a channel applies to all other turns; see `GENERAL`.
@@ -287,7 +287,7 @@ GENERAL: Mapping[tuple[str, ...], tuple[str, ...]] = {
 
 
 class SandboxSection(Section):
-    """`[sandbox]`: the engine, and the limits of one chat's sandbox."""
+    """`[sandbox]`: the program that runs sandboxes, and the limits on each chat's sandbox."""
 
     backend: Literal["auto", "docker", "bubblewrap"] = "auto"
     image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
@@ -307,20 +307,20 @@ class SandboxSection(Section):
 
     @property
     def memory_bytes(self) -> int:
-        """Return `memory` in bytes."""
+        """Return the memory limit in bytes."""
         return memory_bytes(self.memory)
 
 
 class SessionSection(Section):
-    """`[session]`: the idle time after which a session ends, and the limits of messages and files.
+    """`[session]`: the idle time after which a session ends, and the limits on messages and files.
 
     Without `history_messages`, a prompt has as many messages as the model's token budget allows.
-    `handed_chars` limits the text in a message that the sender did not write: forwards, quotes, piped data.
-    `file_mb` limits an upload from the page or a terminal. A picture for a model has at most `picture_px`
-    pixels on its longer side and at most `picture_kb` kilobytes, and a prompt has at most `pictures`
-    pictures. Messages, replies and history of ended sessions are deleted after `keep_days` days; 0 retains
-    them forever. A daemon that was started by an attached client ends `linger_s` seconds after its last
-    client has left; with 0, the client's command waits until the daemon has ended.
+    `handed_chars` limits the part of a message that its sender did not write: forwards, quotes, piped data.
+    `file_mb` limits the size of a file uploaded from the web page or a terminal. A picture for a model has at
+    most `picture_px` pixels on its longer side and at most `picture_kb` kilobytes, and a prompt has at most
+    `pictures` pictures. Messages, replies and history of ended sessions are deleted after `keep_days` days; 0
+    retains them forever. A daemon that was started by an attached client ends `linger_s` seconds after its
+    last client has left; with 0, the client's command waits until the daemon has ended.
     """
 
     ttl_s: Positive = 3600
@@ -337,8 +337,8 @@ class SessionSection(Section):
 class ChatSection(Section):
     """`[chat]`: the handling of a message that arrives while a turn of the same chat runs.
 
-    `reject` answers that the chat is busy. `queue` lets up to `max_queued` messages wait and rejects any
-    more; each waiting message gets a separate turn.
+    With `reject`, Rumi answers that the chat is busy. With `queue`, up to `max_queued` messages wait, and
+    each gets a separate turn; any more messages are rejected.
     """
 
     when_busy: Literal["reject", "queue"] = "reject"
@@ -346,10 +346,11 @@ class ChatSection(Section):
 
 
 class TasksSection(Section):
-    """`[tasks]`: the budget of one task, and the number of running tasks.
+    """`[tasks]`: the limits on one task, and on the number of tasks that run at once.
 
     At most `max_running` tasks run at once, at most `per_owner` of them for one owner. Without `max_usd`,
-    only tokens limit a task's model calls. An ended task is deleted after `keep_days` days; 0 retains it.
+    only tokens limit a task's model calls. A task is deleted `keep_days` days after its end; 0 retains it
+    forever.
     """
 
     max_running: Count = 10
@@ -363,7 +364,7 @@ class TasksSection(Section):
 
 
 class PriceSection(Section):
-    """`[prices."PROVIDER:NAME"]`: the prices of a model's tokens, in USD per million.
+    """`[prices."PROVIDER:NAME"]`: the prices of a model in USD per million tokens.
 
     `cached` is the price of prompt tokens that the server reads from its cache; its default is `input`.
     """
@@ -374,10 +375,11 @@ class PriceSection(Section):
 
 
 class BudgetSection(Section):
-    """`[budget]`: limits of model calls in a day and in a month, in USD and in tokens; None is no limit.
+    """`[budget]`: limits on model calls per day and per month, in USD and in tokens; None means no limit.
 
-    `total` applies to the whole home; the other limits apply to each owner, chat, task, bot or person. If a
-    limit applies to a call, `reply_tokens` tokens are reserved for the reply, which cannot be longer.
+    Keys with `total` limit all calls together; the other keys limit the calls of each owner, chat, task, bot
+    or person. If a call is limited, `reply_tokens` tokens are reserved for the reply, which cannot be longer
+    than that.
     """
 
     total_usd_per_day: Money | None = None
@@ -408,7 +410,7 @@ class BudgetSection(Section):
 
 
 class ResearchSection(Section):
-    """`[research]`: the default model for research tasks; None stands for the model of chats."""
+    """`[research]`: the default model for research tasks; None selects the model that chats use."""
 
     model: ModelName | None = None
 
@@ -425,7 +427,7 @@ class SchedulesSection(Section):
 
 
 class BotsSection(Section):
-    """`[bots]`: limits of bots, and the owners, such as `local` and `tg11111111`, who may run bots.
+    """`[bots]`: limits on bots, and the owners who may run bots, such as `local` and `tg11111111`.
 
     An empty list of owners allows everyone. A bot makes at most `max_calls_per_day` model calls a day, and
     waits `question_days` days for a person's answer.
@@ -437,7 +439,7 @@ class BotsSection(Section):
 
 
 class FetchSection(Section):
-    """`[fetch]`: limits of fetched pages. `allow` lists the `ip:port` pairs that the address guard accepts.
+    """`[fetch]`: limits on fetched pages. `allow` lists the `ip:port` pairs that the address guard accepts.
 
     If `reader` is `tabstack`, Rumi sends the URLs of pages to Tabstack, which fetches the pages.
     """
@@ -471,7 +473,7 @@ class RecordSection(Section):
 
 
 class UndoSection(Section):
-    """`[undo]`: the number of turns that can be undone, and the limits of the snapshots of a chat's files."""
+    """`[undo]`: the number of turns that can be undone, and the limits on snapshots of a chat's files."""
 
     turns: Annotated[int, Field(ge=0, le=100)] = 5
     max_mb: Count = 256
@@ -482,10 +484,10 @@ class StoreSection(Section):
     """`[store]`: the PostgreSQL database that several workers share.
 
     Without a `url`, Rumi uses files in the home. The password is in the variable STORE_PASSWORD. `workspaces`
-    is an existing folder for the chats' files; None stands for the folder in the home. `lease_s` is the
-    length of a worker's lease: if the database does not answer within that time, the worker stops serving
-    chats. A worker that shuts down lets running turns continue for `drain_s` seconds. `address` is where
-    other workers connect to this worker.
+    is an existing folder for the chats' files; None stands for the folder in the home. `lease_s` is the time
+    after which a worker stops serving chats if the database does not answer. A worker that shuts down lets
+    running turns continue for `drain_s` seconds. `address` is the address at which other workers reach this
+    worker.
     """
 
     url: Annotated[str, _checked(_check_store)] = ""
@@ -507,19 +509,20 @@ class TelegramBotSection(Section):
     """`[telegram.NAME]`: an additional bot with separate chats.
 
     The bot's token is in the variable `TELEGRAM_TOKEN_NAME`. `allowed_users` are the users who may talk to
-    the bot, in addition to the admins and the people of `[people]`. The default is the list of `[telegram]`.
+    the bot, in addition to the admins and the people of `[people]`. The default is `allowed_users` of
+    `[telegram]`.
     """
 
     allowed_users: tuple[UserId, ...] | None = None
 
     @staticmethod
     def variable(name: str) -> str:
-        """Return the name of the variable with a bot's token. The first bot has an empty name."""
+        """Return the name of the variable that contains a bot's token. The first bot has an empty name."""
         return f"TELEGRAM_TOKEN_{name.upper()}" if name else "TELEGRAM_TOKEN"
 
     @staticmethod
     def section(name: str) -> str:
-        """Return the name of a bot's section. The first bot has an empty name."""
+        """Return the name of a bot's configuration section. The first bot has an empty name."""
         return f"telegram.{name}" if name else "telegram"
 
 
@@ -541,7 +544,7 @@ class TelegramSection(Section):
 
     @property
     def bots(self) -> Mapping[str, TelegramBotSection]:
-        """The additional bots, by their names."""
+        """The additional bots, by name."""
         return self.__pydantic_extra__
 
     @model_validator(mode="after")
@@ -553,13 +556,14 @@ class TelegramSection(Section):
 
 
 class McpSection(Section):
-    """`[mcp.NAME]`: an MCP server, a program or a URL, whose tools the assistant can use.
+    """`[mcp.NAME]`: an MCP server whose tools the assistant can use. The server is a program or a URL.
 
     `command` starts a process, in a sandbox unless `sandbox` is false; `url` is the URL of a remote server.
     Secrets in `env` and `headers` must be references: `$VAR` or `${VAR}`. `tools` are the tools to use; an
-    empty list means all. The results of a `trusted` server do not taint a chat. `open_world = false` declares
-    that the server's tools access only the server's own data. `max_kb` limits the size of one message from
-    the server, `max_folder_mb` the total size of the files in the server's folder.
+    empty list means all. Results from a `trusted` server do not taint a chat: they do not count as untrusted
+    content. `open_world = false` declares that the server's tools access only the server's own data. `max_kb`
+    limits the size of one message from the server, `max_folder_mb` the total size of the files in the
+    server's folder.
     """
 
     command: Annotated[str, _checked(_check_command)] = ""

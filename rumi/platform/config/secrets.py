@@ -1,7 +1,8 @@
-"""Keys and tokens from the environment and from `.env` in the home.
+"""Reads API keys and tokens from the environment and from `.env` in the home.
 
-A `.env` in the working folder is never read: another person may have written it to send the keys elsewhere.
-`os.environ` is never changed, so that child processes do not inherit secrets that were read from `.env`.
+A `.env` in the working folder is never read: another person may have written it so that the keys are sent to
+another server. `os.environ` is never changed, so that child processes do not inherit secrets that were read
+from `.env`.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -37,13 +38,14 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The secrets and the origin of each (`environment` or `.env`). A secret that is not set is None.
+    """The secrets of this process. A secret that is not set is None.
 
-    `keys` are the API keys of model servers, by the provider's scheme or by `custom:NAME`. `commands` and
-    `faults` use the same names. `commands` are commands that print a key; the module
-    `rumi.platform.config.commands` runs them. `faults` are the errors of keys that are not available.
-    `base_urls` are the URLs of test servers and proxies. They are not secret, but secrets are sent to them.
-    `referenced` are the variables that MCP servers refer to, and the tokens of additional bots.
+    `origins` maps the name of each secret that is set to `environment` or `.env`. `keys` are the API keys of
+    model servers, by the provider's scheme or `custom:NAME`. `commands`, by the same names, are commands that
+    print a key; the module `rumi.platform.config.commands` runs them. `faults`, also by these names, are the
+    errors of keys that could not be read. `base_urls` are the URLs of test servers and proxies. The URLs are
+    not secret, but secrets are sent to them. `referenced` has the values of variables that MCP servers refer
+    to, and the tokens of additional bots.
     """
 
     telegram_token: Secret | None
@@ -106,7 +108,7 @@ def key_setting(name: str) -> str:
 
 
 def key_references(model: "ModelSection") -> dict[str, str]:
-    """Return the references to API keys, by the scheme of a provider or `custom:NAME`."""
+    """Return the configured references to API keys, by the provider's scheme or `custom:NAME`."""
     custom = {
         f"custom:{name}": server.api_key
         for name, server in model.custom.items()
@@ -123,8 +125,8 @@ def load_secrets(
 ) -> Secrets:
     """Read the secrets from the environment and from `.env`; the environment takes precedence.
 
-    `references` are the references to keys of model servers, by the server's name. `variables` are additional
-    variables that the configuration names. An empty variable counts as not set.
+    `references` are the references to keys of model servers, by the server's name. `variables` are the names
+    of additional variables to read. An empty variable counts as not set.
 
     Raises:
         ConfigError: `.env` cannot be read, or a reference is a word that is not the name of a set variable.

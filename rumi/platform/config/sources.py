@@ -16,7 +16,7 @@ KEY_FORMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class KeySource:
-    """The variable or command that provides a key. `bare` marks a word without `$`, perhaps a key."""
+    """The variable or command that provides a key. `bare` marks a word without `$`, which may be a key."""
 
     variable: str = ""
     command: str = ""
@@ -27,7 +27,7 @@ def key_source(text: str) -> KeySource:
     """Parse a reference to a key: `$NAME`, `${NAME}`, `NAME` or `!COMMAND`.
 
     Raises:
-        ValueError: The text is no such reference. The error does not show the text, because it may be a key.
+        ValueError: The text is not a reference. The error does not show it, because it may be a key.
     """
     if text.startswith("!") and text[1:].strip():
         return KeySource(command=text[1:].strip())

@@ -1,1 +1,1 @@
-"""The audit log and the program's own log: writing, selecting, formatting and summing up entries."""
+"""The audit log and the program's own log: how entries are written, selected, formatted and summed up."""

@@ -1,8 +1,8 @@
 """The audit log: one JSON line for each action, with its chat and its result.
 
 Writing is synchronous, in the caller's thread. Writing a line of about 300 bytes to the page cache takes less
-time than starting work in a worker thread, and the line is written before the next action begins. Nothing is
-fsynced: data that must survive a power cut is in the journal.
+time than starting work in a worker thread, and the line is written before the next action begins. The log is
+not synced to the disk: data that must survive a power cut is in the journal.
 """
 
 import fcntl
@@ -49,7 +49,7 @@ class AuditLog:
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Create the log; `now` returns the time in seconds since 1970."""
+        """Create the log. `now` returns the Unix time in seconds."""
         self._file = LineFile(path, max_mb=max_mb, backup_count=backup_count)
         self._redact = redact
         self._now = now
@@ -106,7 +106,7 @@ class AuditLog:
 def read_audit(
     path: Path, *, old: bool = False, until: "LogPosition | None" = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the entries of an audit log, oldest first; with `old`, also the entries of rotated files.
+    """Yield the entries of an audit log, oldest first; with `old`, include the entries of rotated files.
 
     Lines after `until` are not read. Incomplete lines are skipped. A missing file counts as empty.
     """
@@ -161,7 +161,7 @@ def _hidden(value: object, redact: Redactor) -> object:
 
 
 class LineFile:
-    """Appends lines to `path` (mode 0600), and rotates it to `path.1` … before it exceeds `max_mb`.
+    """Appends lines to `path` (mode 0600), and rotates it to `path.1`, `path.2` … before it exceeds `max_mb`.
 
     `backup_count` is the number of rotated files to retain. A line that is larger than `max_mb` gets a
     separate file. The file is opened on the first append; a symbolic link at `path` is not followed.
@@ -180,7 +180,7 @@ class LineFile:
         """Append one line and a newline.
 
         Raises:
-            OSError: The line could not be written, or only in part. It is safe to call `append` again.
+            OSError: The line was not written, or was written only in part. It is safe to call `append` again.
         """
         with self._lock:
             descriptor = self._open()
@@ -230,7 +230,7 @@ class LineFile:
             self._descriptor = None
 
     def _put_aside(self, descriptor: int) -> bool:
-        """Rotate the file; return False if another process prevents the rotation now.
+        """Rotate the file; return False if another process prevents the rotation at the moment.
 
         Each step is one rename, so a crash loses nothing.
         """

@@ -1,4 +1,4 @@
-"""Reads audit log entries that match a filter, including those in rotated files, and follows new ones."""
+"""Reads the audit log entries that match a filter, also from rotated files, and follows new entries."""
 
 import json
 import os
@@ -28,7 +28,10 @@ EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A filter for log entries by chat, event and earliest time (`since`). An empty set matches all."""
+    """A filter for log entries by chat, event and earliest time (`since`).
+
+    An empty set of chats matches every chat, and an empty set of events every event.
+    """
 
     chats: frozenset[str] = frozenset()
     events: frozenset[str] = frozenset()
@@ -56,7 +59,7 @@ def time_of(entry: Entry) -> datetime:
 
 
 def _entry(found: object) -> Entry | None:
-    """Return the entry of a line of the log, or None if the line is not one of Rumi's entries.
+    """Return the log entry that a parsed line contains, or None if Rumi did not write the line.
 
     Fields with a wrong type become null, because readers rely on the types.
     """
@@ -83,7 +86,7 @@ def read(path: Path, wanted: Wanted, until: LogPosition | None = None) -> Iterat
 def follow(path: Path, wanted: Wanted) -> tuple[Iterator[Entry], AsyncGenerator[Entry, None]]:
     """Return the existing entries that match the filter, and an endless generator of new entries.
 
-    No entry appears in both results, even if the file is rotated meanwhile.
+    No entry appears in both results, even if the file is rotated between the two reads.
     """
     # The tail is opened first: its position is where the existing entries end.
     tail = _Tail(path)

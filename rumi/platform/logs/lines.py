@@ -37,7 +37,7 @@ MARKS = {
 
 
 def line_of(entry: Entry, language: Language, *, width: int | None = None) -> str:
-    """Format a log entry as one line with time, chat and content, cut to `width` terminal cells if given."""
+    """Format a log entry as one line with time, chat and content, at most `width` terminal cells wide."""
     return " ".join(parts_of(entry, language, width=width)).rstrip()
 
 

@@ -17,7 +17,7 @@ _NOISY = ("httpx", "httpcore", "telegram", "groq", "openai", "docker", "urllib3"
 def program_log(
     path: Path, *, max_mb: float, backup_count: int, redact: Redactor, level: int = logging.INFO
 ) -> Iterator[logging.Handler]:
-    """Write all log records to `path`, and none to the terminal, for the duration of the block."""
+    """Until the block ends, write all log records to `path`, and none to the terminal."""
     root = logging.getLogger()
     handler = _JsonLines(LineFile(path, max_mb=max_mb, backup_count=backup_count), redact)
     former = {name: logging.getLogger(name).level for name in (*_NOISY, "")}

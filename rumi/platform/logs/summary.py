@@ -17,7 +17,7 @@ class Day:
 
     `turns_s` and `tools_s` are total durations, `longest_s` is the duration of the longest turn, in seconds.
     `failures` counts failed tools, turns that ended without an answer, and crashes of actors that are not
-    chats; the crash of a chat already counts as the end of its turn.
+    chats; the crash of a chat is already counted, because it ends the chat's turn without an answer.
     """
 
     day: str

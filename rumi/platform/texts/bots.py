@@ -35,7 +35,7 @@ def bot_imported(language: Language, name: str, facts: int, iterations: int) -> 
 
 
 def bot_skill_there(language: Language, name: str) -> str:
-    """Say that a skill that all bots can use exists already and was not changed."""
+    """Say that the skill shared by all bots already exists and was not changed."""
     return pick(
         language,
         f"La habilidad {name} ya estaba y queda como era.",
@@ -102,7 +102,7 @@ def bot_asks(
 
 
 def this_terminal(language: Language) -> str:
-    """Return the name of the terminal in which a bot runs, for use in sentences."""
+    """Return the words "this terminal", for use in sentences about a bot that runs there."""
     return pick(language, "esta terminal", "this terminal")
 
 
@@ -260,7 +260,7 @@ def bot_usage(language: Language) -> str:
 
 
 def bot_list(language: Language, rows: Sequence[tuple[str, str, str, str]]) -> str:
-    """Return the bots in Markdown; each row is a name, a description, a state and the last goal."""
+    """List bots in Markdown. Each row has a bot's name, description, state and last goal."""
     if not rows:
         return pick(
             language,
@@ -325,7 +325,7 @@ def bot_unchanged(language: Language, name: str) -> str:
 
 
 def bot_apply_question(language: Language, count: int, folder: str) -> str:
-    """Ask for permission to apply a bot's changes to a folder."""
+    """Ask whether a bot's changes may be applied to a folder."""
     return pick(
         language,
         f"¿Aplicar {'este cambio' if count == 1 else f'estos {count} cambios'} en {shown(folder)}?",

@@ -167,12 +167,12 @@ def usage_columns(language: Language, by: str) -> tuple[str, ...]:
 
 
 def usage_in_words(language: Language) -> str:
-    """Return the title of the usage row for replies that called no tool."""
+    """Return the title of the row for replies that called no tool, in the table of usage."""
     return pick(language, "(respuesta)", "(answer)")
 
 
 def usage_total(language: Language) -> str:
-    """Return the title of the usage row with the total."""
+    """Return the title of the row with the total, in the table of usage."""
     return pick(language, "en total", "total")
 
 

@@ -31,7 +31,7 @@ def facts_left_out(language: Language, count: int) -> str:
 def remembered(
     language: Language, key: str, value: str, others: Sequence[str], *, replaced: bool = False
 ) -> str:
-    """Say that a fact was stored. `others` are the key's other or, if `replaced`, earlier values."""
+    """Say that a fact was stored. `others` are the key's other values or, if `replaced`, its old ones."""
     done = pick(language, f"📝 Guardado: {key}: {value}.", f"📝 Saved: {key}: {value}.")
     if not others:
         return done

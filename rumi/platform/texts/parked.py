@@ -70,7 +70,7 @@ def calls_refused(language: Language, numbers: Sequence[int]) -> str:
 
 
 def calls_not_open(language: Language, unknown: Sequence[int], answered: Sequence[int]) -> str:
-    """Say which numbers in an answer have no effect, and why; empty if all have one."""
+    """Say which call numbers in an answer have no effect, and why; empty if all numbers have an effect."""
     parts = []
     if unknown:
         which = in_numbers(unknown)

@@ -130,7 +130,7 @@ def shared_facts(language: Language, keys: Sequence[str]) -> str:
 
 
 def shared_now(language: Language, key: str, facts: int) -> str:
-    """Say that the group now sees a person's facts with a key, or that no such facts exist."""
+    """Say that the group now sees a person's facts with a key, or that there are no facts with this key."""
     if not facts:
         return pick(
             language,
@@ -145,7 +145,7 @@ def shared_now(language: Language, key: str, facts: int) -> str:
 
 
 def unshared(language: Language, key: str, done: int) -> str:
-    """Say that the group no longer sees certain facts, but that earlier messages about them remain."""
+    """Say that the group no longer sees the facts with a key, and that earlier messages about them remain."""
     if not done:
         return pick(
             language, f"No compartías {_code(key)} con este grupo.", f"You did not share {_code(key)} here."

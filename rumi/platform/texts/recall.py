@@ -47,7 +47,7 @@ def may_forget_everything(language: Language, owner: str) -> str:
 
 
 def everything_forgotten(language: Language, counts: Mapping[str, int | None]) -> str:
-    """Say what `/forget_everything` has deleted; None stands for a part whose deletion failed."""
+    """Say what `/forget_everything` has deleted; a count of None means that the deletion failed."""
     done = [f"{count} {_of(language, name)}" for name, count in counts.items() if count]
     failed = [_of(language, name) for name, count in counts.items() if count is None]
     text = pick(language, "🗑 Olvidé todo", "🗑 Everything is forgotten")

@@ -50,7 +50,7 @@ def stopped_all(
 
 
 def stopped_at_rest(language: Language, tasks: int, paused: int) -> str:
-    """Say how many tasks were stopped and how many schedules were paused without a running daemon."""
+    """Say how many tasks were stopped and how many schedules were paused while no daemon was running."""
     lines = [nothing_running(language)]
     if tasks:
         lines.append(
@@ -66,7 +66,7 @@ def stopped_at_rest(language: Language, tasks: int, paused: int) -> str:
 
 
 def stopped_everywhere(language: Language, here: str, others: Mapping[str, str]) -> str:
-    """Say what was stopped by this process and by each of the other workers."""
+    """Say what this process has stopped, and what each other worker has stopped."""
     return "\n".join([here, *(f"{name}: {said}" for name, said in sorted(others.items()))])
 
 

@@ -92,6 +92,6 @@ def task_list(language: Language, rows: Sequence[tuple[int, str, str, str]]) -> 
 
 
 def shortly(text: str) -> str:
-    """Return the beginning of a text, on one line."""
+    """Return a text on one line, shortened to its beginning."""
     line = " ".join(text.split())
     return line if len(line) <= SHORT_CHARS else f"{line[: SHORT_CHARS - 1]}…"

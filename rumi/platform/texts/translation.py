@@ -3,7 +3,7 @@
 Rumi's errors, help texts and figures are written in English, because the code that writes them does not know
 who will read them. Logs, programs and models get the English texts. Where a person reads a text, `translate`
 converts it to the person's language. The catalogue `rumi.platform.texts.spanish` maps English sentences to
-Spanish ones, with `{names}` for values.
+Spanish ones, with placeholders such as `{name}` for values.
 """
 
 import re
