@@ -45,7 +45,7 @@ BESIDE: Final = ".carried"
 
 
 class PieceStore(Protocol):
-    """The store of chats' workspaces. `fence` is the fencing number of the owner's lease."""
+    """The store of chats' workspaces: a manifest per chat, and pieces of file content."""
 
     async def manifest(self, chat: str, fence: int) -> bytes:
         """Return the stored manifest, empty if there is none; from then on reject writes by earlier owners.
@@ -56,7 +56,7 @@ class PieceStore(Protocol):
         ...
 
     async def missing(self, chat: str, keys: Sequence[str]) -> Sequence[str]:
-        """Return the keys whose pieces are not stored."""
+        """Return those of the given keys whose pieces are not stored."""
         ...
 
     async def put(self, chat: str, fence: int, pieces: Mapping[str, bytes]) -> None:
@@ -248,7 +248,7 @@ def _make_folders(swap: FolderSwap) -> None:
 
 
 def _finish_interrupted(swap: FolderSwap) -> None:
-    """Complete the swap that a killed process began, and remove what it was building."""
+    """Complete the folder swap that a killed process began; remove the folder that it was building."""
     swap.finish()
     _discard(swap)
 
@@ -260,7 +260,7 @@ def _commit(swap: FolderSwap, chat: str, workspace: Path) -> None:
 
 
 def _discard(swap: FolderSwap) -> None:
-    """Remove the staging folder, unless a swap is pending."""
+    """Remove the staging folder, unless it is about to replace the chat's folder."""
     if swap.plan.exists():
         return
     for left in (swap.staging, swap.replaced):

@@ -31,7 +31,7 @@ class Lease(Protocol):
     def valid_until(self) -> float:
         """Return the expiry time if the lease is not renewed, in seconds of `boottime`. Cheap, never waits.
 
-        A renewal counts from the time before its request, never from its answer, which may come late.
+        A renewal is valid from the time at which it was requested, because its answer may come late.
         """
         ...
 
@@ -65,7 +65,7 @@ class Leased(Container, Protocol):
 
 
 def no_leases(chat_id: str) -> Lease | None:
-    """Return None, for chats that need no lease."""
+    """Return None: no chat needs a lease."""
     return None
 
 

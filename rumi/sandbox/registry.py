@@ -1,9 +1,10 @@
 """The container registry: records every container that may exist, until the engine confirms its removal.
 
-An interrupted create may still produce a container, and a Docker daemon that hangs will create it when it
-recovers. Therefore every create runs in its own task of the registry: the asking chat may leave at any time,
-while the task waits for the answer and then has the container removed. A removal is retried until the engine
-confirms that the container is gone; until then no new container of that name is created.
+An interrupted create request may still produce a container, and a Docker daemon that hangs will create it
+when it recovers. Therefore every create request runs in its own task of the registry: the asking chat may
+leave at any time, while the task waits for the answer and then has the container removed. A removal is
+retried until the engine confirms that the container is gone; until then no new container of that name is
+created.
 """
 
 import logging
@@ -169,7 +170,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
             self._let_go(message.chat_id, entry)
 
     def _let_go(self, chat_id: str, entry: _Registered) -> None:
-        """Mark the container as unwanted; start its removal as soon as its create has been answered."""
+        """Mark the container as unwanted; start its removal once its create request has been answered."""
         entry.unwanted = True
         if entry.settled.is_set() and not entry.removing:
             entry.removing = True
@@ -234,7 +235,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
 
 
 def _said(error: SandboxError | OSError) -> SandboxError:
-    """Convert an error into one for the chat, without the names of other chats' containers."""
+    """Convert an engine error into one that a chat may see, without the names of other chats' containers."""
     if isinstance(error, SandboxError):
         return error
     return SandboxError(

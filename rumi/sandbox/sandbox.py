@@ -63,7 +63,7 @@ class RunCommand(Request[CommandResult]):
 
 @dataclass(frozen=True, slots=True)
 class EndProcesses(Request[None]):
-    """Ensure that no process is left. Sent at the end of every turn; cheap if no process runs."""
+    """End all processes of the chat's commands. Sent at the end of every turn; cheap if no process runs."""
 
 
 SandboxMessage: TypeAlias = Prepare | RunCommand | EndProcesses
@@ -91,7 +91,7 @@ class _Course:
 
 
 class Sandbox(Actor[SandboxMessage]):
-    """Runs one command of a chat at a time and ends its processes; removes the container when it stops."""
+    """Actor that runs a chat's commands one at a time. When the actor stops, it removes the container."""
 
     def __init__(
         self,
@@ -317,7 +317,7 @@ class Sandbox(Actor[SandboxMessage]):
         """End all processes and prove that none is left; if that fails, remove the container.
 
         Raises:
-            SandboxError: Neither was confirmed in time.
+            SandboxError: Neither the end of the processes nor the removal was confirmed in time.
         """
         if self._container is None:
             if self._leaving:
@@ -370,7 +370,7 @@ def unconfirmed(what: str, trouble: SandboxError | None) -> SandboxError:
 
 
 def _unspeakable(command: Command) -> SandboxError | None:
-    """Return an error if argv is empty or has a word that cannot be passed (lone surrogate, NUL byte)."""
+    """Return an error if argv is empty or has a word that no program can get (lone surrogate, NUL byte)."""
     try:
         bad = any(b"\0" in word.encode() for word in command.argv)
     except UnicodeEncodeError:

@@ -82,7 +82,7 @@ class Rule:
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Return all comparisons of the rule."""
+        """Return the comparisons of the call's arguments; the rule applies if all of them match."""
         return tuple(comparison for comparison in (self.comparison, self.second) if comparison is not None)
 
 

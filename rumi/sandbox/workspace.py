@@ -50,10 +50,10 @@ class WorkspaceUse:
 def prepare_workspace(
     home: Path, chat_id: str, uid: int, gid: int, *, workspaces: Path | None = None
 ) -> Path:
-    """Create the chat's folder if it is missing; return its path. It is private to the sandbox's user.
+    """Create the chat's folder, private to the sandbox's user, if it is missing; return its path.
 
-    The folder is created in the home, or in `workspaces`, the folder of all chats' folders. An existing
-    folder changes its owner only if that is root; `rumi.sandbox.handover` handles other former owners.
+    The folder is created in RUMI_HOME, or in `workspaces` if it is given. The owner of an existing folder is
+    changed only if it is root; `rumi.sandbox.handover` handles other former owners.
 
     Raises:
         WorkspaceError: The id is not a valid chat id, the path is not a folder, or it cannot be created.
@@ -184,8 +184,8 @@ class WorkspaceEntry:
 def listing(workspace: Path, relative: str = "", *, most: int = 500) -> tuple[list[WorkspaceEntry], int]:
     """List the files and folders in a folder of the workspace; return them and the number of omitted entries.
 
-    Omitted are links and special files, names that cannot be decoded, and entries beyond `most`. A workspace
-    that does not exist yet counts as empty.
+    Omitted are links and special files, names that cannot be decoded, and entries beyond the first `most`. A
+    workspace that does not exist yet counts as empty.
 
     Raises:
         WorkspaceError: The folder does not exist, or its path leads outside or through a link.

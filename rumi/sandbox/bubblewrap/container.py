@@ -52,7 +52,7 @@ class BubblewrapContainer:
 
     @property
     def plan(self) -> ContainerPlan:
-        """Return the plan of the container."""
+        """Return the plan: the configuration with which the container is started."""
         return self._plan
 
     @property

@@ -83,7 +83,7 @@ class Init:
         """Number of the last command after which the kernel proved that no process is left."""
 
     async def beat(self) -> None:
-        """Send a heartbeat of the lease; do nothing if the lease is lost or the container is gone."""
+        """Send the first process a heartbeat; do nothing if the lease is lost or the container is gone."""
         await trio.lowlevel.checkpoint()
         if self.lease is not None and not is_lost(self.lease):
             with contextlib.suppress(OSError, trio.ClosedResourceError):
@@ -142,7 +142,7 @@ class Init:
         return code
 
     async def kill_all(self) -> bool:
-        """Kill every other process; return True when the kernel has proved that none is left.
+        """Kill every process except the first; return True when the kernel has proved that no other is left.
 
         Return False if the container is gone. The wait has no limit; if it is cancelled, the first process
         continues killing.
