@@ -162,7 +162,7 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         return child.intensity.allow(now)
 
     def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
-        """Stop this child for good and report it; the other children keep running."""
+        """Stop this child for good and call `on_limit`; the other children keep running."""
         assert isinstance(child, KeyedCell)
         error = RestartLimitExceeded(child.path, self.max_restarts, self.within, cause)
         child._finalise("crashed")  # before on_limit, which may start a successor for the freed key

@@ -4,7 +4,7 @@ from collections import deque
 
 
 class RestartIntensity:
-    """Sliding-window limit: at most `max_restarts` in any closed window of `within` seconds."""
+    """Sliding-window limit: at most `max_restarts` restarts in any `within` seconds, both ends included."""
 
     __slots__ = ("_times", "max_restarts", "within")
 

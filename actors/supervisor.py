@@ -52,7 +52,7 @@ class Supervisor(BaseSupervisor):
         self._due: dict[Node, float] = {}  # ended children that require a group restart, with their delays
 
     def add(self, spec: ChildSpec[M]) -> ActorRef[M]:
-        """Add an actor before the tree runs; return its reference, which accepts messages at once.
+        """Add an actor before the tree runs; return the actor's reference, which accepts messages at once.
 
         Messages are queued until the actor starts.
 

@@ -52,7 +52,7 @@ _NEVER_CHECKED: Final = (1).to_bytes(4, "little") + bytes(8)
 
 @dataclass(frozen=True, slots=True)
 class RootfsEntry:
-    """A file of the root file system: a copy of `source`, or `content`. `elf`: it may load libraries."""
+    """A file of the root file system: a copy of `source`, or `content`. With `elf`, it may load libraries."""
 
     inside: Path
     source: Path | None = None

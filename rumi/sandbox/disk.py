@@ -200,7 +200,7 @@ class Disk:
 
 
 class DiskWatch(Actor[Never]):
-    """Actor that polls the disk while commands run, wakes their watch tasks, and preserves the reserve."""
+    """Actor that polls the disk while commands run, wakes waiting tasks, and preserves the reserve."""
 
     def __init__(self, disk: Disk, measure: Measure) -> None:
         self._disk = disk

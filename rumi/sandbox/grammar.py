@@ -79,7 +79,7 @@ class Function:
     until: int
 
     def known_to(self, command: SimpleCommand) -> bool:
-        """Return True if the command can call this function; a function's body may precede the definition."""
+        """Return True if the command can call this function; in a function, even before the definition."""
         return command.at < self.until and (command.at >= self.at or command.in_function)
 
 

@@ -65,7 +65,7 @@ def put_file(
 
     Raises:
         WorkspaceError: `source` has more than `max_bytes`, the workspace would exceed `limits`, or the file
-        cannot be written.
+            cannot be written.
     """
     safe = safe_name(name)
     free_bytes = _free_bytes(workspace, safe, limits)

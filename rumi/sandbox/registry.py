@@ -58,7 +58,7 @@ RegistryMessage: TypeAlias = Make | Remove
 
 @dataclass(slots=True)
 class _Registered:
-    """The record of a chat's container, from before its create is sent until no such container exists."""
+    """The record of a chat's container, from before its create request is sent until it is gone."""
 
     settled: trio.Event = field(default_factory=trio.Event)
     """Set when the create was answered, with a container or an error."""
@@ -160,7 +160,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
         return made
 
     async def _create(self, message: Make, entry: _Registered) -> None:
-        """Send a create and record its answer; remove the container if no caller needs it any more."""
+        """Send a create request and record its answer; remove the container if no caller needs it."""
         try:
             entry.made = await self._engine.create(message.chat_id, message.workspace)
         except (SandboxError, OSError) as error:

@@ -247,7 +247,7 @@ class Sandbox(Actor[SandboxMessage]):
     async def _attend(
         self, container: Container, message: RunCommand, course: _Course, before: Use, full: bool
     ) -> Ending:
-        """Run the command under its time limit and the watch; if they kill it, still read its output."""
+        """Run the command with its time limit and workspace watch; read its output even if it is killed."""
         processes = container.processes if isinstance(container, ShowsProcesses) else nobody
         running = Running(self._workspace, processes, before, course.end)
         limits = limits_for_freeing(self._limits, before) if full else self._limits

@@ -133,7 +133,7 @@ def rules(machine: str) -> tuple[Rule, ...]:
 
 
 def docker_profile() -> dict[str, object]:
-    """Return the filter in Docker's format, for every supported machine type; the daemon selects its own.
+    """Return the filter in Docker's format, for all supported machine types; the daemon picks its own type.
 
     The profile names no 32-bit architectures, so their calls kill the process.
     """

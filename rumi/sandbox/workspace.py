@@ -35,7 +35,7 @@ class WorkspaceError(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceUse:
-    """The disk use of a workspace, in blocks instead of lengths. A file with several names counts once.
+    """The disk use of a workspace, in disk blocks, not file lengths. A file with several names counts once.
 
     `complete` is False if counting stopped early; then `files` is at least the number of entries at which
     counting stops. `hidden` is True if the workspace may use more space than could be counted.
@@ -173,7 +173,7 @@ def open_beneath(workspace: Path, relative: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceEntry:
-    """A file or folder in a listing. `modified` is in seconds since 1970; `name` is always decodable."""
+    """A file or folder in a listing. `modified` is the Unix time of the last change; `name` is decodable."""
 
     name: str
     folder: bool

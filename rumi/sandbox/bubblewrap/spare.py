@@ -20,7 +20,7 @@ LOST = ("The sandbox has ended.", "Send the request again: it gets a new sandbox
 
 
 class Spare:
-    """Our ends of the pipes to one sandbox. Call `begin` and then `finish` once each, and always `close`."""
+    """Rumi's pipe ends to one sandbox. Call `begin` and then `finish` once each, and always `close`."""
 
     def __init__(self, ask: Callable[[list[int]], None]) -> None:
         """Create the pipes and call `ask` with the sandbox's ends: words, stdin, stdout, stderr, reply.
@@ -80,5 +80,5 @@ class Spare:
         return int(text)
 
     def close(self) -> None:
-        """Close our ends of the pipes. This ends a sandbox that still waits, but not a running command."""
+        """Close Rumi's pipe ends. This ends a sandbox that has no command yet, but not a running command."""
         self._open.close()

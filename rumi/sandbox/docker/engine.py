@@ -314,7 +314,7 @@ class DockerEngine:
         return removed
 
     async def _end_processes(self, known: Collection[str]) -> list[str]:
-        """End the leftover processes, but only once: processes found later may belong to this Rumi."""
+        """End the leftover processes. Later calls do nothing: they might end this Rumi's own."""
         if self._ended or self._home is None:
             return []
         removed = await end_leftovers(self._home, self._spec.installation, known)
