@@ -1,4 +1,4 @@
-"""The node of one actor: its mailbox, its reference and its successive incarnations."""
+"""The node of one actor: its mailbox, its reference and its incarnations (one per start or restart)."""
 
 from collections.abc import Awaitable
 from typing import Generic, TypeVar

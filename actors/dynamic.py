@@ -205,7 +205,7 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
     def _look(self, key: str, at: float) -> float | None:
         """Stop the child if it has been idle for `idle_s`; otherwise return the time of the next check.
 
-        Return None if there is nothing more to check: the check is outdated, or the child stops.
+        Return None if no other check is needed: this check is outdated, or the child is being stopped.
         """
         cell = self._cells.get(key)
         if cell is None or cell.look_at != at or cell.spec.idle_s is None:

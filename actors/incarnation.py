@@ -36,7 +36,7 @@ class Handling:
 
 
 class Incarnation(Life, Generic[M]):
-    """One incarnation of an actor; its tasks run in a nursery of its own.
+    """One run of an actor, from a start to the next end. Its tasks run in a separate nursery.
 
     Exceptions are classified outside of the cancel scope that could have caused them. An exception that
     arrives after that scope was cancelled is a failed cleanup: it is logged and is never a crash.
@@ -358,7 +358,7 @@ def _refused(error: Exception, item: Item) -> bool:
 
 
 def _alone(group: BaseException) -> BaseException:
-    """Unwrap exception groups that hold a single error; return any other group or error unchanged."""
+    """Unwrap exception groups that hold just one error; return all other groups and errors unchanged."""
     while isinstance(group, BaseExceptionGroup) and len(group.exceptions) == 1:
         group = group.exceptions[0]
     return group

@@ -1,4 +1,4 @@
-"""A node of the actor tree: the part of a child that survives its incarnations."""
+"""A node of the actor tree: the part of a child that survives when its actor is restarted."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class TreeEvent:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of an incarnation. `started` is False if it ended before it was ready for messages."""
+    """How an incarnation ended. `started` is False if it ended before it was ready for messages."""
 
     reason: StopReason
     error: BaseException | None = None

@@ -112,7 +112,7 @@ def standard_library(python: Interpreter) -> Iterator[RootfsEntry]:
 
 
 def pip_of(python: Interpreter) -> Path | None:
-    """Return the path of pip: the interpreter's package, its wheel, or the package that Rumi can import."""
+    """Return the path of pip: the interpreter's own package or wheel, otherwise the one Rumi imports."""
     for site in python.sites:
         if (site / "pip/__main__.py").is_file():
             return site / "pip"

@@ -45,10 +45,13 @@ BESIDE: Final = ".carried"
 
 
 class PieceStore(Protocol):
-    """The store of chats' workspaces: a manifest per chat, and pieces of file content."""
+    """The store of workspaces: a manifest per chat, and pieces of file content.
+
+    `fence` is the fencing number of the lease of the chat's owner.
+    """
 
     async def manifest(self, chat: str, fence: int) -> bytes:
-        """Return the stored manifest, empty if there is none; from then on reject writes by earlier owners.
+        """Return the stored manifest, empty if there is none; reject all later writes by earlier owners.
 
         Raises:
             LeaseLostError: A later owner has already loaded the manifest.
@@ -94,7 +97,7 @@ class TransferResult:
 
 
 class WorkspaceCarrier:
-    """Fetches and stores workspaces: one call at a time per chat, any number of chats at once."""
+    """Fetches and stores workspaces. Each chat allows one call at a time; different chats may overlap."""
 
     def __init__(
         self,
@@ -174,7 +177,7 @@ class WorkspaceCarrier:
         raise Unpackable("changing", self._limits)
 
     def forget(self, chat: str) -> None:
-        """Drop the cached file versions of a chat that this process no longer owns."""
+        """Drop the cached file versions of a chat, because this process no longer owns the chat."""
         self._known.pop(chat, None)
 
     def _pack(self, chat: str) -> Packed:

@@ -76,7 +76,7 @@ class Walk:
 
         Raises:
             Unlistable: There are too many entries, one is nested too deep or has too long a path, or one was
-                replaced in the meantime.
+                replaced during the walk.
             OSError: An entry cannot be read.
         """
         self._walk(top, "", MAX_DEPTH)

@@ -102,7 +102,7 @@ def hand_over(
     is called for every file; if it raises, the handover ends, and the next call continues it.
 
     Raises:
-        WorkspaceError: The handover failed, or folders were moved in the meantime.
+        WorkspaceError: The handover failed, or folders were moved during the handover.
     """
     count = 0
     try:
@@ -168,7 +168,7 @@ class _Level:
             raise
 
     def return_from(self, inner: int) -> None:
-        """Reopen this folder, if closed, as the parent of `inner`. Raise OSError if `inner` was moved."""
+        """Reopen this folder, if it is closed, as `inner`'s parent. Raise OSError if `inner` was moved."""
         if self.folder < 0:
             self.folder = os.open("..", FOLDER, dir_fd=inner)
             # A command may have moved the inner folder, and then ".." could lead out of the workspace.

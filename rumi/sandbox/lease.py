@@ -29,9 +29,10 @@ class Lease(Protocol):
         ...
 
     def valid_until(self) -> float:
-        """Return the expiry time if the lease is not renewed, in seconds of `boottime`. Cheap, never waits.
+        """Return the time, in seconds of `boottime`, at which the lease expires unless it is renewed.
 
-        A renewal is valid from the time at which it was requested, because its answer may come late.
+        This call is cheap and never waits. A renewal is valid from the time at which it was requested,
+        because its answer may come late.
         """
         ...
 

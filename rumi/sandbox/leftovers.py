@@ -1,4 +1,4 @@
-"""Leftover processes and control groups of a killed Rumi of this installation, with either engine.
+"""Leftover processes and control groups of this installation's killed Rumi, whichever engine it used.
 
 They are found by the resources that they hold: a recorded name can be lost, and a new process may have none
 yet. But a process that can access a chat's files has them mounted, and a process with limits is in a control

@@ -25,7 +25,7 @@ _MAPPED = re.compile(
 
 @runtime_checkable
 class ShowsProcesses(Protocol):
-    """A container whose processes are visible on this machine."""
+    """Protocol of containers whose processes are visible on this machine."""
 
     def processes(self) -> list[int]:
         """Return the pids on this machine of all processes in the container; empty if they are not visible.
@@ -54,7 +54,7 @@ def nameless(processes: Iterable[int], folder: Path) -> Nameless:
 
     Without this count, a command could fill the disk by `open, unlink, write`, because a deleted file is in
     no folder. Every thread is checked, because a thread may have its own open files and outlive the main
-    thread of its process. Processes that end in the meantime don't count. Blocks for at most `LOOK_S`.
+    thread of its process. Processes that end during the count are skipped. Blocks for at most `LOOK_S`.
     """
     look = _Look(folder)
     for process in processes:

@@ -93,7 +93,7 @@ def pack(workspace: Path, limits: PackLimits, known: Mapping[Key, str]) -> Packe
     Files whose version is in `known` are not read.
 
     Raises:
-        Unpackable: The workspace is too large, cannot be read, or changes in the meantime.
+        Unpackable: The workspace is too large, cannot be read, or changes while it is packed.
     """
     packing = _Packing(limits, known)
     try:
@@ -165,7 +165,7 @@ class _Packing:
 
 
 def _with_data(file: int, size: int) -> Iterator[int]:
-    """Yield the numbers of the pieces that contain data, not only a hole."""
+    """Yield the numbers of the pieces that contain data; omit those that are only a hole."""
     last = -1
     for start, end in data_in(file, size):
         for number in range(max(last + 1, start // PIECE_BYTES), -(-end // PIECE_BYTES)):
@@ -217,7 +217,7 @@ def entries_of(manifest: bytes, user: tuple[int, int]) -> tuple[Entry, ...]:
 
 
 def _check(entries: Iterable[Entry]) -> None:
-    """Raise ValueError for entries that `pack` never makes, such as one not preceded by its folder."""
+    """Raise ValueError for entries that `pack` never makes, such as a file listed before its folder."""
     folders, files, seen = {""}, set[str](), set[str]()
     for entry in entries:
         above, _, name = entry.path.rpartition("/")

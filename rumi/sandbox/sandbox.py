@@ -84,7 +84,7 @@ class _Course:
     """The reason for ending the command, if Rumi ends it."""
 
     def end(self, why: Ending) -> None:
-        """Request the end of the command; ignored if it is over already."""
+        """Request the end of the command; do nothing if the command is over already."""
         if not self.over.is_set():
             self.ending = why
         self.over.set()
@@ -288,8 +288,9 @@ class Sandbox(Actor[SandboxMessage]):
         """Measure the workspace while the command runs, and end the command if it exceeds the limits.
 
         The free disk space decides when to measure: the chat cannot exceed its limit before the disk has lost
-        as much as the chat may still use. Because other programs may free space in the meantime, the
-        workspace is also measured every second. `began` is the free space at the command's start.
+        as much as the chat may still use. Other programs may free space and so hide the chat's growth;
+        therefore the workspace is also measured every second. `began` is the free space at the command's
+        start.
         """
         first, since, taken = running.use, began, float(running.use.bytes)
         longest = WATCH_LONGEST_S if began.files < inf else WATCH_UNCOUNTED_S

@@ -79,7 +79,7 @@ def reading(line: str) -> ParsedLine:
 
 @dataclass
 class _Findings:
-    """The findings so far, shared by all scripts of a line."""
+    """The programs and redirections found so far, shared by all scripts of a line."""
 
     depth: int = 0
     size: int = 0

@@ -1,4 +1,4 @@
-"""The disk use of a workspace, and the limits that follow from it for the next command."""
+"""The disk use of a workspace, and the limits on the next command that follow from the disk use."""
 
 import contextlib
 import os
@@ -91,7 +91,7 @@ ROUNDS = 20
 
 
 def signal_all(processes: Processes, number: signal.Signals) -> bool:
-    """Send a signal to every process of a container, including those that start in the meantime.
+    """Send a signal to every process of a container, including those that start while it is sent.
 
     Return False if new processes kept appearing. True does not prove that every process got the signal;
     only a container's `kill_all` proves that none is left. Blocks for some milliseconds.

@@ -84,9 +84,9 @@ def prepare_workspace(
 def measure(path: Path, *, stop_after: int = STOP_AFTER) -> WorkspaceUse:
     """Measure everything below the folder. Takes about a quarter of a second for 50 000 files.
 
-    Entries that vanish in the meantime don't count. Counting stops at `stop_after` entries, and at folders
-    nested deeper than `MAX_DEPTH`. Both cases count as too many files, so that no file can escape the limits
-    by its depth or number.
+    Entries that vanish during the measurement don't count. Counting stops at `stop_after` entries, and at
+    folders nested deeper than `MAX_DEPTH`. Both cases count as too many files, so that no file can escape the
+    limits by its depth or number.
     """
     counted = _Count(stop_after)
     levels: list[tuple[int, list[str]]] = []
@@ -219,7 +219,7 @@ def listing(workspace: Path, relative: str = "", *, most: int = 500) -> tuple[li
 
 
 def clear(path: Path) -> None:
-    """Remove everything in the folder, but not the folder itself. Nothing outside is touched.
+    """Remove everything in the folder, but not the folder itself. Nothing outside of the folder is touched.
 
     Raises:
         WorkspaceError: Entries are left, because they cannot be removed or new ones keep appearing.

@@ -161,7 +161,7 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
 
 
 def limit(settings: dict[str, str]) -> None:
-    """Set the resource limits that need no control groups. They apply per process (NPROC: per sandbox)."""
+    """Set the resource limits that need no control groups. They limit each process (NPROC: the sandbox)."""
     bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 1024)]
     bounds.append((resource.RLIMIT_FSIZE, int(settings["file_bytes"])))
     if settings["process_bytes"]:

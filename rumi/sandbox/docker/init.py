@@ -72,7 +72,7 @@ class InitListener:
 
 
 class Init:
-    """The connection to a container's first process, which ends with all commands when it is closed."""
+    """The connection to a container's first process. Closing it ends that process and all commands."""
 
     def __init__(self, connection: trio.socket.SocketType, lease: Lease | None = None) -> None:
         self._connection = connection
@@ -197,7 +197,7 @@ def _read(said: bytearray) -> dict[str, int]:
 
 
 def _peer(connection: trio.socket.SocketType) -> int:
-    """Return the pid, in our pid namespace, of the process that connected; 0 if it is not visible."""
+    """Return the connected process's pid in Rumi's pid namespace; 0 if it is not visible there."""
     size = struct.calcsize("3i")
     pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return int(pid)

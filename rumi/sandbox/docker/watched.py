@@ -39,7 +39,7 @@ class Watched:
         self._say(f"+{name}\n")
 
     def answered(self, name: str) -> None:
-        """Report that the daemon has answered the request to create this container."""
+        """Report that the daemon has answered the create: now the label finds the container, if any."""
         self._say(f"-{name}\n")
 
     async def aclose(self) -> None:
