@@ -24,7 +24,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Answers(Generic[Q_co]):
-    """The decorator that `answers` returns; it requires the method's reply type to be the request's `R`."""
+    """The decorator that `answers` returns; it requires the method to return the `R` of its `Request[R]`."""
 
     __slots__ = ("_kinds",)
 
@@ -86,19 +86,19 @@ class Actor(Generic[M_contra]):
     async def started(self) -> None:
         """Prepare the actor; called before the first message.
 
-        If `started` raises, the start has failed, and `stopped` is not called. A stop cancels it
-        at once.
+        If `started` raises, the start has failed, and `stopped` is not called. If the actor has to stop in
+        the meantime, `started` is cancelled at once.
         """
 
     async def receive(self, message: M_contra) -> None:
-        """Handle a message for which no method is registered. Any exception is a crash."""
+        """Handle a message for whose type no method is decorated with `answers`. Any exception is a crash."""
         raise TypeError(f"{type(self).__name__} does not take {type(message).__name__}")
 
     async def stopped(self, reason: StopReason) -> None:
         """Clean up; called when the incarnation's tasks have ended, and only if `started` had returned.
 
-        It runs shielded from cancellation, for at most `shutdown` seconds. Exceptions are logged and have no
-        other effect.
+        `stopped` runs shielded from cancellation, for at most `shutdown` seconds. If it raises, the exception
+        is only logged.
         """
 
     def busy(self) -> bool:

@@ -193,7 +193,7 @@ class BaseSupervisor(Node):
 
     @abstractmethod
     def _delay(self, child: Node, delay_s: float) -> float | None:
-        """Return the seconds until the child's own task continues, or None if the supervisor restarts it."""
+        """Return the seconds until the child's own task restarts it; None if the supervisor restarts it."""
 
     def _finalise(self, reason: StopReason) -> None:
         super()._finalise(reason)

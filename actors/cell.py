@@ -1,4 +1,4 @@
-"""The node of one actor: its mailbox, its reference and its successive incarnations."""
+"""The node of one actor: its mailbox, its reference and its incarnations (one per start or restart)."""
 
 from collections.abc import Awaitable
 from typing import Generic, TypeVar
@@ -34,7 +34,7 @@ class Cell(Node, Generic[M]):
         return self._life.run()
 
     def _tasks_ended(self, outcome: Outcome) -> None:
-        """Close the mailbox if no further incarnation can follow the one whose tasks have ended.
+        """Close the mailbox if no other incarnation can follow the one whose tasks have ended.
 
         The mailbox stays open for a suspended actor, which its supervisor starts again after the actors it
         depends on, and after a failed first start, because a restart of the supervisor starts it again.
@@ -76,7 +76,7 @@ class Cell(Node, Generic[M]):
             self._life.request_stop(self.spec.shutdown)
 
     def crash(self, error: Exception) -> bool:
-        """Crash the incarnation as if its code raised `error`; return False if none is up. Only for tests."""
+        """Crash the incarnation with `error`, for a test; return False if no incarnation is up."""
         if self.phase is not Phase.RUNNING or self._life is None:
             return False
         self._life.fail(error)

@@ -162,7 +162,7 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         return child.intensity.allow(now)
 
     def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
-        """Stop this child for good and report it; the other children keep running."""
+        """Stop this child for good and call `on_limit`; the other children keep running."""
         assert isinstance(child, KeyedCell)
         error = RestartLimitExceeded(child.path, self.max_restarts, self.within, cause)
         child._finalise("crashed")  # before on_limit, which may start a successor for the freed key
@@ -205,7 +205,7 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
     def _look(self, key: str, at: float) -> float | None:
         """Stop the child if it has been idle for `idle_s`; otherwise return the time of the next check.
 
-        Return None if there is nothing more to check: the check is outdated, or the child stops.
+        Return None if no other check is needed: this check is outdated, or the child is being stopped.
         """
         cell = self._cells.get(key)
         if cell is None or cell.look_at != at or cell.spec.idle_s is None:

@@ -50,7 +50,7 @@ class Refused(Exception):
 
 
 class RestartLimitExceeded(ActorError):
-    """One more restart would exceed `max_restarts` within `within` seconds.
+    """A supervisor would need more than `max_restarts` restarts within `within` seconds.
 
     `__cause__` is the last crash, if a crash caused the restart.
     """

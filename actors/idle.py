@@ -28,7 +28,7 @@ class IdleWatch:
             self._nap.cancel()  # the new check is the earliest: sleep until then instead
 
     async def run(self, look: Callable[[str, float], float | None]) -> None:
-        """Call `look` for each check that is due, until cancelled."""
+        """Call `look` for each check when it is due; this continues until cancelled."""
         while True:
             at = self._looks[0][0] if self._looks else float("inf")
             with trio.CancelScope() as self._nap:

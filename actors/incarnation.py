@@ -36,7 +36,7 @@ class Handling:
 
 
 class Incarnation(Life, Generic[M]):
-    """One incarnation of an actor; its tasks run in a nursery of its own.
+    """One run of an actor, from a start to the next end. Its tasks run in a separate nursery.
 
     Exceptions are classified outside of the cancel scope that could have caused them. An exception that
     arrives after that scope was cancelled is a failed cleanup: it is logged and is never a crash.
@@ -269,9 +269,10 @@ class Incarnation(Life, Generic[M]):
             self._mailbox.wake()
 
     def request_stop(self, shutdown: float) -> None:
-        """Stop at the supervisor's request.
+        """Ask this incarnation to stop, as its supervisor requests.
 
-        Messages that are being handled get `shutdown` seconds; a start is cancelled at once.
+        Messages that are being handled get `shutdown` seconds to complete. If the actor is still starting,
+        its start is cancelled at once.
         """
         assert self._nursery is not None, "an incarnation opens its nursery without waiting"
         if not self._ending:
@@ -286,7 +287,7 @@ class Incarnation(Life, Generic[M]):
             scope.cancel()
 
     def runs_this_task(self) -> bool:
-        """Return True if a hook or handler of this actor runs in the current task or in one above it.
+        """Return True if a hook or handler of this actor runs in the current task or an ancestor.
 
         Tasks that the actor started with `start_soon` don't count: the actor handles messages while they run.
         """
@@ -339,7 +340,7 @@ class Incarnation(Life, Generic[M]):
         return ", ".join(type(message).__name__ for message in messages)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the counters of `Actor.metrics`; an exception becomes the value of "error"."""
+        """Return the counters of `Actor.metrics`; if it raises, return the exception under "error"."""
         try:
             return self._actor.metrics() if self._actor is not None and self._started else {}
         except Exception as error:  # noqa: BLE001  # one actor must not make the status fail
@@ -357,7 +358,7 @@ def _refused(error: Exception, item: Item) -> bool:
 
 
 def _alone(group: BaseException) -> BaseException:
-    """Unwrap exception groups that hold a single error; return any other group or error unchanged."""
+    """Unwrap exception groups that hold just one error; return all other groups and errors unchanged."""
     while isinstance(group, BaseExceptionGroup) and len(group.exceptions) == 1:
         group = group.exceptions[0]
     return group

@@ -4,7 +4,7 @@ from collections import deque
 
 
 class RestartIntensity:
-    """Sliding-window limit: at most `max_restarts` in any closed window of `within` seconds."""
+    """Sliding-window limit: at most `max_restarts` restarts in any `within` seconds, both ends included."""
 
     __slots__ = ("_times", "max_restarts", "within")
 
@@ -25,6 +25,6 @@ class RestartIntensity:
 
 
 def check_intensity(max_restarts: int, within: float) -> None:
-    """Raise ValueError if the limit is negative or the window is not longer than 0 seconds."""
+    """Raise ValueError if the limit is negative or the window is not positive."""
     if max_restarts < 0 or within <= 0:
         raise ValueError("max_restarts must be 0 or more, within must be more than 0 seconds")

@@ -127,7 +127,7 @@ class Mailbox:
                 self.wake()
 
     def close(self) -> None:
-        """Reject all further items and release everything that waits; a second call does nothing.
+        """Reject all later items, and release senders and asks that wait; a second call does nothing.
 
         Waiting senders and queued asks get ActorStopped; queued tells are counted as dead letters.
         """

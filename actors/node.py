@@ -1,4 +1,4 @@
-"""A node of the actor tree: the part of a child that survives its incarnations."""
+"""A node of the actor tree: the part of a child that survives when its actor is restarted."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class Node(ABC):
             self._parent._changed(self)
 
     def _tasks_ended(self, outcome: Outcome) -> None:  # noqa: B027  # nothing to do for a supervisor
-        """Handle the end of an incarnation's tasks; its `stopped` hook may still have to run."""
+        """Handle the end of an incarnation's tasks; the actor's `stopped` hook may not have run yet."""
 
     def _request_stop(self, *, final: bool) -> None:
         """Request a stop and return at once; a second, final request turns a suspension into a final stop."""
@@ -264,7 +264,7 @@ class Node(ABC):
         return self._stop_reason
 
     def runs_this_task(self) -> bool:
-        """Return True if a hook or handler of this node's actor runs in the current task or one above it."""
+        """Return True if a hook or handler of this node's actor runs in the current task or an ancestor."""
         return False
 
     def _enter(self, phase: Phase) -> None:

@@ -54,7 +54,7 @@ async def _run(failed: Failed, fn: Task, args: tuple[object, ...]) -> None:
 async def _run_with_start(
     failed: Failed, fn: Task, args: tuple[object, ...], task_status: trio.TaskStatus[Any]
 ) -> None:
-    """Run a task function that reports when it is ready; errors before that go to the caller of `start`."""
+    """Run a task function that reports when it is ready; an earlier error goes to the caller of `start`."""
     reported = _Reported(task_status)
     try:
         await fn(*args, task_status=reported)
@@ -65,7 +65,7 @@ async def _run_with_start(
 
 
 class _Reported:
-    """A task status that records whether the task has reported itself ready."""
+    """A trio task status that records whether the task has reported that it is ready."""
 
     def __init__(self, task_status: trio.TaskStatus[Any]) -> None:
         self._task_status = task_status

@@ -87,7 +87,7 @@ class Ask(Generic[R]):
             trio.lowlevel.reschedule(task, result)
 
     def give_up(self) -> None:
-        """Cancel the handler, because the asker leaves; call this only in the stage HANDLED."""
+        """Cancel the handler because the asker was cancelled; call this only in the stage HANDLED."""
         self.given_up = True
         if self.scope is not None:
             self.scope.cancel()

@@ -1,4 +1,4 @@
-"""The specification of a child: its factory, restart policy, mailbox and time limits."""
+"""The specification of a child actor: its factory, restart policy, mailbox and time limits."""
 
 import math
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class ChildSpec(Generic[M_contra]):
     "transient" after crashes only, "temporary" never. `capacity` is the maximum number of queued messages;
     when the mailbox is full, senders wait, or get `MailboxFull` with overflow="reject". `shutdown` is a limit
     in seconds: at a stop, the current message may take this long, and afterwards the `stopped` hook may take
-    this long. A keyed child stops when it got no message and was not busy for `idle_s` seconds.
+    this long. A keyed child stops after `idle_s` seconds without a message and without being busy.
     """
 
     id: str

@@ -15,7 +15,7 @@ class MailboxStatistics:
     """Snapshot of a mailbox.
 
     `depth` messages of at most `capacity` are queued, `senders_waiting` tasks wait for a free slot, and
-    `dead_letters` told messages were accepted but not handled before the final stop.
+    `dead_letters` messages sent with `tell` were accepted but not handled before the final stop.
     """
 
     depth: int
@@ -31,9 +31,9 @@ class NodeStatus:
     `incarnation` counts from 1 (0: never started). `restarts` counts the granted restarts. `activity` is the
     text of `Actor.activity`, otherwise the type of the current message; it is empty while the actor waits.
     `since` is the time on trio's clock at which the state, or the work on the current message, began (None
-    before the first start). `last_error` is one line. `dead_letters` of a dynamic supervisor are those of its
-    former children. `depth` and `capacity` are 0 for supervisors. `metrics` holds the actor's counters by
-    name.
+    before the first start). `last_error` is one line. For a dynamic supervisor, `dead_letters` counts the
+    dead letters of its former children. For supervisors, `depth` and `capacity` of the mailbox are 0.
+    `metrics` holds the actor's counters by name.
     """
 
     id: str
@@ -55,9 +55,9 @@ class NodeStatus:
 class TreeEvent:
     """An event of the node at `path` ("root/branch/leaf").
 
-    "started" is the start of the first incarnation, "restarted" of a later one. "crashed" is the end of an
-    incarnation by an error, failed starts included. "stopped" is the final stop, with its `reason`.
-    "limit_reached" means that another restart was refused; its `error` is a `RestartLimitExceeded`.
+    "started" is the start of the first incarnation, "restarted" is the start of a later one. "crashed" is the
+    end of an incarnation because of an error, or a failed start. "stopped" is the final stop, with its
+    `reason`. "limit_reached" means that another restart was refused; its `error` is a `RestartLimitExceeded`.
     """
 
     kind: EventKind
@@ -69,7 +69,7 @@ class TreeEvent:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of an incarnation. `started` is False if it ended before it was ready for messages."""
+    """How an incarnation ended. `started` is False if it ended before it was ready for messages."""
 
     reason: StopReason
     error: BaseException | None = None

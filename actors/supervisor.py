@@ -52,7 +52,7 @@ class Supervisor(BaseSupervisor):
         self._due: dict[Node, float] = {}  # ended children that require a group restart, with their delays
 
     def add(self, spec: ChildSpec[M]) -> ActorRef[M]:
-        """Add an actor before the tree runs; return its reference, which accepts messages at once.
+        """Add an actor before the tree runs; return the actor's reference, which accepts messages at once.
 
         Messages are queued until the actor starts.
 
@@ -100,7 +100,7 @@ class Supervisor(BaseSupervisor):
     async def _start_missing(self) -> None:
         """Start the children that are down, in order; return early if one fails to start or a restart is due.
 
-        Each child is up before the next one starts, so that later children can use earlier ones.
+        Each child is up before the next one starts, so that later children can use the earlier children.
         """
         assert self._nursery is not None
         for child in self._children:
@@ -123,7 +123,7 @@ class Supervisor(BaseSupervisor):
     async def _restart_groups(self) -> None:
         """Stop the children that depend on the children in `_due`, then start all children that are down.
 
-        An incarnation that ends in the meantime is added to `_due` and causes another round.
+        An incarnation that ends while this runs is added to `_due` and causes another round.
         """
         while self._due and not self._ending:
             first = 0

@@ -1,9 +1,10 @@
 """Test support for actors: virtual time, a test tree, and crashes and cancellations at chosen moments.
 
-`run` is `trio.run` in virtual time: waiting takes no time, and a hang fails at once. `Tree` is a supervisor
-that records its events. `crash` makes an actor crash as if its own code had raised. `cancelled_at` cancels
-work at a chosen step: call it with 0, 1, 2 and so on until the work completes, to try a cancellation at every
-step. `crashes_until_the_end` multiplies the restart limits of a tree.
+`run` is `trio.run` in virtual time: waiting takes no real time, and a test that hangs fails at once. `Tree`
+is a supervisor that records its events. `crash` makes an actor crash as if its own code had raised.
+`cancelled_at` cancels work at a chosen step: call it with 0, 1, 2 and so on until the work completes, to try
+a cancellation at every step. `crashes_until_the_end` computes from a tree's restart limits how many crashes
+of an actor end the tree.
 """
 
 import math
@@ -99,7 +100,7 @@ class Tree:
 
     @asynccontextmanager
     async def up(self, within_s: float = 1e6) -> AsyncGenerator[None, None]:
-        """Run the tree while the block runs; raise TooSlowError after `within_s`, at once in virtual time."""
+        """Run the tree while the block runs; raise TooSlowError if it takes longer than `within_s`."""
         with trio.fail_after(within_s):
             async with self.root.running():
                 yield
@@ -109,12 +110,12 @@ class Tree:
         return node(self.root, *path)
 
     def paths_of(self, kind: str) -> list[str]:
-        """Return the paths of the events of this kind, in order."""
+        """Return the node paths of the recorded events of this kind, in order."""
         return [event.path for event in self.events if event.kind == kind]
 
 
 def node(root: Supervisor | DynamicSupervisor[Any], *path: str) -> NodeStatus:
-    """Return the status of a node below `root`; `path` holds ids. Raise LookupError if there is none."""
+    """Return the status of the node whose ids below `root` are `path`. Raise LookupError if there is none."""
     found = root.status()
     for id in path:
         children = {child.id: child for child in found.children}

@@ -77,7 +77,7 @@ def _git(git: Path, found: Collection[str]) -> Iterator[RootfsEntry]:
 
 
 def _file(file: Path) -> Iterator[RootfsEntry]:
-    """Yield the compiled magic files, at the paths that `file --version` reports."""
+    """Yield the compiled magic files of the program `file`, at the paths that `file --version` reports."""
     for line in _said(file, "--version").splitlines():
         for path in line.removeprefix("magic file from ").split(":") if "magic file from" in line else ():
             compiled = Path(f"{path.removesuffix('.mgc')}.mgc")

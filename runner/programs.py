@@ -103,7 +103,7 @@ def has_privileges(name: str) -> bool:
 
 
 def _source(name: str) -> Path | None:
-    """Return the real file of a program, never a shim, which is a script that starts one of its versions."""
+    """Return the real file of a program, never a shim (a script that starts one of several versions)."""
     folders = [folder for folder in os.get_exec_path() if Path(folder).name != "shims"]
     names = PYTHONS if name in PYTHONS else (name,)
     for path in (SYSTEM_PATH, folders):

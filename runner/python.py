@@ -52,7 +52,7 @@ _NEVER_CHECKED: Final = (1).to_bytes(4, "little") + bytes(8)
 
 @dataclass(frozen=True, slots=True)
 class RootfsEntry:
-    """A file of the root file system: a copy of `source`, or `content`. `elf`: it may load libraries."""
+    """A file of the root file system: a copy of `source`, or `content`. With `elf`, it may load libraries."""
 
     inside: Path
     source: Path | None = None
@@ -112,7 +112,7 @@ def standard_library(python: Interpreter) -> Iterator[RootfsEntry]:
 
 
 def pip_of(python: Interpreter) -> Path | None:
-    """Return the path of pip: the interpreter's package, its wheel, or the package that Rumi can import."""
+    """Return the path of pip: the interpreter's own package or wheel, otherwise the one Rumi imports."""
     for site in python.sites:
         if (site / "pip/__main__.py").is_file():
             return site / "pip"

@@ -1,7 +1,8 @@
 """Building of the sandbox's root file system from this host's own programs and their libraries.
 
-The embedded engine uses the tree as its root; as a tar archive it is also the container image if none can be
-built from a registry. The tree has no network programs and no compiler, and its pip has no index.
+The root file system is a folder tree. The embedded engine (bubblewrap) uses this tree as its root. A tar
+archive of the tree becomes the Docker image if no image can be built from a registry. The tree has no network
+programs and no compiler, and its pip has no index.
 """
 
 import contextlib
@@ -59,7 +60,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class RootfsReport:
-    """Description of a root file system. `bytes` counts hard links once."""
+    """Description of a built root file system. `bytes` is its size, with hard links counted once."""
 
     programs: tuple[str, ...]
     missing: tuple[str, ...]
@@ -77,10 +78,10 @@ def build_rootfs(
     selection: Selection = CORE_ONLY,
     progress: Progress | None = None,
 ) -> RootfsReport:
-    """Build the tree at `target` and replace an old one; a failed build preserves the old tree.
+    """Build the tree at `target` and replace the old one, if any; a failed build preserves the old tree.
 
     Blocks for half a second, or with `WORK` tools for two or three. `uid` and `gid` are those of the user
-    that runs commands, named `runner` in the tree. Containers that still use an older tree lose it.
+    that runs commands, named `runner` in the tree. Containers that are using the old tree lose its files.
 
     Raises:
         RootfsError: The host lacks a shell, or a library that one of its programs needs.
@@ -315,7 +316,7 @@ def _loaded_by_name(loaded: Iterable[Path]) -> Iterator[Path]:
 
 
 def _settle(tree: Path) -> int:
-    """Set the modes and times of the tree; return the bytes of all files."""
+    """Set the modes and times of all files in the tree; return their total size in bytes."""
     size, seen = 0, set()
     for path in reversed([tree, *_walk(tree)]):
         status = path.lstat()

@@ -34,7 +34,7 @@ class CountStore(Actor[Put | Get]):
         self._counts: dict[str, int] = {}
 
     async def receive(self, message: Put | Get) -> None:
-        """Handle messages that are not requests with a method of their own."""
+        """Handle each message that has no method decorated with `answers`."""
         if isinstance(message, Put):
             self._counts[message.what] = self._counts.get(message.what, 0) + message.count
 

@@ -30,7 +30,7 @@ class Calculator(Actor[Compute | Ping]):
 
     @answers(Compute)
     async def compute(self, message: Compute) -> int:
-        """Compute for an hour; cancelled when the asker is cancelled."""
+        """Compute for an hour; if the asker is cancelled, this is cancelled too."""
         print("the work begins")
         try:
             await trio.sleep(3600)

@@ -29,7 +29,7 @@ class Asker(Actor[NeverAnswered]):
 
     @answers(NeverAnswered)
     async def question(self, message: NeverAnswered) -> str:
-        """Ask the other actor from a handler; this actor handles no other message in the meantime."""
+        """Ask the other actor and wait for the reply; meanwhile, this actor handles no other message."""
         return await self._others[self.id].ask(NeverAnswered())
 
 

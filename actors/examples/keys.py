@@ -34,7 +34,7 @@ class Room(Actor[str]):
 
 
 async def main() -> None:
-    """Tell directly after `get_or_start`: the message reaches the child before it can go idle."""
+    """Send messages directly after `get_or_start`, so that they reach the child before it can go idle."""
     rooms = DynamicSupervisor("rooms", lambda key: ChildSpec(key, partial(Room, key), idle_s=60))
     async with rooms.running():
         for person, words in (("ann", "hello"), ("ann", "again"), ("bob", "hello")):

@@ -1,4 +1,4 @@
-"""Supervision: with rest_for_one, a crash also restarts the children that were added later.
+"""Supervision: with "rest_for_one", a crash of one child also restarts the children that were added after it.
 
 Prints:
     database starts (1)

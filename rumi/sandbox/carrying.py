@@ -45,10 +45,13 @@ BESIDE: Final = ".carried"
 
 
 class PieceStore(Protocol):
-    """The store of chats' workspaces. `fence` is the fencing number of the owner's lease."""
+    """The store of workspaces: a manifest per chat, and pieces of file content.
+
+    `fence` is the fencing number of the lease of the chat's owner.
+    """
 
     async def manifest(self, chat: str, fence: int) -> bytes:
-        """Return the stored manifest, empty if there is none; from then on reject writes by earlier owners.
+        """Return the stored manifest, empty if there is none; reject all later writes by earlier owners.
 
         Raises:
             LeaseLostError: A later owner has already loaded the manifest.
@@ -56,7 +59,7 @@ class PieceStore(Protocol):
         ...
 
     async def missing(self, chat: str, keys: Sequence[str]) -> Sequence[str]:
-        """Return the keys whose pieces are not stored."""
+        """Return those of the given keys whose pieces are not stored."""
         ...
 
     async def put(self, chat: str, fence: int, pieces: Mapping[str, bytes]) -> None:
@@ -94,7 +97,7 @@ class TransferResult:
 
 
 class WorkspaceCarrier:
-    """Fetches and stores workspaces: one call at a time per chat, any number of chats at once."""
+    """Fetches and stores workspaces. Each chat allows one call at a time; different chats may overlap."""
 
     def __init__(
         self,
@@ -174,7 +177,7 @@ class WorkspaceCarrier:
         raise Unpackable("changing", self._limits)
 
     def forget(self, chat: str) -> None:
-        """Drop the cached file versions of a chat that this process no longer owns."""
+        """Drop the cached file versions of a chat, because this process no longer owns the chat."""
         self._known.pop(chat, None)
 
     def _pack(self, chat: str) -> Packed:
@@ -248,7 +251,7 @@ def _make_folders(swap: FolderSwap) -> None:
 
 
 def _finish_interrupted(swap: FolderSwap) -> None:
-    """Complete the swap that a killed process began, and remove what it was building."""
+    """Complete the folder swap that a killed process began; remove the folder that it was building."""
     swap.finish()
     _discard(swap)
 
@@ -260,7 +263,7 @@ def _commit(swap: FolderSwap, chat: str, workspace: Path) -> None:
 
 
 def _discard(swap: FolderSwap) -> None:
-    """Remove the staging folder, unless a swap is pending."""
+    """Remove the staging folder, unless it is about to replace the chat's folder."""
     if swap.plan.exists():
         return
     for left in (swap.staging, swap.replaced):

@@ -116,7 +116,7 @@ class Cgroups:
 
     @property
     def bounded(self) -> frozenset[str]:
-        """Return those of the controllers `memory`, `pids` and `cpu` that limit chats here."""
+        """Return those of the controllers `memory`, `pids` and `cpu` that can limit chats on this machine."""
         return frozenset(self.parents)
 
     def group(self, name: str) -> Cgroup | None:
@@ -152,7 +152,7 @@ class Cgroups:
         return cgroup
 
     def scope(self, name: str, limits: SandboxLimits) -> list[str]:
-        """Return the command prefix for a scope of the user's systemd; empty if no scope is used."""
+        """Return the words that run a command in a scope of the user's systemd; empty if no scope is used."""
         if self.kind != "scope":
             return []
         properties = ["OOMPolicy=continue", f"TasksMax={limits.pids + OWN_PROCESSES + KEEPERS}"]
@@ -166,7 +166,7 @@ class Cgroups:
         return [*words, *(word for value in properties for word in ("-p", value)), "--"]
 
     def leftovers(self) -> list[Cgroup]:
-        """Return this installation's groups: before the first container, those of a killed process."""
+        """Return this installation's groups; until a container is made, those are leftovers."""
         return groups_of(self._installation, self._root)
 
     def _make(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Selection of the engine: Docker if its daemon answers, otherwise bubblewrap, otherwise an error."""
+"""Selection of the sandbox engine: Docker if its daemon answers, otherwise bubblewrap, otherwise an error."""
 
 from pathlib import Path
 from typing import Literal, TypeAlias

@@ -170,7 +170,7 @@ class Disk:
         await self._begun.wait()
 
     async def until_taken(self, since: Free, left_bytes: float, left_files: float, seconds: float) -> None:
-        """Wait until chats have used `left_bytes` or `left_files` since `since`, at most `seconds`."""
+        """Wait for at most `seconds` until chats have used `left_bytes` or `left_files` since `since`."""
         waiter = _Waiter(since.bytes - left_bytes, since.files - left_files)
         self._waiting.add(waiter)
         self._waited_for.set()
@@ -200,7 +200,7 @@ class Disk:
 
 
 class DiskWatch(Actor[Never]):
-    """Actor that polls the disk while commands run, wakes their watch tasks, and preserves the reserve."""
+    """Actor that polls the disk while commands run, wakes waiting tasks, and preserves the reserve."""
 
     def __init__(self, disk: Disk, measure: Measure) -> None:
         self._disk = disk
@@ -213,7 +213,7 @@ class DiskWatch(Actor[Never]):
         self.start_soon(self._watch)
 
     def activity(self) -> str:
-        """Return the free space if the reserve is touched."""
+        """Return the free space as text if it is less than the reserve, otherwise ""."""
         free = self._disk.look()
         return f"{free.bytes / MEGA:.0f} MB free, too few" if free.low else ""
 

@@ -16,7 +16,7 @@ FILE_SLACK_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """The limits of one chat's sandbox. Sizes in bytes, times in seconds."""
+    """The limits on one chat's sandbox. Sizes are in bytes, times in seconds."""
 
     memory_bytes: int = 512 * 1024 * 1024
     cpus: float = 1.0
@@ -34,7 +34,8 @@ class SandboxLimits:
     def file_bytes(self) -> int:
         """Return the maximum size of one file.
 
-        It is slightly above the workspace limit, so that the watch notices and reports a full workspace.
+        It is slightly above the workspace limit, so that the workspace watch notices and reports a full
+        workspace.
         """
         return self.workspace_bytes + FILE_SLACK_BYTES
 
@@ -43,11 +44,11 @@ class SandboxLimits:
 class Command:
     """A program and its arguments, never a shell line.
 
-    `reads`: the program is known to change no file, so it also runs in a full workspace. `needed_bytes` is
-    the workspace space that the command needs: with less it does not start, and its result is
-    `workspace_full`. `output_limit` is the number of bytes to retain of each stream, `timeout_s` the time
-    limit; None uses the configured value. `began` is called with the container's id when the command starts;
-    it must not wait.
+    `reads` is True if the program is known to change no file, so that it also runs in a full workspace.
+    `needed_bytes` is the free space that the command needs in the workspace: with less, the command does not
+    start, and its result is `workspace_full`. `output_limit` is the number of bytes to retain of each stream,
+    `timeout_s` the time limit; None uses the configured value. `began` is called with the container's id when
+    the command starts; it must not wait.
     """
 
     argv: tuple[str, ...]
@@ -93,9 +94,9 @@ class CommandResult:
     """Result of a command: exit code, both streams, and how it ended.
 
     `exit_code` is 128 plus the signal's number for a killed process, and None if it is unknown. `ended` is
-    `workspace_full` if the chat's own limit was exceeded, `disk_full` if only Rumi's reserve of the file
-    system was left, and `lost` if the sandbox itself ended during the command. `ran` is False if the command
-    was never started.
+    `workspace_full` if the chat's own limit was exceeded, `disk_full` if the disk had only the space left
+    that is reserved for Rumi, and `lost` if the sandbox itself ended during the command. `ran` is False if
+    the command was never started.
     """
 
     exit_code: int | None
@@ -164,7 +165,7 @@ class Container(Protocol):
 
 
 class Engine(Protocol):
-    """Creates and removes containers. One per process."""
+    """Creates and removes containers. A process has one engine."""
 
     @property
     def kind(self) -> EngineKind:
@@ -183,7 +184,7 @@ class Engine(Protocol):
 
     @property
     def missing_programs(self) -> tuple[str, ...]:
-        """Return the allowed programs that its sandboxes are known to lack."""
+        """Return the allowed programs that this engine's sandboxes are known to lack."""
         ...
 
     async def create(self, chat_id: str, workspace: Path) -> Container:
@@ -205,7 +206,7 @@ class Engine(Protocol):
         ...
 
     async def sweep(self) -> list[str]:
-        """Remove leftovers of a killed Rumi of this installation except containers; return their names.
+        """Remove the leftovers, except containers, of a killed Rumi of this installation; return their names.
 
         Only the daemon, which holds the lock of the home, may call this. Only an engine's first call has an
         effect. If cancelled, call it again.

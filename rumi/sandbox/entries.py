@@ -1,7 +1,7 @@
 """Listing of the entries of a workspace, and creation of the same entries elsewhere.
 
-Snapshots and the store use it. Commands control the names and the content of a workspace, so no link is
-followed: each step goes from an open folder to a name in it. A file with several names stays one file.
+Snapshots and the store use this module. Commands control the names and the content of a workspace, so no link
+is followed: each step goes from an open folder to a name in it. A file with several names stays one file.
 Anything other than files, folders, links and pipes is left out: a socket is useless after its command has
 ended. Calls block.
 """
@@ -32,8 +32,8 @@ Key: TypeAlias = tuple[int, ...]
 class Entry:
     """An entry of a workspace: a file, a folder, a link, a pipe or another name of a file.
 
-    `content` is the value that `take` returned for a file, the target of a link, or the file that a `name`
-    links to.
+    `content` is the value that `take` returned for a file, or the target of a link. For another name of a
+    file (kind "name"), it is the first name.
 
     `key` identifies a version of a file: device, inode, size, times. It is empty if the file changed so
     recently that a later change could have the same times. `mode` has no set-id bits.
@@ -75,7 +75,8 @@ class Walk:
         """Return the entries below an open folder, in an order in which they can be created. Call it once.
 
         Raises:
-            Unlistable: There are too many, too deep or too long entries, or one was replaced in the meantime.
+            Unlistable: There are too many entries, one is nested too deep or has too long a path, or one was
+                replaced during the walk.
             OSError: An entry cannot be read.
         """
         self._walk(top, "", MAX_DEPTH)
@@ -139,7 +140,7 @@ def version(status: os.stat_result) -> Key:
 
 
 def make_entries(target: Path, entries: Iterable[Entry], fill: Callable[[Entry, int], None]) -> None:
-    """Create a folder with these entries; `fill` writes the content of an open file.
+    """Create a folder with these entries; `fill` is called to write the content of each open file.
 
     `finish_entries` then sets owners, modes and times. Paths are safe here only because no other process may
     write to the folder. Raise OSError if an entry cannot be created.

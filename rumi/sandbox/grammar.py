@@ -58,7 +58,7 @@ class Redirection:
 
 @dataclass(slots=True)
 class SimpleCommand:
-    """A simple command: its words without redirections, and its offset.
+    """A simple command: its words without redirections, and its offset in the script.
 
     `assigns` is True if assignments precede the words.
     """
@@ -79,7 +79,7 @@ class Function:
     until: int
 
     def known_to(self, command: SimpleCommand) -> bool:
-        """Return True if the command can call this function; a function's body may precede the definition."""
+        """Return True if the command can call this function; in a function, even before the definition."""
         return command.at < self.until and (command.at >= self.at or command.in_function)
 
 
@@ -279,7 +279,7 @@ class _Walk:
     # Faults of the grammar
 
     def _between(self, node: "Node") -> None:
-        """Check the text between the children of a node."""
+        """Check that the text between the children of a node hides nothing that bash interprets."""
         kind = node.type
         text = kind in ("heredoc_body", "string", "expansion", "simple_expansion")
         check = partial(self._text_between if text else self._blanks, kind=kind)

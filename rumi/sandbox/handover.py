@@ -1,4 +1,4 @@
-"""Handover of workspaces from a former sandbox user to the current one.
+"""Handover of workspaces from a former sandbox user, the user that ran commands, to the current one.
 
 The workspace's own folder changes its owner last, and so records that the handover is complete. A handover
 that was interrupted, by a crash or a cancellation, therefore continues with the next command and needs no
@@ -45,7 +45,7 @@ class Workspaces:
     """The workspaces of all chats, prepared for the user of their commands."""
 
     def __init__(self, home: Path, user: tuple[int, int], folder: Path | None = None) -> None:
-        """Use the chats' folders in the home, or in `folder`."""
+        """Use the chats' folders in RUMI_HOME, or in `folder` if it is given."""
         self._home = home
         self._folder = folder or workspaces_in(home)
         self._user = user
@@ -56,11 +56,11 @@ class Workspaces:
         return self._folder / chat_id
 
     async def ready(self, chat_id: str) -> Path:
-        """Create the chat's folder if it is missing, and hand its content over to the sandbox's user.
+        """Create the chat's folder if it is missing, and make the sandbox's user the owner of its content.
 
         The chat must have no container. If nothing has to change, this costs a few system calls. Otherwise a
         thread hands the files over; if cancelled, the thread ends soon, and the next call hands over the
-        rest.
+        remaining files.
 
         Raises:
             SandboxError: The folder cannot be created, or another process still uses it.
@@ -96,13 +96,13 @@ def hand_over(
     former: Collection[int],
     checkpoint: Callable[[], None] = lambda: None,
 ) -> int:
-    """Chown the folder's files of former users, and finally the folder, to the user; return their number.
+    """Give files of former sandbox users, and finally the folder, to the user; return the number of files.
 
     Files of other users and mounts are left alone. Blocks for a second or two for 50,000 files. `checkpoint`
-    is called for every file; its exception ends the handover, and the next call does the rest.
+    is called for every file; if it raises, the handover ends, and the next call continues it.
 
     Raises:
-        WorkspaceError: The handover failed, or folders were moved in the meantime.
+        WorkspaceError: The handover failed, or folders were moved during the handover.
     """
     count = 0
     try:
@@ -142,7 +142,7 @@ def _give(found: int, uid: int, gid: int, former: Collection[int]) -> bool:
 
 
 class _Level:
-    """A folder on the current path of the walk, and the names of its subfolders that are not visited yet."""
+    """A folder on the current path of the walk, and the names of its subfolders that remain to be visited."""
 
     def __init__(self, folder: int) -> None:
         self.folder = folder
@@ -159,7 +159,7 @@ class _Level:
                     yield found
 
     def enter(self, name: str, flags: int) -> int | None:
-        """Open an entry; return None if it has vanished, has another type by now, or is a mount."""
+        """Open an entry; return None if it has vanished, has changed its type, or is a mount."""
         try:
             return openat2(self.folder, os.fsencode(name), flags, same_mount=True)
         except OSError as error:
@@ -168,7 +168,7 @@ class _Level:
             raise
 
     def return_from(self, inner: int) -> None:
-        """Reopen this folder, if closed, as the parent of `inner`. Raise OSError if `inner` was moved."""
+        """Reopen this folder, if it is closed, as `inner`'s parent. Raise OSError if `inner` was moved."""
         if self.folder < 0:
             self.folder = os.open("..", FOLDER, dir_fd=inner)
             # A command may have moved the inner folder, and then ".." could lead out of the workspace.

@@ -72,7 +72,7 @@ def sandbox_user(installation: str, home: Path | None = None) -> tuple[int, int]
 
 
 def former_users(home: Path) -> frozenset[int]:
-    """Return the recorded former user ids of this home's commands. Blocking."""
+    """Return the recorded ids of the users that formerly ran this home's commands. Blocking."""
     return frozenset(_recorded(home)[1:])
 
 
@@ -93,7 +93,7 @@ class _Spare:
         )
 
     def candidates(self, installation: str) -> Iterator[int]:
-        """Yield free ids, best first; the sequence is the same for an installation on the same machine."""
+        """Yield free ids, best first; an installation always gets the same sequence on the same machine."""
         for unused in UNUSED:
             for block in self._allowed[0]:
                 low, high = max(unused.start, block.start), min(unused.stop, block.stop)

@@ -64,8 +64,8 @@ def put_file(
     it is missing.
 
     Raises:
-        WorkspaceError: `source` has more than `max_bytes`, the workspace would exceed `limits`, or it cannot
-            be written.
+        WorkspaceError: `source` has more than `max_bytes`, the workspace would exceed `limits`, or the file
+            cannot be written.
     """
     safe = safe_name(name)
     free_bytes = _free_bytes(workspace, safe, limits)
@@ -105,7 +105,7 @@ def _folder(workspace: Path, below: str, uid: int, gid: int) -> int:
 
 
 def about_file(name: str, media_type: str, size: int) -> str:
-    """Return the line that tells a model about a file that its user sent and that is in the workspace."""
+    """Return the line that tells a model which file the user sent, and its path in the workspace."""
     # The media type comes from the sender, and could otherwise inject text into the prompt.
     kind = media_type if _MEDIA_TYPE.fullmatch(media_type) else "unknown type"
     return f"[The user sent a file: /workspace/{name} ({kind}, {size} bytes)]"

@@ -29,9 +29,10 @@ class Lease(Protocol):
         ...
 
     def valid_until(self) -> float:
-        """Return the expiry time if the lease is not renewed, in seconds of `boottime`. Cheap, never waits.
+        """Return the time, in seconds of `boottime`, at which the lease expires unless it is renewed.
 
-        A renewal counts from the time before its request, never from its answer, which may come late.
+        This call is cheap and never waits. A renewal is valid from the time at which it was requested,
+        because its answer may come late.
         """
         ...
 
@@ -65,7 +66,7 @@ class Leased(Container, Protocol):
 
 
 def no_leases(chat_id: str) -> Lease | None:
-    """Return None, for chats that need no lease."""
+    """Return None: no chat needs a lease."""
     return None
 
 

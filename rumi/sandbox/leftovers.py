@@ -1,4 +1,4 @@
-"""Leftover processes and control groups of a killed Rumi of this installation, with either engine.
+"""Leftover processes and control groups of this installation's killed Rumi, whichever engine it used.
 
 They are found by the resources that they hold: a recorded name can be lost, and a new process may have none
 yet. But a process that can access a chat's files has them mounted, and a process with limits is in a control
@@ -62,7 +62,7 @@ async def end_leftovers(home: Path, installation: str, known: Collection[str] = 
 
 
 def _end(find: Callable[[], list[int]]) -> list[int]:
-    """Kill the pids that `find` returns, until none is left or the time is over; return the ended pids."""
+    """Kill the pids that `find` returns, until it returns none or the time is over; return the ended pids."""
     ended, until = set[int](), time.monotonic() + END_S
     while found := find():
         with contextlib.ExitStack() as stack:
@@ -91,7 +91,7 @@ def _kill(handle: int) -> bool:
 
 
 def _ended(handles: list[int], until: float) -> Iterator[int]:
-    """Yield the pidfds whose processes end before `until`."""
+    """Yield each pidfd whose process ends before the time `until`."""
     for handle in handles:
         poll = select.poll()
         poll.register(handle, select.POLLIN)

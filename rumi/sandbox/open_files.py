@@ -25,7 +25,7 @@ _MAPPED = re.compile(
 
 @runtime_checkable
 class ShowsProcesses(Protocol):
-    """A container whose processes are visible on this machine."""
+    """Protocol of containers whose processes are visible on this machine."""
 
     def processes(self) -> list[int]:
         """Return the pids on this machine of all processes in the container; empty if they are not visible.
@@ -38,10 +38,10 @@ class ShowsProcesses(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Nameless:
-    """The disk use of files without a name, each counted once.
+    """The disk use of files without a name (deleted but still open), each counted once.
 
-    `hidden`: there may be more, because a process may not be inspected, only root can read the size of a
-    mapping, or the time limit was exceeded.
+    `hidden` is True if there may be more such files: a process could not be inspected, the size of a mapping
+    could not be read without root, or the time limit was exceeded.
     """
 
     bytes: int
@@ -52,9 +52,9 @@ class Nameless:
 def nameless(processes: Iterable[int], folder: Path) -> Nameless:
     """Count the files without a name, on the folder's file system, that the processes hold open.
 
-    Otherwise `open, unlink, write` could fill the disk without being counted in any folder. Every thread is
-    checked, because a thread may have its own open files and outlive the main thread of its process.
-    Processes that end in the meantime don't count. Blocks for at most `LOOK_S`.
+    Without this count, a command could fill the disk by `open, unlink, write`, because a deleted file is in
+    no folder. Every thread is checked, because a thread may have its own open files and outlive the main
+    thread of its process. Processes that end during the count are skipped. Blocks for at most `LOOK_S`.
     """
     look = _Look(folder)
     for process in processes:

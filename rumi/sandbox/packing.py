@@ -1,4 +1,4 @@
-"""Packing of a workspace into a manifest and pieces of its files, and unpacking.
+"""Packing of a workspace into a manifest and pieces of file content, and unpacking of both.
 
 A piece is at most `PIECE_BYTES` long and begins at a multiple of `PIECE_BYTES` in its file. Its key is the
 hash of its content. The manifest lists for each file the keys of its pieces in order; `-N` stands for N
@@ -54,7 +54,7 @@ class SpoiltWorkspace(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class PackLimits:
-    """Maximum bytes of files, and maximum number of entries, of a workspace that can be packed."""
+    """Limits on a workspace that can be packed: total bytes of its files, and number of its entries."""
 
     max_bytes: int = 1024 * 1024 * 1024
     max_files: int = 100_000
@@ -93,7 +93,7 @@ def pack(workspace: Path, limits: PackLimits, known: Mapping[Key, str]) -> Packe
     Files whose version is in `known` are not read.
 
     Raises:
-        Unpackable: The workspace is too large, cannot be read, or changes in the meantime.
+        Unpackable: The workspace is too large, cannot be read, or changes while it is packed.
     """
     packing = _Packing(limits, known)
     try:
@@ -143,7 +143,7 @@ class _Packing:
         raise Unpackable("changing", self._limits)
 
     def _hashed(self, file: int, size: int) -> list[str] | None:
-        """Return the words of a file's content: piece keys and `-N`; None if the file was truncated."""
+        """Return a file's content as the manifest's list of piece keys and `-N`; None if it was truncated."""
         words: list[str] = []
         done = read = 0  # pieces that the words stand for; bytes read
         for number in _with_data(file, size):
@@ -165,7 +165,7 @@ class _Packing:
 
 
 def _with_data(file: int, size: int) -> Iterator[int]:
-    """Yield the numbers of the pieces that contain data, not only a hole."""
+    """Yield the numbers of the pieces that contain data; omit those that are only a hole."""
     last = -1
     for start, end in data_in(file, size):
         for number in range(max(last + 1, start // PIECE_BYTES), -(-end // PIECE_BYTES)):
@@ -217,7 +217,7 @@ def entries_of(manifest: bytes, user: tuple[int, int]) -> tuple[Entry, ...]:
 
 
 def _check(entries: Iterable[Entry]) -> None:
-    """Raise ValueError for entries that `pack` never makes, such as one not preceded by its folder."""
+    """Raise ValueError for entries that `pack` never makes, such as a file listed before its folder."""
     folders, files, seen = {""}, set[str](), set[str]()
     for entry in entries:
         above, _, name = entry.path.rpartition("/")

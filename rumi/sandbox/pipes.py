@@ -25,7 +25,7 @@ class ReadPace:
         self._total = 0
 
     async def read(self, count: int) -> None:
-        """Count `count` received bytes, and sleep if the output comes too fast."""
+        """Add `count` to the received bytes, and sleep if the output comes too fast."""
         self._total += count
         if self._total > FREE_BYTES:
             await trio.sleep(count / PACE_BYTES_PER_S)
@@ -42,7 +42,7 @@ async def pump(stream: trio.lowlevel.FdStream, sink: Sink, pace: ReadPace | None
 def pipe(
     ours: contextlib.ExitStack, theirs: contextlib.ExitStack, we: Literal["read", "write"]
 ) -> tuple[int, trio.lowlevel.FdStream]:
-    """Create a pipe; return the other side's end as a descriptor and our end as a stream.
+    """Create a pipe; return the end for another process as a descriptor and our own end as a stream.
 
     The stack `theirs` closes the descriptor, and the stack `ours` closes the stream. `we` says what our side
     does with the pipe: read or write.

@@ -1,4 +1,4 @@
-"""The command policy: a line may use all of bash, but may start only the programs on a list.
+"""The command policy: a shell line may use all of bash, but may start only the programs on a list.
 
 The policy gives early, readable refusals. It does not stop an attacker (`awk`, `python3` and scripts in files
 can run programs, and PATH decides what a name means), and no guarantee depends on it: the security boundary

@@ -1,9 +1,10 @@
 """The container registry: records every container that may exist, until the engine confirms its removal.
 
-An interrupted create may still produce a container, and a Docker daemon that hangs will create it when it
-recovers. Therefore every create runs in its own task of the registry: the asking chat may leave at any time,
-while the task waits for the answer and then has the container removed. A removal is retried until the engine
-confirms that the container is gone; until then no new container of that name is created.
+An interrupted create request may still produce a container, and a Docker daemon that hangs will create it
+when it recovers. Therefore every create request runs in its own task of the registry: the asking chat may
+leave at any time, while the task waits for the answer and then has the container removed. A removal is
+retried until the engine confirms that the container is gone; until then no new container of that name is
+created.
 """
 
 import logging
@@ -57,7 +58,7 @@ RegistryMessage: TypeAlias = Make | Remove
 
 @dataclass(slots=True)
 class _Registered:
-    """The record of a chat's container, from before its create is sent until no such container exists."""
+    """The record of a chat's container, from before its create request is sent until it is gone."""
 
     settled: trio.Event = field(default_factory=trio.Event)
     """Set when the create was answered, with a container or an error."""
@@ -159,7 +160,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
         return made
 
     async def _create(self, message: Make, entry: _Registered) -> None:
-        """Send a create and record its answer; remove the container if no caller needs it any more."""
+        """Send a create request and record its answer; remove the container if no caller needs it."""
         try:
             entry.made = await self._engine.create(message.chat_id, message.workspace)
         except (SandboxError, OSError) as error:
@@ -169,7 +170,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
             self._let_go(message.chat_id, entry)
 
     def _let_go(self, chat_id: str, entry: _Registered) -> None:
-        """Mark the container as unwanted; start its removal as soon as its create has been answered."""
+        """Mark the container as unwanted; start its removal once its create request has been answered."""
         entry.unwanted = True
         if entry.settled.is_set() and not entry.removing:
             entry.removing = True
@@ -234,7 +235,7 @@ class ContainerRegistry(Actor[RegistryMessage]):
 
 
 def _said(error: SandboxError | OSError) -> SandboxError:
-    """Convert an error into one for the chat, without the names of other chats' containers."""
+    """Convert an engine error into one that a chat may see, without the names of other chats' containers."""
     if isinstance(error, SandboxError):
         return error
     return SandboxError(

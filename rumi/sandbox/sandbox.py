@@ -63,7 +63,7 @@ class RunCommand(Request[CommandResult]):
 
 @dataclass(frozen=True, slots=True)
 class EndProcesses(Request[None]):
-    """Ensure that no process is left. Sent at the end of every turn; cheap if no process runs."""
+    """End all processes of the chat's commands. Sent at the end of every turn; cheap if no process runs."""
 
 
 SandboxMessage: TypeAlias = Prepare | RunCommand | EndProcesses
@@ -84,14 +84,14 @@ class _Course:
     """The reason for ending the command, if Rumi ends it."""
 
     def end(self, why: Ending) -> None:
-        """Request the end of the command; ignored if it is over already."""
+        """Request the end of the command; do nothing if the command is over already."""
         if not self.over.is_set():
             self.ending = why
         self.over.set()
 
 
 class Sandbox(Actor[SandboxMessage]):
-    """Runs one command of a chat at a time and ends its processes; removes the container when it stops."""
+    """Actor that runs a chat's commands one at a time. When the actor stops, it removes the container."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class Sandbox(Actor[SandboxMessage]):
     async def _attend(
         self, container: Container, message: RunCommand, course: _Course, before: Use, full: bool
     ) -> Ending:
-        """Run the command under its time limit and the watch; if they kill it, still read its output."""
+        """Run the command with its time limit and workspace watch; read its output even if it is killed."""
         processes = container.processes if isinstance(container, ShowsProcesses) else nobody
         running = Running(self._workspace, processes, before, course.end)
         limits = limits_for_freeing(self._limits, before) if full else self._limits
@@ -288,8 +288,9 @@ class Sandbox(Actor[SandboxMessage]):
         """Measure the workspace while the command runs, and end the command if it exceeds the limits.
 
         The free disk space decides when to measure: the chat cannot exceed its limit before the disk has lost
-        as much as the chat may still use. Because other programs may free space in the meantime, the
-        workspace is also measured every second. `began` is the free space at the command's start.
+        as much as the chat may still use. Other programs may free space and so hide the chat's growth;
+        therefore the workspace is also measured every second. `began` is the free space at the command's
+        start.
         """
         first, since, taken = running.use, began, float(running.use.bytes)
         longest = WATCH_LONGEST_S if began.files < inf else WATCH_UNCOUNTED_S
@@ -317,7 +318,7 @@ class Sandbox(Actor[SandboxMessage]):
         """End all processes and prove that none is left; if that fails, remove the container.
 
         Raises:
-            SandboxError: Neither was confirmed in time.
+            SandboxError: Neither the end of the processes nor the removal was confirmed in time.
         """
         if self._container is None:
             if self._leaving:
@@ -370,7 +371,7 @@ def unconfirmed(what: str, trouble: SandboxError | None) -> SandboxError:
 
 
 def _unspeakable(command: Command) -> SandboxError | None:
-    """Return an error if argv is empty or has a word that cannot be passed (lone surrogate, NUL byte)."""
+    """Return an error if argv is empty or has a word that no program can get (lone surrogate, NUL byte)."""
     try:
         bad = any(b"\0" in word.encode() for word in command.argv)
     except UnicodeEncodeError:

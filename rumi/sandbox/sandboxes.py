@@ -1,4 +1,4 @@
-"""The sandboxes of all chats: the interface for chats and tools, and the actors that implement it."""
+"""The sandboxes of all chats: the interface that chats and tools call, and the actors that implement it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -59,7 +59,7 @@ class Sandboxes:
 
     @property
     def engine(self) -> EngineKind:
-        """Return the kind of the engine."""
+        """Return the kind of the sandbox engine: Docker or bubblewrap."""
         return self._engine.kind
 
     @property
@@ -76,7 +76,7 @@ class Sandboxes:
         return self._ids.get(chat_id, "")
 
     async def prepare(self, chat_id: str) -> None:
-        """Create the chat's container ahead of its first command. If cancelled, it is removed again.
+        """Create the chat's container ahead of its first command. If this is cancelled, remove the container.
 
         Raises:
             SandboxError: The container cannot be created; the advice says what to do.
@@ -106,7 +106,7 @@ class Sandboxes:
         raise SandboxError("The sandbox was stopped while the command ran.")
 
     async def quiet(self, chat_id: str) -> None:
-        """End all processes of the chat; return when none is left. Create no container.
+        """End all processes of the chat; return when none is left. This never creates a container.
 
         Raises:
             SandboxError: The end of the processes was not confirmed.
@@ -160,11 +160,12 @@ def add_sandboxes(
     disk: Disk | None = None,
     folder: Path | None = None,
 ) -> Sandboxes:
-    """Add the container registry, the disk watch and the chats' sandboxes to the tree, in this order.
+    """Add the container registry, the disk watch and the chats' sandboxes to the actor tree, in this order.
 
-    `measure` measures a workspace; by default a worker thread walks through it. `disk` reports the free
-    space; by default it uses the workspaces' file system and the reserve from `limits`. The chats' folders
-    are in the home, or in `folder`. The caller closes the engine after the tree has ended.
+    `measure` is the function that measures a workspace; by default a worker thread walks through it. `disk`
+    is the function that reports the free space; by default it uses the workspaces' file system and the
+    reserve from `limits`. The chats' folders are in RUMI_HOME, or in `folder` if it is given. The caller
+    closes the engine after the tree has ended.
     """
     # The order matters at the stop, which is in reverse: the sandboxes need the registry to remove their
     # containers, so the registry must stop after them.
@@ -197,7 +198,7 @@ def add_sandboxes(
 
 
 def measure_in_threads(limits: SandboxLimits) -> Measure:
-    """Return a function that measures workspaces in worker threads, with a limiter of their own."""
+    """Return a function that measures workspaces in worker threads, with a separate limit on their number."""
     limiter = trio.CapacityLimiter(MEASURED_AT_ONCE)
     # Counting up to twice the limit is enough to see that it is exceeded, and whether it still grows.
     stop_after = 2 * limits.workspace_files + 1000

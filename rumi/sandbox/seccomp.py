@@ -82,7 +82,7 @@ class Rule:
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Return all comparisons of the rule."""
+        """Return the comparisons of the call's arguments; the rule applies if all of them match."""
         return tuple(comparison for comparison in (self.comparison, self.second) if comparison is not None)
 
 
@@ -133,7 +133,7 @@ def rules(machine: str) -> tuple[Rule, ...]:
 
 
 def docker_profile() -> dict[str, object]:
-    """Return the filter in Docker's format, for every supported machine type; the daemon selects its own.
+    """Return the filter in Docker's format, for all supported machine types; the daemon picks its own type.
 
     The profile names no 32-bit architectures, so their calls kill the process.
     """

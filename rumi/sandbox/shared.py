@@ -48,7 +48,7 @@ class Fault:
 
 
 def faults(folder: Path, user: tuple[int, int], reserve_bytes: int | None = None) -> list[Fault]:
-    """Test a folder for the chats' files; return its faults. `user` is the uid and gid of commands."""
+    """Return the properties that a folder for chat files lacks. `user` is the uid and gid of commands."""
     try:
         status = os.lstat(folder)
     except OSError as error:
@@ -127,7 +127,7 @@ def _syncs(folder: Path) -> bool:
 
 
 def _replaces(folder: Path) -> bool:
-    """Return True if a reader always sees the complete file while it is replaced again and again."""
+    """Return True if a reader always sees a complete file while the file is repeatedly replaced."""
     path, drafts = folder / "replaced", (folder / "one", folder / "two")
     path.write_bytes(b"first")
     missed: list[object] = []
@@ -195,7 +195,7 @@ def _locks(folder: Path) -> bool:
 
 
 def _seen_by_another(path: Path) -> list[str]:
-    """Return the state of each lock of the file, as seen by another process."""
+    """Return the state of each lock on the file, as seen by another process."""
     words = [sys.executable, "-I", "-S", "-c", _TRY_LOCKS, str(path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LOCK_S)
     return done.stdout.split()

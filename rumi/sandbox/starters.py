@@ -36,7 +36,7 @@ _RUNS_ONE: Final = {
 
 
 class StartRecorder(Protocol):
-    """The shell that reads a line and records each program that it starts."""
+    """The interface of a shell that reads a line and records each program that the line starts."""
 
     def started(self, words: Sequence[ShellWord], *, in_shell: bool) -> None:
         """Record the program that these words start, and the programs that it starts in turn."""
@@ -109,7 +109,7 @@ _PREFIXES: Final = {
 
 
 def unknown(name: str, word: ShellWord | None = None) -> CommandRefused:
-    """Return the refusal of a program that starts something which the line does not name literally."""
+    """Return the error for a program that starts another one whose name is not literally in the line."""
     what = f" {shown(word.raw)}" if word is not None and name not in ("[", "[[", "((") else ""
     return CommandRefused(f"Refused: what `{name}{what}` starts cannot be read.", WRITE_IT_OUT)
 
@@ -143,7 +143,7 @@ def _behind_options(
 
 
 def _command(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
-    """Check `command` and `builtin`, which never call functions; with `-v` or `-V` they start nothing."""
+    """Record what `command` and `builtin` start: never a function, and nothing with `-v` or `-V`."""
     if any(re.fullmatch(r"-p?[vV]p?", word.raw) for word in words[:2]):
         return
     if rest := _behind_options(name, words, ""):
@@ -169,7 +169,7 @@ def _xargs(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
 
 
 def _replaced(options: Sequence[str]) -> str:
-    """Return the text that `xargs` replaces with its input; empty if there is none."""
+    """Return the placeholder that `xargs` replaces with its input; "" if its options set none."""
     for option, following in pairwise((*options, "")):
         if option.startswith("--replace"):
             return option.partition("=")[2] or "{}"

@@ -45,8 +45,8 @@ _QUOTED_SUBSCRIPT: Final = re.compile(r"'[^']*\[[^]']*(?:\$\(|`)")
 class StartedProgram:
     """A program that a line starts.
 
-    `in_shell`: bash itself starts it, so the name may be a builtin. `wraps`: it only starts other programs,
-    which are listed too.
+    `in_shell` is True if bash itself starts the program, so that the name may be a builtin. `wraps` is True
+    if the program only starts other programs, which are listed too.
     """
 
     name: str
@@ -69,7 +69,7 @@ def reading(line: str) -> ParsedLine:
     """Parse a shell line and return the programs that it starts.
 
     Raises:
-        CommandRefused: The line cannot be parsed, or a started program is not literal.
+        CommandRefused: The line cannot be parsed, or the name of a started program is not literal.
     """
     found = _Findings()
     script = _ScriptReader(found).script(line)
@@ -79,7 +79,7 @@ def reading(line: str) -> ParsedLine:
 
 @dataclass
 class _Findings:
-    """The findings so far, shared by all scripts of a line."""
+    """The programs and redirections found so far, shared by all scripts of a line."""
 
     depth: int = 0
     size: int = 0
@@ -89,7 +89,7 @@ class _Findings:
     """Exported functions, which the shells that this line starts know."""
 
     def deeper(self) -> None:
-        """Count one more level of a program that starts another, or of a script within a script."""
+        """Count one more level of programs or scripts that start others; refuse too many levels."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise CommandRefused(

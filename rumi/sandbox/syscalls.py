@@ -12,8 +12,8 @@ escape from sandboxes or can leave something behind:
   which no filter can check. `seccomp.rules` restricts calls with a pid: none may name the first process
 - bpf, perf_event_open, userfaultfd, fanotify_*, name_to_handle_at, open_by_handle_at, lookup_dcookie
 - memfd_secret, modify_ldt, remap_file_pages, quotactl, adjtimex and clock_adjtime
-- all sockets except Unix ones: vsock reaches the host; packet, netlink, alg and the rest are attack surface,
-  and there is no network
+- all sockets except Unix ones: vsock reaches the host; packet, netlink, alg and other families are attack
+  surface, and there is no network
 - the 32-bit (and x32) calls of a 64-bit machine, whose `socketcall` would also get past the rule above
 - fallocate: it can fill a disk in one call, before any watch notices (`seccomp.rules`)
 - sendmsg, sendmmsg: they store open files in sockets, where no scan of processes finds them; without a

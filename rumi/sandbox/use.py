@@ -1,4 +1,4 @@
-"""The disk use of a workspace, and the limits that follow from it for the next command."""
+"""The disk use of a workspace, and the limits on the next command that follow from the disk use."""
 
 import contextlib
 import os
@@ -31,12 +31,12 @@ class Use(Protocol):
 
     @property
     def bytes(self) -> int:
-        """Return the bytes on the disk."""
+        """Return the disk space that the workspace uses, in bytes."""
         ...
 
     @property
     def files(self) -> int:
-        """Return the number of entries of any kind, plus files without a name."""
+        """Return the number of entries of any kind, plus files that were deleted but are still open."""
         ...
 
     @property
@@ -51,7 +51,7 @@ Measure: TypeAlias = Callable[[Path, Processes], Awaitable[Use]]
 
 
 def nobody() -> Sequence[int]:
-    """Return no pids: the `Processes` of a container whose processes are not visible."""
+    """Return no pids; used for a container whose processes are not visible on this machine."""
     return ()
 
 
@@ -64,7 +64,7 @@ def over_limits(use: Use, limits: SandboxLimits, needed_bytes: int = 0) -> bool:
 
 
 def only_frees(argv: Sequence[str]) -> bool:
-    """Return True if a command may run while its workspace exceeds the limit.
+    """Return True if a command only frees space, so that it may run in a workspace over its limits.
 
     A shell line may run if all its programs may, and if it writes only empty files (`true > FILE`).
     """
@@ -91,7 +91,7 @@ ROUNDS = 20
 
 
 def signal_all(processes: Processes, number: signal.Signals) -> bool:
-    """Send a signal to every process of a container, including those that start in the meantime.
+    """Send a signal to every process of a container, including those that start while it is sent.
 
     Return False if new processes kept appearing. True does not prove that every process got the signal;
     only a container's `kill_all` proves that none is left. Blocks for some milliseconds.

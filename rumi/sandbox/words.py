@@ -1,4 +1,4 @@
-"""Words of a shell line, and the literal text of those in which bash expands nothing."""
+"""Words of a shell line, and the literal text of each word in which bash expands nothing."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -35,7 +35,7 @@ class WorkspaceError(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceUse:
-    """The disk use of a workspace, in blocks instead of lengths. A file with several names counts once.
+    """The disk use of a workspace, in disk blocks, not file lengths. A file with several names counts once.
 
     `complete` is False if counting stopped early; then `files` is at least the number of entries at which
     counting stops. `hidden` is True if the workspace may use more space than could be counted.
@@ -50,10 +50,10 @@ class WorkspaceUse:
 def prepare_workspace(
     home: Path, chat_id: str, uid: int, gid: int, *, workspaces: Path | None = None
 ) -> Path:
-    """Create the chat's folder if it is missing; return its path. It is private to the sandbox's user.
+    """Create the chat's folder, private to the sandbox's user, if it is missing; return its path.
 
-    The folder is created in the home, or in `workspaces`, the folder of all chats' folders. An existing
-    folder changes its owner only if that is root; `rumi.sandbox.handover` handles other former owners.
+    The folder is created in RUMI_HOME, or in `workspaces` if it is given. The owner of an existing folder is
+    changed only if it is root; `rumi.sandbox.handover` handles other former owners.
 
     Raises:
         WorkspaceError: The id is not a valid chat id, the path is not a folder, or it cannot be created.
@@ -84,9 +84,9 @@ def prepare_workspace(
 def measure(path: Path, *, stop_after: int = STOP_AFTER) -> WorkspaceUse:
     """Measure everything below the folder. Takes about a quarter of a second for 50 000 files.
 
-    Entries that vanish in the meantime don't count. Counting stops at `stop_after` entries, and at folders
-    nested deeper than `MAX_DEPTH`. Both cases count as too many files, so that no file can escape the limits
-    by its depth or number.
+    Entries that vanish during the measurement don't count. Counting stops at `stop_after` entries, and at
+    folders nested deeper than `MAX_DEPTH`. Both cases count as too many files, so that no file can escape the
+    limits by its depth or number.
     """
     counted = _Count(stop_after)
     levels: list[tuple[int, list[str]]] = []
@@ -173,7 +173,7 @@ def open_beneath(workspace: Path, relative: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceEntry:
-    """A file or folder in a listing. `modified` is in seconds since 1970; `name` is always decodable."""
+    """A file or folder in a listing. `modified` is the Unix time of the last change; `name` is decodable."""
 
     name: str
     folder: bool
@@ -184,8 +184,8 @@ class WorkspaceEntry:
 def listing(workspace: Path, relative: str = "", *, most: int = 500) -> tuple[list[WorkspaceEntry], int]:
     """List the files and folders in a folder of the workspace; return them and the number of omitted entries.
 
-    Omitted are links and special files, names that cannot be decoded, and entries beyond `most`. A workspace
-    that does not exist yet counts as empty.
+    Omitted are links and special files, names that cannot be decoded, and entries beyond the first `most`. A
+    workspace that does not exist yet counts as empty.
 
     Raises:
         WorkspaceError: The folder does not exist, or its path leads outside or through a link.
@@ -219,7 +219,7 @@ def listing(workspace: Path, relative: str = "", *, most: int = 500) -> tuple[li
 
 
 def clear(path: Path) -> None:
-    """Remove everything in the folder, but not the folder itself. Nothing outside is touched.
+    """Remove everything in the folder, but not the folder itself. Nothing outside of the folder is touched.
 
     Raises:
         WorkspaceError: Entries are left, because they cannot be removed or new ones keep appearing.

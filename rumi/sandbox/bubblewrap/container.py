@@ -1,4 +1,4 @@
-"""One chat's container of the embedded engine: its keeper process and the requests to the keeper."""
+"""One chat's container in the embedded engine: its keeper process, and the requests to the keeper."""
 
 import contextlib
 import os
@@ -52,12 +52,12 @@ class BubblewrapContainer:
 
     @property
     def plan(self) -> ContainerPlan:
-        """Return the plan of the container."""
+        """Return the plan: the configuration with which the container is started."""
         return self._plan
 
     @property
     def container_id(self) -> str:
-        """Return the id. It changes at each start, so that the audit log shows when /tmp was lost."""
+        """Return the id, which changes at each start so that the audit log shows when /tmp was lost."""
         return self._id
 
     @property
@@ -142,7 +142,7 @@ class BubblewrapContainer:
         return code
 
     def processes(self) -> list[int]:
-        """Return the container's pids on this machine; one of them may be missing. Blocks briefly."""
+        """Return most pids of the container on this machine; a live one may be missing. Blocks briefly."""
         return descendants_at_a_glance(self._keeper) if self._keeper else []
 
     async def kill_all(self) -> None:
@@ -269,7 +269,7 @@ class BubblewrapContainer:
         raise ContainerGoneError(*LOST)
 
     def _prepare(self) -> None:
-        """Prepare the spare sandbox for the next command. If this fails, that command reports the error."""
+        """Prepare the spare sandbox for the next command. If this fails, the command will report it."""
         if self._spare is not None:
             return  # both a command and the kill that ended it call this
         with contextlib.suppress(ContainerGoneError):

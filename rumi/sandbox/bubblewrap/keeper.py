@@ -86,7 +86,7 @@ def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
 
 
 def make_base(settings: dict[str, str]) -> None:
-    """Mount the commands' folders and programs below `BASE`: commands may have no access to the home."""
+    """Mount the commands' folders and programs below `BASE`, because commands must not reach the home."""
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)  # bubblewrap looks its child up there
     # Opened before BASE is mounted over, because the originals may be below it.
@@ -161,7 +161,7 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
 
 
 def limit(settings: dict[str, str]) -> None:
-    """Set the resource limits that need no control groups. They apply per process (NPROC: per sandbox)."""
+    """Set the resource limits that need no control groups. They limit each process (NPROC: the sandbox)."""
     bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 1024)]
     bounds.append((resource.RLIMIT_FSIZE, int(settings["file_bytes"])))
     if settings["process_bytes"]:
@@ -219,7 +219,7 @@ def start(settings: dict[str, str], members: list[int], fds: list[int]) -> int:
 
 
 def kill_everything(watched: int | None = None) -> int:
-    """Kill all descendants; return the watched process's exit code when none is left.
+    """Kill all descendants; when none is left, return the exit code of the process with the watched pid.
 
     No child means no descendant: the kernel reports the end of a namespace's first process only after all
     processes of that namespace have ended.
@@ -397,7 +397,7 @@ def live(settings: dict[str, str]) -> None:
 
 
 def main() -> None:
-    """Run the keeper and finally remove the control group, which may exist even if Rumi has ended already."""
+    """Run the keeper, then remove the control group. This also happens if Rumi has ended already."""
     settings = dict(word.split("=", 1) for word in sys.argv[1:])
     keep_low_numbers_free(settings)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)

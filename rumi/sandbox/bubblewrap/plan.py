@@ -1,4 +1,4 @@
-"""The configuration of a container of the embedded engine, and the arguments of its keeper."""
+"""The configuration of a container in the embedded engine, and the arguments of its keeper process."""
 
 import os
 from collections.abc import Collection, Sequence

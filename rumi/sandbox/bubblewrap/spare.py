@@ -20,7 +20,7 @@ LOST = ("The sandbox has ended.", "Send the request again: it gets a new sandbox
 
 
 class Spare:
-    """Our ends of the pipes to one sandbox. Call `begin` and then `finish` once each, and always `close`."""
+    """Rumi's pipe ends to one sandbox. Call `begin` and then `finish` once each, and always `close`."""
 
     def __init__(self, ask: Callable[[list[int]], None]) -> None:
         """Create the pipes and call `ask` with the sandbox's ends: words, stdin, stdout, stderr, reply.
@@ -39,7 +39,7 @@ class Spare:
 
     @property
     def over(self) -> bool:
-        """Return True if the sandbox ended while it waited, for example because memory was short."""
+        """Return True if the sandbox ended before it got its command, for example for lack of memory."""
         poll = select.poll()  # not `select`, which accepts no descriptor above 1023
         poll.register(self._reply.fileno(), select.POLLIN)
         return bool(poll.poll(0))
@@ -48,7 +48,7 @@ class Spare:
         """Send the command; its words must not contain NUL bytes. If cancelled, the command does not run.
 
         Raises:
-            trio.BrokenResourceError: The sandbox ended while it waited, so the command did not run.
+            trio.BrokenResourceError: The sandbox ended before it got the command, which did not run.
         """
         fill(self._stdin, stdin)  # before the words, with which the command starts
         framed = [str(len(words) + 2).encode(), *words, b"."]
@@ -80,5 +80,5 @@ class Spare:
         return int(text)
 
     def close(self) -> None:
-        """Close our ends of the pipes. This ends a sandbox that still waits, but not a running command."""
+        """Close Rumi's pipe ends. This ends a sandbox that has no command yet, but not a running command."""
         self._open.close()

@@ -87,7 +87,7 @@ class ParentProcess:
 
 
 def _live_as_long_as(life: int, *, whole_group: bool) -> None:
-    """Let this process, or its whole group, end when the other end of the pipe `life` is closed."""
+    """Make this process, or its whole group, end when the other end of the pipe `life` is closed."""
     fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpgrp() if whole_group else os.getpid())
     # SIGIO ends a process by default, which needs no Python code.
     fcntl.fcntl(life, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)

@@ -1,7 +1,7 @@
 """The parent's side of confined processes, which run page readers, searches and code of skills.
 
 A child starts without Rumi's environment, reports when it is ready, exchanges frames, and ends in bounded
-time when its owner leaves. `rumi.sandbox.confined.child` is the child's side.
+time when its owner no longer needs it. `rumi.sandbox.confined.child` is the child's side.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Why: TypeAlias = Literal["not started", "late", "signal", "exited", "closed", "t
 
 
 class ChildFailed(RumiError):
-    """A child gave no answer. The message is a clause to put into a sentence.
+    """A child gave no valid answer. The error message is a clause that callers put into a sentence.
 
     `number` is the signal that killed the child, its exit code, or the errno of the failed start.
     """
@@ -192,7 +192,7 @@ class Child:
         """Return the child's next JSON object. A cancellation makes the child unusable.
 
         Raises:
-            ChildFailed: The child sent nothing, was too late, or sent something else.
+            ChildFailed: The child sent nothing in time, or sent something other than a JSON object.
         """
         try:
             with self._in_time():

@@ -58,7 +58,7 @@ class DockerContainer:
 
     @property
     def container_id(self) -> str:
-        """Return Docker's full id."""
+        """Return Docker's full id of the container."""
         return self._id
 
     @property
@@ -143,7 +143,8 @@ class DockerContainer:
         container must be removed. With Docker's exec, the proof has two parts. First, the kernel's count of
         the container's tasks, which includes zombies, must be one; if this machine does not show the count,
         /proc in the container is read. Second, the daemon must report the end of every started command,
-        because one may still be starting. If two seconds are not enough, the container is restarted.
+        because a command may still be starting. If there is no proof after two seconds, the container is
+        restarted.
 
         Raises:
             SandboxError: There is no proof; the container must not be used again.
@@ -214,7 +215,7 @@ class DockerContainer:
         raise SandboxError("The command's output ended, and Docker does not report its exit code.")
 
     async def _still_the_same(self) -> None:
-        """Check that a killed command was killed alone, not with its container.
+        """After a command was killed, check that its container was not killed with it.
 
         Raises:
             SandboxError: The container has ended.

@@ -60,8 +60,8 @@ class DockerEngine:
         """Create the engine without connecting. `address` has the format of DOCKER_HOST.
 
         `home` is RUMI_HOME. It contains the files that name the user in containers, the skills, and the
-        sockets to which the first processes connect. Without a home, the user has only a number, and Docker's
-        exec starts the commands. `user` is the uid and gid of commands, by default the result of
+        sockets to which the first processes connect. Without a home, the user has no name, only an id, and
+        Docker's exec starts the commands. `user` is the uid and gid of commands, by default the result of
         `sandbox_user`. `leases` returns the lease whose expiry ends a chat's container.
 
         Raises:
@@ -159,8 +159,8 @@ class DockerEngine:
         """Create and start the chat's container; remove an existing one with its name first.
 
         The workspace's folder must exist. If cancelled, the container may exist: the caller then calls
-        `remove`, but only after the daemon has answered the create, because the container may appear until
-        then.
+        `remove`, but only after the daemon has answered the create request, because the container may appear
+        until then.
 
         Raises:
             LeaseLostError: The chat needs a lease, and that lease has expired.
@@ -289,8 +289,8 @@ class DockerEngine:
         """Remove leftovers of a killed process of this installation; return their names.
 
         Leftovers are processes and control groups of either engine, and containers that have a workspace of
-        this home mounted but a name that Rumi did not give them. `containers` returns the other
-        containers. Only the first call has an effect.
+        this home mounted but a name that Rumi did not give them. Other leftover containers are not removed
+        here; `containers` lists them. Only the first call has an effect.
 
         Raises:
             SandboxError: The daemon does not answer.
@@ -314,7 +314,7 @@ class DockerEngine:
         return removed
 
     async def _end_processes(self, known: Collection[str]) -> list[str]:
-        """End the leftover processes, but only once: processes found later may belong to this Rumi."""
+        """End the leftover processes. Later calls do nothing: they might end this Rumi's own."""
         if self._ended or self._home is None:
             return []
         removed = await end_leftovers(self._home, self._spec.installation, known)

@@ -12,7 +12,7 @@ _START_FAILED = b"OCI runtime exec failed"
 
 
 class Demultiplexer:
-    """Forwards each payload to its stream's sink; buffers at most a header and the daemon's message."""
+    """Forwards each payload to the sink of its stream; buffers only a header or the daemon's message."""
 
     def __init__(self, stdout: Sink, stderr: Sink) -> None:
         self._sinks = {1: stdout, 2: stderr}

@@ -1,7 +1,8 @@
 """The sandbox's Docker image: inspection and building.
 
 The image is built from the project's Dockerfile if a registry can be reached, and otherwise imported from a
-tree of this host's own programs. The docker SDK builds and imports, in threads with a separate limiter.
+root file system made of this host's own programs. The docker SDK builds and imports, in threads with a
+separate limiter.
 """
 
 import io
@@ -86,7 +87,7 @@ class ImageReport:
 
 
 async def look_at_image(api: EngineApi, image: str, selection: Selection = CORE_ONLY) -> ImageState:
-    """Return the state of the image: its existence, its format version and its tools.
+    """Return the state of the image: whether it exists, its format version and its tools.
 
     An image with another name that Rumi did not make is the user's own; it is sound if it exists.
 
@@ -164,7 +165,7 @@ async def build_image(
 async def _in_thread(
     work: Callable[[Progress], None], progress: Progress, limiter: trio.CapacityLimiter
 ) -> None:
-    """Run `work` in a thread with bounded waits; an abandoned thread ends at its next message."""
+    """Run `work` in a thread for at most `TOTAL_S`; after that, its next progress report ends the thread."""
 
     def report(line: str) -> None:
         trio.from_thread.run_sync(progress, line)
@@ -193,7 +194,7 @@ def _client(address: str, timeout_s: int) -> Any:
 
 
 def _from_alpine(address: str, image: str, selection: Selection, progress: Progress) -> None:
-    """Pull the base and build the Dockerfile. Blocking."""
+    """Pull the Alpine base image and build the Dockerfile on it. Blocking."""
     progress(f"asking the registry for {':'.join(BASE)}")
     with _client(address, REGISTRY_S) as client:
         try:
@@ -340,7 +341,7 @@ async def _try_out(
 
 
 async def _drop(api: EngineApi, image_id: str) -> None:
-    """Remove the image that has just lost its name, unless containers still use it."""
+    """Remove an image whose name a newer image has taken, unless containers still use the old one."""
     try:
         await api.call("DELETE", f"/images/{image_id}")
     except SandboxError:

@@ -72,7 +72,7 @@ class InitListener:
 
 
 class Init:
-    """The connection to a container's first process, which ends with all commands when it is closed."""
+    """The connection to a container's first process. Closing it ends that process and all commands."""
 
     def __init__(self, connection: trio.socket.SocketType, lease: Lease | None = None) -> None:
         self._connection = connection
@@ -83,7 +83,7 @@ class Init:
         """Number of the last command after which the kernel proved that no process is left."""
 
     async def beat(self) -> None:
-        """Send a heartbeat of the lease; do nothing if the lease is lost or the container is gone."""
+        """Send the first process a heartbeat; do nothing if the lease is lost or the container is gone."""
         await trio.lowlevel.checkpoint()
         if self.lease is not None and not is_lost(self.lease):
             with contextlib.suppress(OSError, trio.ClosedResourceError):
@@ -142,7 +142,7 @@ class Init:
         return code
 
     async def kill_all(self) -> bool:
-        """Kill every other process; return True when the kernel has proved that none is left.
+        """Kill every process except the first; return True when the kernel has proved that no other is left.
 
         Return False if the container is gone. The wait has no limit; if it is cancelled, the first process
         continues killing.
@@ -197,7 +197,7 @@ def _read(said: bytearray) -> dict[str, int]:
 
 
 def _peer(connection: trio.socket.SocketType) -> int:
-    """Return the pid, in our pid namespace, of the process that connected; 0 if it is not visible."""
+    """Return the connected process's pid in Rumi's pid namespace; 0 if it is not visible there."""
     size = struct.calcsize("3i")
     pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return int(pid)

@@ -15,7 +15,7 @@ END_S: Final = 5.0
 
 
 class Watched:
-    """Our end of the pipe to the watcher process, which is started before the first create."""
+    """Rumi's end of the pipe to the watcher, which is started before the first container is created."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -39,7 +39,7 @@ class Watched:
         self._say(f"+{name}\n")
 
     def answered(self, name: str) -> None:
-        """Report that the daemon has answered the create: its container, if any, can be found by label."""
+        """Report that the daemon has answered the create: now the label finds the container, if any."""
         self._say(f"-{name}\n")
 
     async def aclose(self) -> None:
@@ -74,7 +74,7 @@ class Watched:
         self._pipe = ours
 
     def _say(self, line: str) -> None:
-        """Write a line to the watcher; if it has been killed, the next create starts a new one."""
+        """Write a line to the watcher. If the watcher has been killed, the next `begin` starts a new one."""
         if self._pipe is None:
             return
         try:

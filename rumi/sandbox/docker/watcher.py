@@ -1,10 +1,10 @@
 """The watcher: a separate process that removes Rumi's containers if Rumi is killed.
 
 This is a program, not a module of Rumi: it runs as `python -I -S watcher.py ADDRESS PARENT OWNER` and imports
-nothing of Rumi. Through a pipe, its standard input, Rumi writes the line `+NAME` before each create and
-`-NAME` after its answer. A line with a full stop ends the watcher. If the pipe closes without one, or Rumi
-ends, the watcher removes all containers with the label of OWNER, including those that the daemon is still
-creating, and exits.
+nothing of Rumi. Through a pipe, its standard input, Rumi writes the line `+NAME` before each request to
+create a container and `-NAME` after the daemon's answer. A line with a full stop ends the watcher. If the
+pipe closes without one, or Rumi ends, the watcher removes all containers with the label of OWNER, including
+those that the daemon is still creating, and exits.
 
 Without the watcher, containers with a connected first process would end by themselves, but containers that
 were created and not started, or that run without Rumi's first process, would remain until the home's next
@@ -71,14 +71,14 @@ def listed(address: str, owner: str) -> dict[str, tuple[str, set[str]]]:
 
 
 class Creates:
-    """The pending creates that Rumi has reported, and the longest duration of a create."""
+    """The requests to create a container that are not answered yet, and the longest time one has taken."""
 
     def __init__(self) -> None:
         self.under_way: dict[str, float] = {}
         self._longest_s = 0.0
 
     def hear(self, line: str) -> None:
-        """Record that a create starts (`+NAME`) or was answered (`-NAME`)."""
+        """Record that a create request is being sent (`+NAME`) or was answered (`-NAME`)."""
         if line[:1] == "+":
             self.under_way[line[1:]] = time.monotonic()
         elif (began := self.under_way.pop(line[1:], None)) is not None:
@@ -86,7 +86,7 @@ class Creates:
 
     @property
     def wait_s(self) -> float:
-        """Return the maximum wait for pending creates, in seconds."""
+        """Return the maximum time to wait for pending creates, in seconds."""
         return max(LANDS_LEAST_S, TIMES_THE_LONGEST * self._longest_s) if self._longest_s else LANDS_S
 
 
@@ -112,7 +112,7 @@ def clean(address: str, owner: str, creates: Creates) -> None:
 
 
 def listen(parent: int) -> Creates | None:
-    """Wait for the parent's end; return the pending creates, or None if the parent ends this process."""
+    """Wait until Rumi ends; return the pending creates, or None if Rumi tells this process to exit."""
     poll, text = select.poll(), b""
     poll.register(0, select.POLLIN)
     with contextlib.suppress(OSError):  # the parent has ended, and then the pipe is closed
@@ -131,7 +131,7 @@ def listen(parent: int) -> Creates | None:
 
 
 def main() -> None:
-    """Wait for Rumi's end, then remove its containers."""
+    """Wait until Rumi ends, then remove its containers."""
     address, parent, owner = sys.argv[1:]
     os.setsid()  # signals of the terminal to Rumi's process group must not end the watcher
     if (creates := listen(int(parent))) is not None:
