@@ -1,4 +1,4 @@
-"""The life of a running Rumi: starts all parts, and ends them."""
+"""Starts all parts of a running Rumi, and ends them."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -69,10 +69,10 @@ async def open_app(
     """Start all parts of Rumi; end them and the engine when the block ends.
 
     The caller has locked the home and prepared the engine. Each of the `channels` gets its connections and
-    its position in the tree; the caller introduces the channel and ends it (see `rumi.app.shutdown`). `full`:
-    the disk is full, and the reserve file was deleted. `service`: the process runs until a signal ends it,
-    whether clients are attached or not. `cluster`: several processes share a database, and the engine was
-    created with the leases of this cluster.
+    its position in the tree; the caller introduces the channel and ends it (see `rumi.app.shutdown`). `full`
+    is True if the disk is full and the reserve file was deleted. `service` is True if the process runs until
+    a signal ends it, even without clients. `cluster` is given if several processes share a database; the
+    engine was created with the leases of this cluster.
 
     Raises:
         RumiError: Something cannot be started. The error says what to do.

@@ -1,4 +1,4 @@
-"""Restores a backup: checks a copy of the backup, then replaces the home's files as a unit. Blocking."""
+"""Restores a backup: checks a copy of the backup, then replaces the home's files all at once. Blocking."""
 
 import contextlib
 import os
@@ -65,9 +65,9 @@ class Restorable:
         return self.home.restoring.replaced
 
     def commit(self) -> None:
-        """Replace the affected entries of the home as a unit.
+        """Replace all affected entries of the home at once.
 
-        If this process is killed meanwhile, the next process that locks the home finishes the replacement.
+        If this process is killed during the replacement, the next process that locks the home finishes it.
 
         Raises:
             BackupError: The disk refuses to write.
@@ -87,7 +87,7 @@ def restorable(home: Home, path: Path, *, files: bool = True) -> Iterator[Restor
     If `files` is False, the chats' files stay as they are. The caller has locked the home.
 
     Raises:
-        UsageError: `path` is not a backup, or the home cannot be replaced.
+        UsageError: `path` is not a backup, or the home's files cannot be replaced.
         BackupError: A database is damaged or not one of Rumi's, or the disk cannot be written.
         DatabaseFault: A newer program made a database, or the disk has too little space.
     """
@@ -180,7 +180,7 @@ def _tables(db: sqlite3.Connection) -> set[str]:
 def _replaced(names: Sequence[str]) -> list[str]:
     """Return the home's entries that a backup with these `names` replaces.
 
-    If the backup has no keys or no chats' files, those of the home are not replaced.
+    If the backup contains no keys, the home keeps its keys; the same applies to the chats' files.
     """
     return [*DATABASES, *FILES, *OF_TURNS, *(name for name in (KEYS, WORKSPACE) if name in names)]
 

@@ -76,13 +76,13 @@ async def serve_channels(
     drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     drain_s: float = 0.0,
 ) -> None:
-    """Serve until the first stop signal, and then wind down; a second signal shortens the winding down.
+    """Serve channels until a stop signal, then wind down; a second signal shortens the winding down.
 
-    `say` shows a line to the user who started the program. `ending` is called when no more messages may be
-    accepted. `drain` hands the chats over to other workers, in about `drain_s` seconds.
+    `say` shows a line to the user who started the program. `ending` is called when the process must stop
+    accepting messages. `drain` hands the chats over to other workers, in about `drain_s` seconds.
 
     Raises:
-        RumiError: A channel can never work.
+        RumiError: A channel has an error that retrying cannot fix.
     """
     for channel in channels:
         await channel.introduce(say)

@@ -1,4 +1,4 @@
-"""The status dump: the state of the process and every actor, as plain data. It is made without waiting."""
+"""The status dump: the state of the process and every actor, as plain data. Making it never waits."""
 
 import contextlib
 import os
@@ -24,12 +24,14 @@ MOST_CHILDREN = 15
 
 @dataclass(frozen=True, slots=True)
 class StatusSource:
-    """Makes the status dump of one process. `about` are facts that do not change while the process runs.
+    """Makes the status dump of one process.
 
-    `files` are the files whose sizes are reported. `failed` returns the time and error of each chat that gave
-    up. `counts` returns the counters of `rumi.channels.http.counters`, and `pending` the number of messages
-    without a final reply. `workers` returns the last known workers that share the database; it is None if the
-    process has its own database.
+    `about` contains values that do not change while the process runs.
+
+    `files` are the files whose sizes are reported. `failed` returns, for each chat that is no longer
+    restarted after errors, the time and the last error. `counts` returns the counters of
+    `rumi.channels.http.counters`, and `pending` the number of messages without a final reply. `workers`
+    returns the last known workers that share the database; it is None if the process has its own database.
     """
 
     tree: Callable[[], NodeStatus]
@@ -72,7 +74,7 @@ class StatusSource:
 
 
 def size_of(database: Path) -> int:
-    """Return the size of a database with its WAL, in bytes; 0 if the database does not exist."""
+    """Return the size in bytes of a database and its WAL; 0 if the database does not exist."""
     total = 0
     for path in (database, database.with_name(f"{database.name}-wal")):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Stops everything at once: turns, tasks, and the schedules and other sources that would start new ones."""
+"""Stops all work at once: turns and tasks, and the schedules and other sources that start new work."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping

@@ -156,7 +156,7 @@ class ActorTree:
             channel.tree_happened(event)
 
     def _disk_changed(self, trouble: Trouble | None) -> None:
-        """Report that the databases cannot be written (running turns wait), or can be written again."""
+        """Report that the databases cannot be written (turns wait until they can), or can be written again."""
         self.audit.write("storage", chat_id="", trouble=trouble)
         self._events.storage_changed(trouble)
         if trouble is not None:

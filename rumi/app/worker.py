@@ -52,7 +52,7 @@ class SingleProcess:
         return file
 
     def part(self) -> float:
-        """Return this process's share, between 0 and 1, of the limits that apply to all workers together."""
+        """Return this process's share, from 0 to 1, of the limits that apply to all workers together."""
         return 1.0
 
     def serves(self, partition_key: str) -> bool:
@@ -87,7 +87,7 @@ class SingleProcess:
 
 
 class ClusterWorker(SingleProcess):
-    """One of several processes that share a database. Each incarnation of its lease has a different name."""
+    """One of several processes that share a database. The worker gets a new name with each new lease."""
 
     ownership: Ownership
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BotRun:
-    """A request to run a bot: the bot's name, the session's options (`asked`), and the output options."""
+    """A request to run a bot: its name, the options of the session (`asked`), and options for the output."""
 
     name: str
     asked: dict[str, Any]

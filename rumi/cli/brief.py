@@ -11,9 +11,9 @@ TIMEOUT_S = 2.0
 
 
 def print_status() -> bool:
-    """Print the status dump of the daemon. Return False if that failed and nothing was printed.
+    """Print the daemon's status dump. If that fails, print nothing and return False.
 
-    In that case the full command finds the reason and reports it.
+    After a failure, the complete `rumi status` command finds the reason and reports it.
     """
     root = os.environ.get("RUMI_HOME") or os.path.expanduser("~/.rumi")
     if dangers(root):
@@ -36,9 +36,9 @@ def print_status() -> bool:
 
 
 def _safe(dump: bytes) -> bytes:
-    """Return the JSON text with control characters escaped. Plain ASCII, the usual case, needs no escaping.
+    """Return the JSON text with control characters escaped. Printable ASCII text is returned unchanged.
 
-    JSON already escapes the ASCII control characters except DEL.
+    JSON itself already escapes all ASCII control characters except DEL.
     """
     if dump.isascii() and b"\x7f" not in dump:
         return dump

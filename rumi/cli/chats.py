@@ -192,13 +192,13 @@ def _who(entry: dict[str, Any]) -> str:
 
 
 def _text(entry: dict[str, Any]) -> str:
-    """Return the text of an entry, with its tool calls."""
+    """Return the text of one entry of a chat, with its tool calls."""
     calls = [f"→ {call['name']} {call['arguments']}" for call in entry["tool_calls"]]
     return "\n".join(part for part in (entry["text"], *calls) if part)
 
 
 def _around(text: str, word: str) -> str:
-    """Return the rest of the text, beginning shortly before the searched word."""
+    """Return the part of the text that begins shortly before the searched word."""
     at = text.casefold().find(word.casefold())
     return f"…{text[at - 30 :]}" if at > 40 else text
 

@@ -1,4 +1,4 @@
-"""Dumps to the program's log on a signal: status and stacks (SIGUSR1), pending asks of actors (SIGUSR2)."""
+"""Dumps to the program's log on a signal: on SIGUSR1 status and stacks, on SIGUSR2 waiting actors."""
 
 import json
 import logging
@@ -39,8 +39,8 @@ async def dump_on_signal(
 ) -> None:
     """Write a dump to the program's log on each signal, until cancelled.
 
-    SIGUSR1: the status and all stacks. SIGUSR2: the pending asks between actors, and the cycles among them.
-    Does nothing outside the main thread, because Python handles signals only there.
+    SIGUSR1: the status and all stacks. SIGUSR2: the actors that wait for other actors' answers, and the
+    cycles among them. Does nothing outside the main thread, because Python handles signals only there.
     """
     if threading.current_thread() is not threading.main_thread():
         return

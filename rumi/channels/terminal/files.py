@@ -1,6 +1,6 @@
-"""Files attached to a message: `-f FILE`, and `@file` in a text that was typed or passed with `-p`.
+"""Files attached to a message with `-f FILE`, or with `@file` in a text that is typed or passed with `-p`.
 
-The client's process reads them, with its user's rights, before it sends the message.
+The client's process reads the files, with its user's rights, before it sends the message.
 """
 
 import os
@@ -78,7 +78,7 @@ def _is_file(name: str) -> bool:
 
 
 def _text_of(name: str, max_chars: int, words: Phrases) -> str | None:
-    """Return the beginning of a text file; None if the file is not a text.
+    """Return the beginning of a text file; None if the file does not contain text.
 
     The result is one character longer than `max_chars` if the file is longer, so that the caller can detect
     the cut.

@@ -44,7 +44,7 @@ def _python() -> Check:
 
 
 def _clock(home: Home) -> Check:
-    """Check the clock without a server: the current time must not be before the time of a past event."""
+    """Check the clock without a server: the clock is wrong if it shows a time before a known past event."""
     now = time.time()
     shown = time.strftime("%Y-%m-%d %H:%M", time.localtime(now))
     newest = 0.0

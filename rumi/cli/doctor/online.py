@@ -48,7 +48,7 @@ async def _model(loaded: Loaded) -> list[Check]:
 
 
 def _plan(budget: "TokenBudget") -> list[Check]:
-    """Report the plan's limit on tokens per minute if it is smaller than the model's context."""
+    """Report the account's limit on tokens per minute if it is smaller than the model's context."""
     if not budget.small_plan:
         return []
     found = f"the plan allows {budget.a_minute} tokens a minute: long pages and results are cut to that"
