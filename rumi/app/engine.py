@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 
 DAEMON_S = 2.0
-"""Maximum time for the Docker daemon to answer when another engine is used, in seconds."""
+"""If another engine is used, the Docker daemon has this many seconds to answer."""
 
 
 def sandbox_limits(loaded: Loaded) -> SandboxLimits:

@@ -27,7 +27,7 @@ from rumi.tasks.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 Deleter: TypeAlias = Callable[[str], Awaitable[int]]
-"""Deletes a package's data of an owner; returns the number of deleted entries."""
+"""Deletes the data that one package stores about an owner; returns the number of deleted entries."""
 
 SLICE_PAUSE_S: Final = 0.01
 TRACE_TRIES: Final = 20

@@ -27,7 +27,7 @@ from rumi.store.ownership import Ownership, partition_of
 logger = logging.getLogger(__name__)
 
 OWNER_TIMEOUT_S: Final = 5.0
-"""Maximum wait for a worker that serves a chat, in seconds; a partition handover takes less."""
+"""Maximum wait in seconds until a worker serves a chat. Handing a chat over to a worker takes less."""
 
 RETRY_S: Final = 0.1
 

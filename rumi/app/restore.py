@@ -31,7 +31,7 @@ from rumi.store.sqlite import Schema, checked_version, require_free_space
 
 _SCHEMAS: Final = {"state.db": STATE, "memory.db": MEMORY}
 OF_TURNS: Final = ("undo", "recordings")
-"""Folders with data of single turns, which may not match restored databases: a restore moves them away."""
+"""Folders with data about single turns. A restore moves them away: they may not match its databases."""
 
 ANOTHER: Final = "Use another backup."
 _LOGS: Final = (

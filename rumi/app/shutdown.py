@@ -22,7 +22,7 @@ PATIENCE_S: Final = 20.0
 """Maximum time that running turns may continue after a signal, in seconds."""
 
 REPORT_S: Final = 15.0
-"""Maximum time, after `PATIENCE_S`, to end the remaining turns and report them, in seconds."""
+"""Maximum seconds, after `PATIENCE_S`, in which the remaining turns are ended and reported."""
 
 FLUSH_S: Final = 10.0
 """Maximum time for a channel to store its last messages, and to send its last replies, in seconds.

@@ -22,7 +22,7 @@ from rumi.tasks.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 STOP_ALL_S: Final = 20.0
-"""Maximum time that the reply waits for the work to end, in seconds.
+"""Maximum seconds to wait for the work to end before the command replies.
 
 The reply names the work that has not ended by then.
 """
@@ -31,7 +31,7 @@ Others = Callable[[Language], Awaitable[Mapping[str, str | RumiError]]]
 """Stops everything on the other workers of a shared database; returns their replies or errors, by name."""
 
 Pause = Callable[[], Awaitable[int]]
-"""Pauses a package that starts turns or tasks by itself; returns how many of its entries were paused."""
+"""Pauses a source of new work, such as the schedules; returns how many entries were paused."""
 
 
 @dataclass(frozen=True, slots=True)

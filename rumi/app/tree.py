@@ -156,7 +156,7 @@ class ActorTree:
             channel.tree_happened(event)
 
     def _disk_changed(self, trouble: Trouble | None) -> None:
-        """Report that the databases cannot be written (turns wait until they can), or can be written again."""
+        """Report whether the databases can be written. While they cannot be written, running turns wait."""
         self.audit.write("storage", chat_id="", trouble=trouble)
         self._events.storage_changed(trouble)
         if trouble is not None:

@@ -28,10 +28,10 @@ class SingleProcess:
     """A process that serves all chats."""
 
     ownership: Ownership | None = None
-    """The partitions that this process serves; None: all of them."""
+    """The partitions (groups of chats) that this process serves; None means all of them."""
 
     peer: Peer | None = None
-    """The address at which other workers reach this process; None: it is unreachable for them."""
+    """The address at which other workers reach this process; None means that they cannot reach it."""
 
     shown: Callable[[], Sequence[Mapping[str, object]]] | None = None
     """Returns the workers as objects for the status dump."""

@@ -11,7 +11,7 @@ Work: TypeAlias = "Callable[[Home, Mapping[str, object]], Awaitable[object]]"
 BUSY_S: Final = 10.0
 
 LOOKS: Final = frozenset({"recall", "list", "show", "history", "memory", "skills"})
-"""Read-only requests: they are sent again if the daemon ended before it answered."""
+"""Read-only requests. They can safely be sent again if the daemon ended before it answered."""
 
 
 async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, object]) -> object:

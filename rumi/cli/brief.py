@@ -7,7 +7,7 @@ from rumi.channels.attach.one_call import STATUS, ask
 from rumi.platform.home_permissions import dangers
 
 TIMEOUT_S = 2.0
-"""Maximum time for this fast path, in seconds; then the full command asks again with a longer timeout."""
+"""Maximum seconds for this fast path; after that, the full command asks again with a longer timeout."""
 
 
 def print_status() -> bool:

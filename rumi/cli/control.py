@@ -31,12 +31,12 @@ END_S = 20.0
 LOOK_S = 0.02
 
 EXTRACTION_WAIT_S = 5.0
-"""Maximum time that a program waits for its daemon to end, in seconds; the daemon may extract facts first."""
+"""Maximum wait in seconds until a program's daemon has ended; the daemon may extract facts first."""
 
 CLOSED_S = 0.5
-"""Time after which the daemon no longer counts a detached client, in seconds.
+"""A client that has detached is no longer counted by the daemon after this many seconds.
 
-Clients that are still counted after that time belong to others.
+So any clients that are counted after that time belong to other commands.
 """
 
 ANSWER_S = 65.0

@@ -27,10 +27,10 @@ ATTACH_TIMEOUT_S = 20.0
 """Maximum time for the daemon to attach a client, in seconds; a new session may first end a sandbox."""
 
 LEAVE_S = 1.0
-"""Maximum time that a detaching client waits for its last messages to be sent, such as a read receipt."""
+"""Maximum seconds that a detaching client waits until its last messages, such as receipts, are sent."""
 
 LAST_WORDS_S = 0.05
-"""Pause between the last event and `DaemonGone`, in seconds: the subscriber handles the event meanwhile."""
+"""Seconds between the last event and `DaemonGone`, so that the subscriber can handle the event first."""
 
 
 class NotAccepting(RumiError):

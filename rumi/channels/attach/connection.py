@@ -22,7 +22,7 @@ HOST = "rumi"
 """The Host header of the handshake; a Unix socket has no host."""
 
 CONNECT_S = 10.0
-"""Maximum time of the handshake, in seconds; only a suspended process takes longer."""
+"""Maximum duration of the handshake, in seconds; only a suspended process takes longer."""
 
 
 class NotRunning(RumiError):

@@ -25,15 +25,15 @@ from rumi.errors import ConfigError
 NONCE_BYTES: Final = 32
 PROOF_BYTES: Final = 32
 LEAST_SECRET: Final = 16
-"""Minimum length of the secret, in characters: an eavesdropper can guess a shorter one offline."""
+"""Minimum length of the shared secret, in characters: an eavesdropper could guess a shorter one offline."""
 
 PROVE_S: Final = 5.0
-"""Maximum time for both sides to prove the secret, in seconds."""
+"""Maximum time in seconds in which both sides prove that they know the secret."""
 
 CONNECT_S: Final = 3.0
 
 DEAD_S: Final = 8
-"""Time after which the connection to a machine that vanished is closed, in seconds."""
+"""If the other machine disappears, the connection is closed after this number of seconds."""
 
 _CONTEXT: Final = b"rumi workers 1 "
 

@@ -19,7 +19,10 @@ from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
 
 ACKNOWLEDGED = 64
-"""Number of the last read replies that are acknowledged again: the old process may have missed them."""
+"""After a change of process, this many of the last read replies are acknowledged again.
+
+The old process may have ended before it stored the acknowledgements.
+"""
 
 
 class ReconnectingChat:

@@ -25,7 +25,7 @@ STORAGE = {
 """Reasons why the databases cannot be written, with advice."""
 
 MANY = 12
-"""Maximum number of children of which a node shows all; with more, it shows the busy ones and a count."""
+"""A node shows all its children up to this number. If it has more, it shows the busy ones and a count."""
 
 MOST = 30
 """Maximum number of busy children that a node shows."""
@@ -34,7 +34,7 @@ MOST_OTHERS = 5
 """Maximum number of busy children that are not chats: a chat's row already shows its sandbox."""
 
 SLOW_S = 60.0
-"""Duration after which running work is coloured, in seconds."""
+"""Work that has been running for more seconds than this is coloured."""
 
 Order: TypeAlias = Literal["age", "name", "restarts", "mail"]
 
@@ -107,7 +107,7 @@ COLUMNS: Final = (
     ("queued", "queued"),
     ("undelivered", "undelivered"),
 )
-"""Counts of a worker, with their column titles."""
+"""The counts that the table shows for each worker, with their column titles."""
 
 
 def render_workers(found: Item, language: Language = "en") -> RenderableType:

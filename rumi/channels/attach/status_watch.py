@@ -30,7 +30,7 @@ EVERY_S = 1.0
 Lines: TypeAlias = list[list[Segment]]
 
 STATUS_S = 10.0
-"""Maximum time for a status call, in seconds. It waits for no actor; only a suspended process is slower."""
+"""Maximum seconds for a status call. The call waits for no actor; only a suspended process is slower."""
 
 KEYS = "s sort · ↑ ↓ select · x stop · r reset · q quit"
 

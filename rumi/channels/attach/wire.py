@@ -9,16 +9,16 @@ from trio_websocket import ConnectionClosed, WebSocketConnection
 from typing_extensions import override
 
 MAX_MESSAGE_BYTES = 16_000_000
-"""Maximum length of a client's message: all text that is typed or piped into a client is one message."""
+"""Maximum bytes in a message from a client: all text typed or piped into a client is one message."""
 
 MAX_ANSWER_BYTES = 256_000_000
-"""Maximum length of a message from the daemon, which is trusted; no reply or output is longer."""
+"""Maximum bytes in a message from the daemon, which clients trust; no reply or output is longer."""
 
 PROTOCOL = "rumi-2"
 """The subprotocol of the handshake: a process that answers with it knows callers (`rumi.platform.caller`)."""
 
 CHUNK_BYTES = 65_536
-"""Size of one read. With trio-websocket's default of 4 KiB, long messages are slow."""
+"""Number of bytes to read at once. With trio-websocket's default of 4 KiB, long messages are slow."""
 
 CLOSE_S = 1.0
 """Maximum time for a peer to answer a close, in seconds. A suspended peer never answers."""

@@ -42,22 +42,22 @@ TERMINAL = "terminal"
 """The channel name of messages from attached clients."""
 
 STUCK_S = 300.0
-"""Time after which a client that reads nothing is detached, in seconds."""
+"""A client that has read nothing for this many seconds is detached."""
 
 EXTRACTION_WAIT_S = 60.0
-"""Maximum time for which an unused process extracts facts before it ends; the next process continues."""
+"""Maximum seconds that an unused process extracts facts before it ends; the next process continues."""
 
 IDLE_AFTER_S = 3.0
-"""Silence after which a program's client counts as idle, in seconds."""
+"""A program's client that has sent nothing for this many seconds counts as idle."""
 
 LATEST = 64
-"""Number of a client's latest messages that are remembered as the client's after they were answered."""
+"""How many of a client's latest messages are remembered as its own after they have been answered."""
 
 MOST_DELIVERY = 1 << 63
 """Upper bound of delivery and message numbers, exclusive: databases store them as signed 64-bit integers."""
 
 LOOK_S = 0.02
-"""Interval between checks that all clients have received all events, before the process ends, in seconds."""
+"""Before the process ends, it checks at this interval (seconds) that clients have received all events."""
 
 POLL_REPLIES_S = 0.3
 """Interval of the queries for replies in a chat whose worker is unreachable, in seconds."""

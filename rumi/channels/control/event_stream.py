@@ -21,13 +21,13 @@ from rumi.platform.texts.translation import error_text
 from rumi.platform.topic import Backlog, Subscription, Topic
 
 VERSION = 1
-"""The format's version: raised when a field is removed or changes its meaning, not when one is added."""
+"""Version of the event format. It is raised when a field is removed or changes its meaning."""
 
 MOST_WAITING = 2000
-"""Maximum number of buffered events per reader; if exceeded, the oldest are dropped and counted."""
+"""Maximum number of buffered events per reader; beyond it, the oldest events are dropped and counted."""
 
 STUCK_S = 300.0
-"""Time after which a reader that reads nothing is disconnected, in seconds."""
+"""A reader that has read nothing for this many seconds is disconnected."""
 
 Item = dict[str, Any]
 

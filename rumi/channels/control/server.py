@@ -46,7 +46,7 @@ WAITING = 1024
 """Length of the listen backlog: beyond it the kernel refuses clients as if no process were listening."""
 
 MOST_STRANGERS = 64
-"""Maximum number of connections from peers that have not proved the secret yet; others are closed."""
+"""Maximum number of connections on which the peer has not proved the secret yet; more are closed."""
 
 
 class ControlServer(Actor[Never]):

@@ -13,7 +13,7 @@ from actors import PendingAsk, circles
 logger = logging.getLogger(__name__)
 
 FRAMES = 30
-"""Maximum number of frames per stack, without trio's frames: the innermost show what the task waits for."""
+"""Maximum number of frames shown per stack, not counting trio's; the innermost frames are shown."""
 
 
 def stacks() -> list[dict[str, object]]:

@@ -12,7 +12,7 @@ LINES = 5
 """Maximum number of lines of an excerpt."""
 
 DIFF_LINES = 24
-"""Maximum number of shown lines of a diff."""
+"""Maximum number of lines of a diff that are shown."""
 
 LINE_CHARS = 160
 """Maximum length of a line in an excerpt, in characters."""

@@ -29,7 +29,7 @@ from rumi.platform.printable import clean, one_line
 from rumi.platform.texts.operating import short_duration
 
 _LONG = 4000
-"""Length in characters above which a piece is painted in a thread."""
+"""More characters than this are painted in a thread, because painting them takes long."""
 
 _STYLES = {"complete": "", "model_error": "red", "crashed": "red"}
 _WARNING = "yellow"

@@ -13,7 +13,7 @@ from rumi.errors import UsageError
 OWN: Final = ("/copy", "/model")
 
 MOST_COPIED: Final = 74_994
-"""Maximum number of copied bytes: every terminal that supports OSC 52 accepts their base64 encoding."""
+"""Maximum number of bytes to copy: in base64, every terminal that supports OSC 52 accepts them."""
 
 
 def is_own(text: str) -> bool:

@@ -24,7 +24,7 @@ from rumi.platform.texts.translation import error_text
 PROMPT = "› "
 
 STEP_S = 2.0
-"""Minimum time between two printed steps of a running call, in seconds: printed lines stay visible."""
+"""Minimum seconds between two printed steps of a running call, because printed lines are not erased."""
 
 
 class PlainView:

@@ -16,7 +16,7 @@ from rumi.platform.texts.operating import short_duration
 from rumi.platform.texts.translation import translate
 
 QUIET_S = 1.0
-"""Duration up to which a step is not shown, in seconds."""
+"""A step that takes fewer seconds than this is not shown."""
 
 TICK_S = 0.1
 """Interval at which moving parts are redrawn, in seconds."""

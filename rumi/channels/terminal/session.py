@@ -27,13 +27,13 @@ UNCONFIRMED = 5
 """Exit code if an action was not done because nobody could confirm it."""
 
 STOP_WAIT_S = 15.0
-"""Maximum wait for a stop to be confirmed, in seconds; the sandbox first checks that no process is left."""
+"""Maximum wait in seconds until a stop is confirmed: the sandbox first checks that no process is left."""
 
 FAILURES = frozenset({"model_error", "crashed", "stopped", "interrupted"})
 """Reasons of turns that ended without an answer."""
 
 _MAX_RESULTS = 256
-"""Maximum number of the session's own latest messages, and of replies to them, that are remembered."""
+"""How many of its latest messages the session remembers, and how many replies to its messages."""
 
 
 @dataclass(frozen=True, slots=True)

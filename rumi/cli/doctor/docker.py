@@ -35,7 +35,7 @@ SELF_VIEW = (
     )
     + "echo Seen: all"
 )
-"""The command that prints the sandbox's view of itself."""
+"""The command that, run in a sandbox, prints the limits that the sandbox sees."""
 
 
 async def docker(home: Home, loaded: Loaded) -> list[Check]:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from rumi.models.token_budget import TokenBudget
 
 CLOCK_OFF_S = 60.0
-"""Maximum clock difference, in seconds: above a response's transfer time, below certificates' tolerance."""
+"""Maximum difference, in seconds, between this machine's clock and a server's.
+
+It is longer than a response takes, and shorter than the tolerance of certificates.
+"""
 
 
 async def online(examination: Examination, loaded: Loaded) -> None:
