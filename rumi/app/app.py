@@ -51,7 +51,7 @@ class App:
     notes: tuple[str, ...] = ()
 
     def chat(self, chat_id: str, *, apart: bool = False) -> LocalChat:
-        """Return a chat for a front end; with `apart`, each turn of the chat has its own history."""
+        """Return a chat for a front end. If `apart` is True, each turn of the chat has its own history."""
         return LocalChat(chat_id, self.inbox, self.services.hub, self.services.journal, apart=apart)
 
 
@@ -145,7 +145,7 @@ async def open_app(
 
 @asynccontextmanager
 async def _unless_deleted(home: Home) -> AsyncIterator[None]:
-    """Run the block; end it if the home is deleted, because nothing could be stored any more.
+    """Run the block; end it if the home is deleted, because then nothing can be stored.
 
     Raises:
         RumiError: The home was deleted or replaced.

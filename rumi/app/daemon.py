@@ -2,8 +2,8 @@
 
 A command locks the home, forks, and lets the fork keep the lock; this way modules are imported only once.
 Until the fork accepts clients, it reports over a socket pair, one JSON object per line: any number of `step`,
-then `ready` or the error. A command whose event loop and threads already run cannot fork safely: it starts a
-small program that forks.
+then `ready` or the error. A command cannot fork safely if its event loop or threads are running; it starts a
+small program that forks instead.
 """
 
 import json
@@ -102,7 +102,7 @@ def fork_daemon(home: Home, loaded: Loaded, language: Language) -> StartingDaemo
 
 @asynccontextmanager
 async def spawn_daemon(flags: Flags) -> AsyncIterator[StartingDaemon]:
-    """Start the daemon from a command whose event loop already runs."""
+    """Start the daemon from a command whose event loop is running."""
     ours, theirs = socket.socketpair()
     with closing(ours):
         with closing(theirs):

@@ -82,7 +82,7 @@ class Restorable:
 
 @contextmanager
 def restorable(home: Home, path: Path, *, files: bool = True) -> Iterator[Restorable]:
-    """Copy the backup into the home and check the copy; remove the copy afterwards if it was not committed.
+    """Yield a checked copy of the backup inside the home; remove the copy if it was not committed.
 
     If `files` is False, the chats' files stay as they are. The caller has locked the home.
 
@@ -178,7 +178,7 @@ def _tables(db: sqlite3.Connection) -> set[str]:
 
 
 def _replaced(names: Sequence[str]) -> list[str]:
-    """Return the home's entries that a backup with these `names` replaces.
+    """Return the files and folders of the home that a backup with the given `names` replaces.
 
     If the backup contains no keys, the home keeps its keys; the same applies to the chats' files.
     """

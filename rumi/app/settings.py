@@ -193,7 +193,7 @@ def _rights(name: str, role: RoleSection) -> Rights:
     """Return the rights of a role.
 
     A right that is missing in the role's section is taken from the built-in role of the same name, or from
-    `guest` if there is no such role.
+    the role `guest` if no built-in role has that name.
     """
     base = BUILT_IN.get(name, GUEST)
     most: list[Limit] = []

@@ -83,7 +83,10 @@ def size_of(database: Path) -> int:
 
 
 def node(status: NodeStatus, now: float) -> dict[str, object]:
-    """Return one node of the tree with its descendants. `age_s` is the age of the node's current activity."""
+    """Return one node of the actor tree with its descendants.
+
+    `age_s` is the duration of the node's current activity, in seconds.
+    """
     return {
         "id": status.id,
         "kind": status.kind,
@@ -101,7 +104,7 @@ def node(status: NodeStatus, now: float) -> dict[str, object]:
 
 
 def outline(status: NodeStatus) -> str:
-    """Return the tree for a narrow screen: one line per node, with the node's activity."""
+    """Return the actor tree for a narrow screen: one line per node, with the node's activity."""
     return "\n".join(_lines(status, "", ""))
 
 

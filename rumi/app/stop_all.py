@@ -93,7 +93,7 @@ class Everything:
 
         Running work is told to stop before anything is written, so that a full disk cannot keep a turn
         running. Work that a turn or schedule started before it was stopped or paused is stopped too. If
-        cancelled, the work that was already told to stop still stops.
+        cancelled, the work that was told to stop before the cancellation stops all the same.
         """
         messages, tasks = self._messages(), self.tasks.open_tasks()
         paused: dict[str, int | None] = dict.fromkeys(self.pauses)

@@ -141,7 +141,7 @@ class ActorTree:
         self.attach_server, self.status = edges.attach_server, edges.status
 
     async def drain(self) -> None:
-        """Hand over all chats to other workers, if there are any. Turns continue for a bounded time."""
+        """Hand over all chats to other workers, if any run. Running turns may continue for a bounded time."""
         await self._workers.drain()
 
     def _happened(self, event: TreeEvent) -> None:

@@ -83,7 +83,7 @@ class SingleProcess:
         return streams
 
     async def drain(self) -> None:
-        """Hand over all chats to other workers, if there are any. Turns continue for a bounded time."""
+        """Hand over all chats to other workers, if any run. Running turns may continue for a bounded time."""
 
 
 class ClusterWorker(SingleProcess):

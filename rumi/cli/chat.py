@@ -205,7 +205,7 @@ async def _explain_offline_model(
 
 
 async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
-    """Wait until the first of these functions returns; cancel the others."""
+    """Call all functions concurrently; when one of them returns, cancel the others."""
     import trio
 
     async with trio.open_nursery() as nursery:

@@ -160,7 +160,7 @@ def _ask(do: str, **fields: object) -> Any:
 
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
-    """Execute the request on the files of a home that no process has locked; no turn can run meanwhile."""
+    """Execute the request on the files of a home that no process has locked, so no turn can be running."""
     from rumi.chats.chat_calls import chat_call
     from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of

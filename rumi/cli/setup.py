@@ -287,7 +287,7 @@ class _Wizard:
             self.keys["telegram.allowed_users"] = f"[{', '.join(ids)}]"
 
     def _knows(self, token: str) -> bool:
-        """Ask Telegram for the bot's name; return True if the token should be used."""
+        """Check a token by asking Telegram for the bot's name; return True if the token should be used."""
         from rumi.channels.telegram import bot_name
         from rumi.errors import ConfigError, RumiError, single
 

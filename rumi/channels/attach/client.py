@@ -47,14 +47,14 @@ class DaemonGone(RumiError):
 class OpenRequest:
     """A request to attach to a chat.
 
-    `person`: a person uses the client and decides when it detaches. `new`: start a new session. `model` is
-    the model for the client's messages. If that model cannot be used, the daemon refuses the request if
-    `must` is True, and otherwise uses its default model. `apart`: each message's turn has its own history,
-    separate from the chat's session. `single`: the client is for one turn; the session continues afterwards,
-    so no facts are extracted yet. `tainted`: the client's messages are untrusted, and are neither commands
-    nor confirmations. `marks` are fingerprints of the client's settings and keys; the daemon returns the
-    names of those that differ. `project` is the absolute path of the folder whose skills apply to the
-    client's messages.
+    `person` is True if a person uses the client and decides when it detaches. `new` requests a new session.
+    `model` is the model for the client's messages. If that model cannot be used, the daemon refuses the
+    request if `must` is True, and otherwise uses its default model. If `apart` is True, the turn of each
+    message has its own history, separate from the chat's session. `single` is True if the client is for one
+    turn; the session continues after it, so no facts are extracted yet. If `tainted` is True, the client's
+    messages are untrusted, and are never taken as commands or confirmations. `marks` are fingerprints of the
+    client's settings and keys; the daemon returns the names of those that differ. `project` is the absolute
+    path of the folder whose skills apply to the client's messages.
     """
 
     chat: str

@@ -87,7 +87,7 @@ class About:
     notes: tuple[str, ...] = ()
 
     def differing(self, marks: object) -> list[str]:
-        """Return the names of the settings and keys that differ in a client with these `marks`."""
+        """Return the names of the settings and keys in which a client with the given `marks` differs."""
         if not isinstance(marks, dict):
             return []
         return sorted(key for key in {*marks, *self.marks} if marks.get(key, "") != self.marks.get(key, ""))
@@ -97,9 +97,9 @@ class About:
 class _AttachedClient:
     """One attached client, with its chat, its event subscription, and its messages.
 
-    `differing_settings` are the settings and keys that differ in the client's process. `forwarded`: another
-    worker has forwarded the client here. `unreachable_worker` is the name of the unreachable worker that
-    serves the chat; empty if this process serves it. `known_deliveries` are the replies that the client
+    `differing_settings` are the settings and keys that differ in the client's process. `forwarded` is True if
+    another worker has forwarded the client here. `unreachable_worker` is the name of the unreachable worker
+    that serves the chat; empty if this process serves it. `known_deliveries` are the replies that the client
     already has, or that existed before it attached to a chat of an unreachable worker.
     """
 

@@ -19,7 +19,7 @@ LINE_CHARS = 160
 
 
 def outcome_of(result: ToolResult, words: Phrases, steps: int = 0) -> str:
-    """Return the outcome, such as `exit 0 · 12 ms` or `failed · 4 steps`; empty if nothing is known."""
+    """Return the outcome of a call, such as `exit 0 · 12 ms` or `failed · 4 steps`; may be empty."""
     parts = []
     if not result.ok:
         parts.append(words.failed)

@@ -29,7 +29,7 @@ _AFTER = ".,;:!?)]}'\""
 
 
 def named_in(text: str) -> tuple[str, ...]:
-    """Return the names of existing files that the text mentions as `@name`; ignore other words with `@`."""
+    """Return the names of existing files that the text mentions as `@name`. Ignore `@` before other words."""
     found = []
     for quoted, word in _NAMED.findall(text):
         # The whole word first: a file name may end in punctuation.
@@ -41,7 +41,7 @@ def named_in(text: str) -> tuple[str, ...]:
 async def handed_files(
     names: Sequence[str], max_chars: int, words: Phrases, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
-    """Return these files as attachments: text files with their text, other files with their path.
+    """Return files as attachments: text files with their text, all other files with their path.
 
     The texts have at most `max_chars` characters in total; `report` is called with a sentence for each text
     that was cut.

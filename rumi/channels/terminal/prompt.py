@@ -67,7 +67,7 @@ class PromptScreen:
     async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:
         """Print `above` permanently and show `live` between it and the input line.
 
-        If cancelled, the lines are still drawn.
+        The lines are drawn even if this call is cancelled.
 
         Raises:
             OutputClosedError: the interface has ended.

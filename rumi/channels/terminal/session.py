@@ -76,8 +76,8 @@ class TerminalSession:
     """A conversation with the chat of `port`: sends messages and shows events and replies, until cancelled.
 
     Other senders may use the same chat. A person also sees the turns of other senders, but not their
-    commands; a session that is `alone` shows only events of its own messages. With `yes`, the questions of
-    the session's own turns are answered with yes.
+    commands; a session that is `alone` shows only events of its own messages. If `yes` is True, the session
+    answers all questions of its own turns with yes.
 
     `confirming` is the pending question of the turn. `sent` counts the sent messages, `not_taken` counts the
     messages that the chat refused, and `unconfirmed` counts the questions that nobody could answer.
@@ -324,8 +324,8 @@ class TerminalSession:
     async def _is_own(self, event: ChatEvent) -> bool:
         """Return True if the event belongs to a message of this session.
 
-        Wait first for messages that are being sent: such a message has no number yet, but the event may
-        already belong to it.
+        First wait until no message is being sent. A message that is being sent has no number yet, but the
+        event may belong to it.
         """
         numbers = event.what.messages if isinstance(event.what, Replied) else ()
         if event.turn == self._judged[0] and not numbers:

@@ -35,8 +35,8 @@ Look = Callable[[], Awaitable[list[Check]]]
 class Examination:
     """The findings so far; each finding is reported immediately.
 
-    With `debug`, an unexpected exception in a check is raised instead of reported. `redact` hides secrets in
-    the findings.
+    If `debug` is True, an unexpected exception in a check is raised instead of reported. `redact` hides
+    secrets in the findings.
     """
 
     language: Language

@@ -24,7 +24,7 @@ ANSWER_S = 3.0
 async def examine(
     home: Home, *, ask_servers: bool = False, report: ReportCheck = lambda _: None, debug: bool = False
 ) -> list[Check]:
-    """Run every check; return the findings. With `ask_servers`, also call the model and Telegram.
+    """Run every check; return the findings. If `ask_servers` is True, also call the model and Telegram.
 
     If the home's permissions are unsafe, so that no other command accepts the home, no file in the home is
     read.

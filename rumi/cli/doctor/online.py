@@ -1,4 +1,4 @@
-"""Checks that call servers: API keys and the clock. They run only with `--online`."""
+"""Checks of the API keys and the clock that call servers. They run only with the option `--online`."""
 
 import time
 from email.utils import parsedate_to_datetime
