@@ -175,7 +175,7 @@ def _add_partitions(
 ) -> None:
     """Register all parts that take over and hand over partitions, which are groups of chats.
 
-    The parts take over in the order in which they are listed here.
+    The parts take over in the order in which this function registers them.
 
     The actor that calls these parts comes after them in the tree, so it stops first: no part has to take over
     a partition while that part is ending.
