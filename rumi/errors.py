@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 
 class RumiError(Exception):
-    """An expected error: `message` is one sentence about it, `advice` says what to do next.
+    """An expected error. `message` describes it in one sentence; `advice` says what the user can do next.
 
-    `exit_code` is the exit code of a process that this error ends. `code` is the error's kind for programs;
-    it is empty for most errors.
+    If this error ends the process, `exit_code` is the process's exit code. `code` tells programs the kind of
+    the error; it is empty for most errors.
     """
 
     exit_code: ClassVar[int] = 1
@@ -39,7 +39,7 @@ class UsageError(RumiError):
 
 
 class NotTaken(RumiError):
-    """A message was refused and not stored; a later message may be accepted. `trouble` is the reason."""
+    """A message was refused and not stored; it may be accepted later. `trouble` is the reason."""
 
     def __init__(self, message: str, advice: str = "", trouble: str = "") -> None:
         super().__init__(message, advice)
@@ -47,7 +47,7 @@ class NotTaken(RumiError):
 
 
 class NotServed(RumiError):
-    """No worker serves the chat at the moment, or this worker no longer does. The caller retries."""
+    """No worker serves the chat now, or this worker no longer serves it. The caller should retry."""
 
     code = "not_served"
 

@@ -1,4 +1,4 @@
-"""The life of a running Rumi: starts all parts, and ends them."""
+"""Starts all parts of a running Rumi, and ends them."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -51,7 +51,7 @@ class App:
     notes: tuple[str, ...] = ()
 
     def chat(self, chat_id: str, *, apart: bool = False) -> LocalChat:
-        """Return a chat for a front end; with `apart`, each turn of the chat has its own history."""
+        """Return a chat for a front end. If `apart` is True, each turn of the chat has its own history."""
         return LocalChat(chat_id, self.inbox, self.services.hub, self.services.journal, apart=apart)
 
 
@@ -69,10 +69,10 @@ async def open_app(
     """Start all parts of Rumi; end them and the engine when the block ends.
 
     The caller has locked the home and prepared the engine. Each of the `channels` gets its connections and
-    its position in the tree; the caller introduces the channel and ends it (see `rumi.app.shutdown`). `full`:
-    the disk is full, and the reserve file was deleted. `service`: the process runs until a signal ends it,
-    whether clients are attached or not. `cluster`: several processes share a database, and the engine was
-    created with the leases of this cluster.
+    its position in the tree; the caller introduces the channel and ends it (see `rumi.app.shutdown`). `full`
+    is True if the disk is full and the reserve file was deleted. `service` is True if the process runs until
+    a signal ends it, even without clients. `cluster` is given if several processes share a database; the
+    engine was created with the leases of this cluster.
 
     Raises:
         RumiError: Something cannot be started. The error says what to do.
@@ -145,7 +145,7 @@ async def open_app(
 
 @asynccontextmanager
 async def _unless_deleted(home: Home) -> AsyncIterator[None]:
-    """Run the block; end it if the home is deleted, because nothing could be stored any more.
+    """Run the block; end it if the home is deleted, because then nothing can be stored.
 
     Raises:
         RumiError: The home was deleted or replaced.

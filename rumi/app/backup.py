@@ -46,12 +46,12 @@ class Backup:
 
 
 def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -> Backup:
-    """Copy all data that Rumi cannot recreate to a new folder, which is `path` or a folder inside `path`.
+    """Copy all data that Rumi cannot recreate to a new folder: to `path`, or to a folder inside `path`.
 
-    The chats' files are copied as plain files, unless `files` is False. The logs are not copied, and the keys
-    are copied only with `keys`. The home need not be locked: each database copy is a snapshot of one moment,
-    even during writes; files are copied one after the other. Nothing is overwritten, and a failed backup
-    leaves no files behind.
+    The chats' files are copied as plain files, unless `files` is False. The logs are not copied, and the API
+    keys are copied only if `keys` is True. The home need not be locked: each database copy is a snapshot of
+    one moment, even during writes; files are copied one after the other. Nothing is overwritten, and a failed
+    backup leaves no files behind.
 
     Raises:
         UsageError: `path` exists already, is inside a home or an earlier backup, or cannot be written.
@@ -143,13 +143,13 @@ def copy_entry(source: Path, copy: Path) -> int:
 
 
 def size_of_entry(path: Path) -> int:
-    """Return the disk usage of a file, or of all files below a folder, in bytes; holes count as 0."""
+    """Return the bytes on disk of a file, or of all files in a folder; holes in sparse files count as 0."""
     path = path.resolve()
     return size_of_files(path) if path.is_dir() else path.stat().st_blocks * 512
 
 
 def _publish(draft: Path, target: Path) -> None:
-    """Rename the draft to its final name; fail if another process has taken that name."""
+    """Rename a finished draft of a backup to its final name; fail if that name is already in use."""
     try:
         draft.rename(target)
     except OSError as error:

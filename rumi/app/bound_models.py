@@ -15,7 +15,7 @@ from rumi.tasks.services import TaskLimits, account_of
 
 @dataclass(frozen=True, slots=True)
 class BoundModels:
-    """Binds models to accounts.
+    """Binds models to the accounts that pay for their calls.
 
     `research` is the model for research tasks that name no model; if `research` is empty, they use the first
     configured model.

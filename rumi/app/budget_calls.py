@@ -47,7 +47,7 @@ class BudgetCommands:
         self._audit = audit
 
     async def written(self) -> None:
-        """Store all usage that was recorded so far."""
+        """Write all usage that was recorded so far to the database."""
         await self._ledger.ask(WriteNow())
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:

@@ -1,9 +1,9 @@
-"""The daemon, which has locked the home and serves attached clients: how a command starts it, and its life.
+"""The daemon: the process that has locked the home and serves attached clients. Commands start it here.
 
 A command locks the home, forks, and lets the fork keep the lock; this way modules are imported only once.
 Until the fork accepts clients, it reports over a socket pair, one JSON object per line: any number of `step`,
-then `ready` or the error. A command whose event loop and threads already run cannot fork safely: it starts a
-small program that forks.
+then `ready` or the error. A command cannot fork safely if its event loop or threads are running; it starts a
+small program that forks instead.
 """
 
 import json
@@ -41,7 +41,7 @@ class StartingDaemon:
         self._report_socket = report_socket
 
     async def ready(self, step: Callable[[str], None]) -> None:
-        """Return when the daemon accepts clients; call `step` with a line for each long step before that.
+        """Wait until the daemon accepts clients; call `step` with a line for each long step of its startup.
 
         Raises:
             RumiError: The daemon did not start. The error says what to do.
@@ -67,7 +67,7 @@ class StartingDaemon:
         raise RumiError("The process that serves the chats ended at its start.", "Look at: rumi logs")
 
     def close(self) -> None:
-        """Close the connection to the daemon. A daemon without attached clients then ends."""
+        """Close the connection to the daemon. If no client is attached then, the daemon ends."""
         self._report_socket.close()
 
 
@@ -102,7 +102,7 @@ def fork_daemon(home: Home, loaded: Loaded, language: Language) -> StartingDaemo
 
 @asynccontextmanager
 async def spawn_daemon(flags: Flags) -> AsyncIterator[StartingDaemon]:
-    """Start the daemon from a command whose event loop already runs."""
+    """Start the daemon from a command whose event loop is running."""
     ours, theirs = socket.socketpair()
     with closing(ours):
         with closing(theirs):
@@ -116,7 +116,7 @@ async def spawn_daemon(flags: Flags) -> AsyncIterator[StartingDaemon]:
 
 
 def fork(number: str, flags: str) -> None:
-    """Fork the daemon, which reports over the file descriptor `number`."""
+    """Fork the daemon, which reports the progress of its startup over the file descriptor `number`."""
     with socket.socket(fileno=int(number)) as theirs:
         try:
             home = Home(home_from(os.environ)).make()
@@ -173,7 +173,7 @@ def _run_daemon(
 def _detach_from_terminal(home: Home, report_socket: socket.socket) -> None:
     """Close the descriptors inherited from the command, except the home's lock and `report_socket`.
 
-    An open terminal or pipe would keep its reader waiting.
+    If the daemon kept a terminal or pipe open, the reader at its other end would wait forever.
     """
     log = os.open(home.logs / "holder.log", os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     null = os.open(os.devnull, os.O_RDWR)
@@ -200,7 +200,7 @@ def _lock_descriptors(home: Home) -> list[int]:
 
 
 def _set_process_title(name: str) -> None:
-    """Set the process title that `ps` shows: the inherited one would reveal the user's request."""
+    """Set the process title that `ps` shows, because the inherited title contains the user's request."""
     with suppress(OSError, ValueError):
         fields = Path("/proc/self/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         begin, end = int(fields[45]), int(fields[46])

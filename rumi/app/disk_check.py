@@ -15,12 +15,12 @@ NEEDED_BYTES = 256_000
 
 
 def require_writable_disk(home: Home, language: Language) -> bool:
-    """Check that startup can write to the disk. Return True if the reserve file had to be deleted for that.
+    """Check that the disk can be written. Return True if the reserve file was deleted to make this possible.
 
     The caller has locked the home.
 
     Raises:
-        UsageError: The disk is full and there is no reserve, or the disk refuses to write.
+        UsageError: The disk is full and there is no reserve file, or writing fails for another reason.
     """
     reserve = Reserve(home.reserve)
     error = _try_to_write(home)

@@ -1,4 +1,4 @@
-"""Preparation of the sandbox engine: builds its image or root file system, and reports facts about it."""
+"""Preparation of the sandbox engine: builds its image or root file system, and describes its state."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 
 DAEMON_S = 2.0
-"""Maximum time for the Docker daemon to answer when another engine is used, in seconds."""
+"""If another engine is used, the Docker daemon has this many seconds to answer."""
 
 
 def sandbox_limits(loaded: Loaded) -> SandboxLimits:
-    """Return the limits of one chat's sandbox."""
+    """Return the limits on one chat's sandbox."""
     section = loaded.settings.sandbox
     mega = 1024 * 1024
     return SandboxLimits(
@@ -45,13 +45,13 @@ def sandbox_limits(loaded: Loaded) -> SandboxLimits:
 
 
 def faults_of_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> list[Fault]:
-    """Return the problems of the configured folder for the chats' files, if there is one. Blocking."""
+    """Return the problems with the folder configured for chat files; none if none is configured. Blocking."""
     folder = home.with_files(loaded.settings.store.workspaces).files
     return [] if folder is None else faults(folder, user, sandbox_limits(loaded).reserve_bytes)
 
 
 async def require_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> None:
-    """Check the configured folder for the chats' files, if there is one.
+    """Check the folder configured for chat files, if one is configured.
 
     Raises:
         UsageError: The folder cannot be used. The error says what to do.
@@ -65,9 +65,9 @@ async def require_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> No
 async def find_engine(
     home: Home, loaded: Loaded, backend: Backend | None = None, leases: Leases = no_leases
 ) -> Engine:
-    """Return the configured engine, or the engine named `backend`; it is not prepared. The caller closes it.
+    """Return the engine named `backend`, by default the configured one. It is not prepared yet.
 
-    Each sandbox ends when its lease in `leases` ends.
+    The caller must close the engine. A sandbox ends when its lease, a right that expires, ends in `leases`.
 
     Raises:
         SandboxError: No engine works here. The error says what to do.
@@ -106,8 +106,8 @@ async def ready_engine(
 ) -> Engine:
     """Return the engine, after building what it needs. `progress` is called with a line for each long step.
 
-    `for_many`: the engine will serve people who do not all trust each other. Then bubblewrap is used only if
-    the configuration names it.
+    `for_many` is True if the engine will serve people who do not all trust each other. In that case
+    bubblewrap is used only if the configuration names it.
 
     Raises:
         SandboxError: No engine works here. The error says what to do.
@@ -187,7 +187,7 @@ async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[s
 
 
 def _lacking(missing: Sequence[str]) -> list[str]:
-    """Return lines that say which programs are missing in the sandbox, and why."""
+    """Return lines that say which selected programs the sandbox lacks, and why."""
     from runner.programs import has_privileges
 
     raised = [name for name in missing if has_privileges(name)]
@@ -229,7 +229,7 @@ async def _removed(engine: Engine) -> list[str]:
 
 
 async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:
-    """Return the facts that `rumi sandbox status` prints, as pairs of name and value."""
+    """Return what `rumi sandbox status` prints about the sandbox, as pairs of name and value."""
     facts: list[tuple[str, str]] = [("engine", engine.kind), ("user", str(engine.user[0]))]
     facts.append(("files", files_bound(loaded)))
     facts.append(("disk", describe_free_space(home, loaded)[0]))
@@ -274,7 +274,7 @@ async def who_starts_commands(engine: Engine) -> str:
 
 
 def files_bound(loaded: Loaded) -> str:
-    """Return a text about the limits of a chat's files."""
+    """Return a text about the limits on a chat's files."""
     section = loaded.settings.sandbox
     return (
         f"{section.workspace_mb} MB and {section.workspace_files} files a chat, watched while a "
@@ -283,7 +283,7 @@ def files_bound(loaded: Loaded) -> str:
 
 
 def describe_free_space(home: Home, loaded: Loaded) -> tuple[str, bool]:
-    """Return a text about the free disk space for the chats' files, and True if the reserve is reached."""
+    """Return a text about the free disk space for chat files, and True if only the reserve is left."""
     folder = home.with_files(loaded.settings.store.workspaces).workspaces
     free = free_on(folder, sandbox_limits(loaded).reserve_bytes)
     said = f"{free.bytes / 1e9:.1f} GB free, {free.reserve_bytes / 1e9:.1f} GB of them kept for Rumi"

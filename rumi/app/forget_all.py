@@ -27,7 +27,7 @@ from rumi.tasks.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 Deleter: TypeAlias = Callable[[str], Awaitable[int]]
-"""Deletes a package's data of an owner; returns the number of deleted entries."""
+"""Deletes the data that one package stores about an owner; returns the number of deleted entries."""
 
 SLICE_PAUSE_S: Final = 0.01
 TRACE_TRIES: Final = 20
@@ -52,7 +52,7 @@ class Forgetting:
     follows: Mapping[str, Deleter] = field(default_factory=dict)
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Ask for confirmation with a list of the data to delete; delete it if the command contains a yes."""
+        """If the command contains a yes, delete the data; otherwise list it and ask for a confirmation."""
         owner = self.ids.owner_of(message.chat)
         if self.ids.may_be_group(message.chat) and not message.admin and owner != LOCAL:
             await trio.lowlevel.checkpoint()
@@ -67,8 +67,8 @@ class Forgetting:
     async def forget(self, owner: str, asked: Incoming | None = None) -> dict[str, int | None]:
         """Delete all data of an owner; return the number of deleted entries by name.
 
-        The number is None for each deletion that failed. The chat of the message `asked` continues to exist.
-        A repeated call does no harm. If cancelled, a part of the data is deleted.
+        If a deletion failed, its number is None. The chat of the message `asked`, which requested this,
+        continues to exist. A repeated call does no harm. If cancelled, only a part of the data is deleted.
         """
         self.audit.write("forget_everything", chat_id=asked.chat if asked is not None else "", owner=owner)
         counts: dict[str, int | None] = {}
@@ -84,7 +84,7 @@ class Forgetting:
         return counts
 
     async def _leave_no_trace(self) -> bool:
-        """Remove the deleted data from the database's WAL too; return False if a reader prevents this."""
+        """Remove the deleted data also from the database's WAL; return False if a reader prevents this."""
         with contextlib.suppress(ActorError, RumiError):
             for _ in range(TRACE_TRIES):
                 if await self.journal.ask(LeaveNoTrace()):

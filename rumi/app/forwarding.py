@@ -27,7 +27,7 @@ from rumi.store.ownership import Ownership, partition_of
 logger = logging.getLogger(__name__)
 
 OWNER_TIMEOUT_S: Final = 5.0
-"""Maximum wait for a worker that serves a chat, in seconds; a partition handover takes less."""
+"""Maximum wait in seconds until a worker serves a chat. Handing a chat over to a worker takes less."""
 
 RETRY_S: Final = 0.1
 
@@ -46,7 +46,7 @@ PartitionKeyOf: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[str 
 
 
 class Forwarding:
-    """Finds the other workers and forwards to them.
+    """Finds the other workers, and forwards calls and streams to them.
 
     `accepts` returns True for a chat that this worker serves.
     """
@@ -68,10 +68,10 @@ class Forwarding:
         self._partition_key_of = partition_key_of
 
     async def owner_of(self, partition_key: str, *, fresh: bool = True) -> Member | None:
-        """Return the worker that serves a chat; None if this worker does.
+        """Return the worker that serves a chat; None if this worker serves it.
 
-        The worker is looked up in the database. Without `fresh`, the result of the last lookup is used if
-        there is one.
+        The worker is looked up in the database. If `fresh` is False, a result of an earlier lookup is used
+        instead.
 
         Raises:
             NotServed: No worker serves the chat, and none took it over within `OWNER_TIMEOUT_S`.
@@ -95,7 +95,7 @@ class Forwarding:
         return None
 
     def _others(self, members: Sequence[Member]) -> Sequence[Member]:
-        """Return the members whose lease is valid, without this worker."""
+        """Return all other workers whose lease has not expired."""
         return [member for member in members if member.left_s > 0 and member.name != self._ownership.worker]
 
     # Calls
@@ -209,7 +209,7 @@ class Forwarding:
         request: Mapping[str, object],
         wire: Wire,
     ) -> bool:
-        """Connect the client's stream with another worker, until either side disconnects.
+        """Relay messages between the client and another worker, until either side disconnects.
 
         Return False, without having sent anything to the client, if that worker no longer serves the chat.
         """
@@ -234,7 +234,10 @@ class Forwarding:
             return True
 
     async def _close_when_moved(self, partition_key: str, worker: str, theirs: Wire) -> None:
-        """Close the connection when another worker takes over: a worker without network sends no notice."""
+        """Close the connection to a worker when another worker takes over the chat.
+
+        A worker that has lost its network cannot close the connection itself.
+        """
         await self._directory.until_other(partition_key, worker)
         await theirs.aclose()
 
@@ -302,7 +305,7 @@ class Forwarding:
 
 
 def unreachable(worker: str) -> tuple[str, str]:
-    """Return the message and advice of the error that the worker serving the request is unreachable."""
+    """Return message and advice for an error: the worker that has to serve the request is unreachable."""
     return (
         f"The worker {worker} serves this, and cannot be reached from here.",
         "Give all workers a [store] address and the same STORE_TOKEN.",
@@ -325,7 +328,7 @@ async def _relay_requests(wire: Wire, theirs: Wire, scope: trio.CancelScope) -> 
 async def _relay_answers(theirs: Wire, wire: Wire, *, moved: bool) -> None:
     """Forward the worker's messages to the client until the worker disconnects.
 
-    With `moved`, notify the client then that its chat has moved.
+    If `moved` is True, then tell the client that its chat has moved to another worker.
     """
     with suppress(WireClosed):
         while True:

@@ -1,4 +1,4 @@
-"""Restores a backup: checks a copy of the backup, then replaces the home's files as a unit. Blocking."""
+"""Restores a backup: checks a copy of the backup, then replaces the home's files all at once. Blocking."""
 
 import contextlib
 import os
@@ -31,7 +31,7 @@ from rumi.store.sqlite import Schema, checked_version, require_free_space
 
 _SCHEMAS: Final = {"state.db": STATE, "memory.db": MEMORY}
 OF_TURNS: Final = ("undo", "recordings")
-"""Folders with data of single turns, which may not match restored databases: a restore moves them away."""
+"""Folders with data about single turns. A restore moves them away: they may not match its databases."""
 
 ANOTHER: Final = "Use another backup."
 _LOGS: Final = (
@@ -65,9 +65,9 @@ class Restorable:
         return self.home.restoring.replaced
 
     def commit(self) -> None:
-        """Replace the affected entries of the home as a unit.
+        """Replace all affected entries of the home at once.
 
-        If this process is killed meanwhile, the next process that locks the home finishes the replacement.
+        If this process is killed during the replacement, the next process that locks the home finishes it.
 
         Raises:
             BackupError: The disk refuses to write.
@@ -82,12 +82,12 @@ class Restorable:
 
 @contextmanager
 def restorable(home: Home, path: Path, *, files: bool = True) -> Iterator[Restorable]:
-    """Copy the backup into the home and check the copy; remove the copy afterwards if it was not committed.
+    """Yield a checked copy of the backup inside the home; remove the copy if it was not committed.
 
     If `files` is False, the chats' files stay as they are. The caller has locked the home.
 
     Raises:
-        UsageError: `path` is not a backup, or the home cannot be replaced.
+        UsageError: `path` is not a backup, or the home's files cannot be replaced.
         BackupError: A database is damaged or not one of Rumi's, or the disk cannot be written.
         DatabaseFault: A newer program made a database, or the disk has too little space.
     """
@@ -178,9 +178,9 @@ def _tables(db: sqlite3.Connection) -> set[str]:
 
 
 def _replaced(names: Sequence[str]) -> list[str]:
-    """Return the home's entries that a backup with these `names` replaces.
+    """Return the files and folders of the home that a backup with the given `names` replaces.
 
-    If the backup has no keys or no chats' files, those of the home are not replaced.
+    If the backup contains no keys, the home keeps its keys; the same applies to the chats' files.
     """
     return [*DATABASES, *FILES, *OF_TURNS, *(name for name in (KEYS, WORKSPACE) if name in names)]
 

@@ -9,10 +9,11 @@ from rumi.store.journal.tasks import ListTasks, LoadTask
 
 
 def partition_key_lookup(ask: AskJournal) -> Callable[[str, Mapping[str, object]], Awaitable[str | None]]:
-    """Return a function that maps a request to its partition key, or to None if every worker can handle it.
+    """Return a function that maps a request to its partition key, or to None if any worker can handle it.
 
-    A task belongs to its chat, or to its owner if it has no chat. The function does not validate the request:
-    the worker that handles the request does so.
+    The partition key is the chat or owner that the request concerns. A task's key is its chat, or its owner
+    if the task has no chat. The function does not validate the request: the worker that handles the request
+    does so.
     """
 
     async def of_task(id: object) -> str | None:

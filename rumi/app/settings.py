@@ -98,7 +98,7 @@ def web_settings_of(loaded: Loaded) -> WebSettings:
 
 
 def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
-    """Return the limits of every chat; `context_tokens` is the token budget of the chats' models."""
+    """Return the limits on every chat; `context_tokens` is the token budget of the chats' models."""
     settings, agent = loaded.settings, loaded.settings.agent
 
     def turn(max_turns: int, timeout_s: float) -> TurnLimits:
@@ -123,13 +123,13 @@ def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
 
 
 def undo_limits_of(loaded: Loaded) -> UndoLimits:
-    """Return the limits of the file snapshots that are stored to undo turns."""
+    """Return the limits on the file snapshots that are stored to undo turns."""
     section = loaded.settings.undo
     return UndoLimits(section.turns, section.max_mb * 1024 * 1024, section.max_files)
 
 
 def task_limits_of(loaded: Loaded, context_tokens: int) -> TaskLimits:
-    """Return the limits of every task; `context_tokens` is the token budget of the tasks' models."""
+    """Return the limits on every task; `context_tokens` is the token budget of the tasks' models."""
     section, agent = loaded.settings.tasks, loaded.settings.agent
     return TaskLimits(
         turn=TurnLimits(
@@ -150,7 +150,7 @@ def task_limits_of(loaded: Loaded, context_tokens: int) -> TaskLimits:
 
 
 def budget_rules_of(loaded: Loaded) -> Rules:
-    """Return the prices and limits of model calls."""
+    """Return the prices of model calls, and the limits on them."""
     settings = loaded.settings
     prices = {
         name: Price.per_million(price.input, price.output, price.cached)
@@ -167,7 +167,7 @@ def budget_rules_of(loaded: Loaded) -> Rules:
 
 
 def bot_limits_of(loaded: Loaded) -> BotLimits:
-    """Return the limits of every bot."""
+    """Return the limits that apply to every bot."""
     settings = loaded.settings
     return BotLimits(settings.bots.question_days * DAY_S, settings.memory.max_facts)
 
@@ -193,7 +193,7 @@ def _rights(name: str, role: RoleSection) -> Rights:
     """Return the rights of a role.
 
     A right that is missing in the role's section is taken from the built-in role of the same name, or from
-    `guest` if there is no such role.
+    the role `guest` if no built-in role has that name.
     """
     base = BUILT_IN.get(name, GUEST)
     most: list[Limit] = []
@@ -230,10 +230,10 @@ def built_in_prompts() -> Mapping[str, str]:
 
 
 def prompts_of(home: Home) -> Prompts:
-    """Return the texts of all prompts: from the home's folder `prompts`, or else the built-in text.
+    """Return the texts of all prompts. A file in the home's folder `prompts` replaces a built-in text.
 
     Raises:
-        ConfigError: A file there cannot be read, is too long, or has a name that no prompt has.
+        ConfigError: A file in `prompts` cannot be read, is too long, or is not named like a prompt.
     """
     words = dict(built_in_prompts())
     folder = home.root / "prompts"
@@ -305,7 +305,7 @@ def cluster_of(loaded: Loaded) -> Cluster | None:
 
 
 def worker_key(loaded: Loaded) -> bytes | None:
-    """Return the key with which workers prove themselves to each other; None if no secret is suitable.
+    """Return the key with which workers authenticate to each other; None if no secret is suitable.
 
     The key is derived from STORE_TOKEN, or else from the database's password.
 

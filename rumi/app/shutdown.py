@@ -22,7 +22,7 @@ PATIENCE_S: Final = 20.0
 """Maximum time that running turns may continue after a signal, in seconds."""
 
 REPORT_S: Final = 15.0
-"""Maximum time, after `PATIENCE_S`, to end the remaining turns and report them, in seconds."""
+"""Maximum seconds, after `PATIENCE_S`, in which the remaining turns are ended and reported."""
 
 FLUSH_S: Final = 10.0
 """Maximum time for a channel to store its last messages, and to send its last replies, in seconds.
@@ -76,13 +76,13 @@ async def serve_channels(
     drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     drain_s: float = 0.0,
 ) -> None:
-    """Serve until the first stop signal, and then wind down; a second signal shortens the winding down.
+    """Serve channels until a stop signal, then wind down; a second signal shortens the winding down.
 
-    `say` shows a line to the user who started the program. `ending` is called when no more messages may be
-    accepted. `drain` hands the chats over to other workers, in about `drain_s` seconds.
+    `say` shows a line to the user who started the program. `ending` is called when the process must stop
+    accepting messages. `drain` hands the chats over to other workers, in about `drain_s` seconds.
 
     Raises:
-        RumiError: A channel can never work.
+        RumiError: A channel has an error that retrying cannot fix.
     """
     for channel in channels:
         await channel.introduce(say)

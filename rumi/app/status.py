@@ -1,4 +1,4 @@
-"""The status dump: the state of the process and every actor, as plain data. It is made without waiting."""
+"""The status dump: the state of the process and every actor, as plain data. Making it never waits."""
 
 import contextlib
 import os
@@ -24,12 +24,14 @@ MOST_CHILDREN = 15
 
 @dataclass(frozen=True, slots=True)
 class StatusSource:
-    """Makes the status dump of one process. `about` are facts that do not change while the process runs.
+    """Makes the status dump of one process.
 
-    `files` are the files whose sizes are reported. `failed` returns the time and error of each chat that gave
-    up. `counts` returns the counters of `rumi.channels.http.counters`, and `pending` the number of messages
-    without a final reply. `workers` returns the last known workers that share the database; it is None if the
-    process has its own database.
+    `about` contains values that do not change while the process runs.
+
+    `files` are the files whose sizes are reported. `failed` returns, for each chat that is no longer
+    restarted after errors, the time and the last error. `counts` returns the counters of
+    `rumi.channels.http.counters`, and `pending` the number of messages without a final reply. `workers`
+    returns the last known workers that share the database; it is None if the process has its own database.
     """
 
     tree: Callable[[], NodeStatus]
@@ -72,7 +74,7 @@ class StatusSource:
 
 
 def size_of(database: Path) -> int:
-    """Return the size of a database with its WAL, in bytes; 0 if the database does not exist."""
+    """Return the size in bytes of a database and its WAL; 0 if the database does not exist."""
     total = 0
     for path in (database, database.with_name(f"{database.name}-wal")):
         with contextlib.suppress(OSError):
@@ -81,7 +83,10 @@ def size_of(database: Path) -> int:
 
 
 def node(status: NodeStatus, now: float) -> dict[str, object]:
-    """Return one node of the tree with its descendants. `age_s` is the age of the node's current activity."""
+    """Return one node of the actor tree with its descendants.
+
+    `age_s` is the duration of the node's current activity, in seconds.
+    """
     return {
         "id": status.id,
         "kind": status.kind,
@@ -99,7 +104,7 @@ def node(status: NodeStatus, now: float) -> dict[str, object]:
 
 
 def outline(status: NodeStatus) -> str:
-    """Return the tree for a narrow screen: one line per node, with the node's activity."""
+    """Return the actor tree for a narrow screen: one line per node, with the node's activity."""
     return "\n".join(_lines(status, "", ""))
 
 

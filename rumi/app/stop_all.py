@@ -1,4 +1,4 @@
-"""Stops everything at once: turns, tasks, and the schedules and other sources that would start new ones."""
+"""Stops all work at once: turns and tasks, and the schedules and other sources that start new work."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,7 +22,7 @@ from rumi.tasks.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 STOP_ALL_S: Final = 20.0
-"""Maximum time that the reply waits for the work to end, in seconds.
+"""Maximum seconds to wait for the work to end before the command replies.
 
 The reply names the work that has not ended by then.
 """
@@ -31,7 +31,7 @@ Others = Callable[[Language], Awaitable[Mapping[str, str | RumiError]]]
 """Stops everything on the other workers of a shared database; returns their replies or errors, by name."""
 
 Pause = Callable[[], Awaitable[int]]
-"""Pauses a package that starts turns or tasks by itself; returns how many of its entries were paused."""
+"""Pauses a source of new work, such as the schedules; returns how many entries were paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Everything:
 
         Running work is told to stop before anything is written, so that a full disk cannot keep a turn
         running. Work that a turn or schedule started before it was stopped or paused is stopped too. If
-        cancelled, the work that was already told to stop still stops.
+        cancelled, the work that was told to stop before the cancellation stops all the same.
         """
         messages, tasks = self._messages(), self.tasks.open_tasks()
         paused: dict[str, int | None] = dict.fromkeys(self.pauses)

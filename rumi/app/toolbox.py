@@ -62,7 +62,7 @@ RESEARCHES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """The services that tools use, and the additional tools that channels provide."""
+    """The services that tools use, and the additional tools that MCP servers and channels provide."""
 
     web: Web
     ids: ChatIds
@@ -135,7 +135,7 @@ class Toolbox:
 
 
 def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
-    """Return a draft schedule of the chat, which the schedule tools complete."""
+    """Return an incomplete schedule for the chat; the schedule tools fill in the missing fields."""
     return ScheduleRecord(
         *(owner, view.chat, "text", ""),
         language=view.language(),

@@ -141,7 +141,7 @@ class ActorTree:
         self.attach_server, self.status = edges.attach_server, edges.status
 
     async def drain(self) -> None:
-        """Hand over all chats to other workers, if there are any. Turns continue for a bounded time."""
+        """Hand over all chats to other workers, if any run. Running turns may continue for a bounded time."""
         await self._workers.drain()
 
     def _happened(self, event: TreeEvent) -> None:
@@ -156,7 +156,7 @@ class ActorTree:
             channel.tree_happened(event)
 
     def _disk_changed(self, trouble: Trouble | None) -> None:
-        """Report that the databases cannot be written (running turns wait), or can be written again."""
+        """Report whether the databases can be written. While they cannot be written, running turns wait."""
         self.audit.write("storage", chat_id="", trouble=trouble)
         self._events.storage_changed(trouble)
         if trouble is not None:

@@ -28,10 +28,10 @@ class SingleProcess:
     """A process that serves all chats."""
 
     ownership: Ownership | None = None
-    """The partitions that this process serves; None: all of them."""
+    """The partitions (groups of chats) that this process serves; None means all of them."""
 
     peer: Peer | None = None
-    """The address at which other workers reach this process; None: it is unreachable for them."""
+    """The address at which other workers reach this process; None means that they cannot reach it."""
 
     shown: Callable[[], Sequence[Mapping[str, object]]] | None = None
     """Returns the workers as objects for the status dump."""
@@ -52,7 +52,7 @@ class SingleProcess:
         return file
 
     def part(self) -> float:
-        """Return this process's share, between 0 and 1, of the limits that apply to all workers together."""
+        """Return this process's share, from 0 to 1, of the limits that apply to all workers together."""
         return 1.0
 
     def serves(self, partition_key: str) -> bool:
@@ -83,11 +83,11 @@ class SingleProcess:
         return streams
 
     async def drain(self) -> None:
-        """Hand over all chats to other workers, if there are any. Turns continue for a bounded time."""
+        """Hand over all chats to other workers, if any run. Running turns may continue for a bounded time."""
 
 
 class ClusterWorker(SingleProcess):
-    """One of several processes that share a database. Each incarnation of its lease has a different name."""
+    """One of several processes that share a database. The worker gets a new name with each new lease."""
 
     ownership: Ownership
 

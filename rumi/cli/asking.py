@@ -11,11 +11,11 @@ Work: TypeAlias = "Callable[[Home, Mapping[str, object]], Awaitable[object]]"
 BUSY_S: Final = 10.0
 
 LOOKS: Final = frozenset({"recall", "list", "show", "history", "memory", "skills"})
-"""Read-only requests: they are sent again if the daemon ended before it answered."""
+"""Read-only requests. They can safely be sent again if the daemon ended before it answered."""
 
 
 async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, object]) -> object:
-    """Send a `call` to the daemon, or execute it with `here` if no process has locked the home.
+    """Send a `call` to the daemon; if no process has locked the home, execute it here with `here`.
 
     If the process that has locked the home is starting or ending, wait up to `BUSY_S` seconds for it.
 

@@ -63,7 +63,7 @@ def apply(name: str, yes: bool) -> None:
 
 
 def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
-    """Return the project of a bot, and a context manager that opens its changes."""
+    """Return a bot's project folder, and a context manager that opens the bot's changes to its copy."""
     from rumi.app.engine import sandbox_limits
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from

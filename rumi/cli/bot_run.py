@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BotRun:
-    """A request to run a bot: the bot's name, the session's options (`asked`), and the output options."""
+    """A request to run a bot: its name, the options of the session (`asked`), and options for the output."""
 
     name: str
     asked: dict[str, Any]
@@ -56,7 +56,7 @@ def run_bot(run: BotRun) -> None:
 
 
 async def _do(begun: Launch, run: BotRun) -> dict[str, Any]:
-    """Run the session in the daemon, or with `background` only start it; return the session."""
+    """Run the session in the daemon, or only start it if `background` is set; return the session."""
     from rumi.platform.caller import TERMINAL
     from rumi.platform.texts import bots as bot_texts
 

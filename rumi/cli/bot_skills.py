@@ -19,7 +19,7 @@ def skills_of(source: str) -> "list[BotSkill]":
     """Return the skills of a folder, a file or a URL, and print the skills that cannot be read.
 
     Raises:
-        RumiError: The source is refused, or cannot be fetched.
+        RumiError: The source is not allowed, or cannot be fetched.
     """
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
@@ -40,7 +40,7 @@ def skills_of(source: str) -> "list[BotSkill]":
 
 
 async def _fetched(begun: Launch, source: str) -> Any:
-    """Fetch a repository in the daemon; return its skills and problems."""
+    """Fetch a repository in the daemon; return its skills, and the problems with unreadable ones."""
     from rumi.platform.caller import TERMINAL
     from rumi.tasks.bots.fetching import FETCH_S
 

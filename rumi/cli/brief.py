@@ -7,13 +7,13 @@ from rumi.channels.attach.one_call import STATUS, ask
 from rumi.platform.home_permissions import dangers
 
 TIMEOUT_S = 2.0
-"""Maximum time for this fast path, in seconds; then the full command asks again with a longer timeout."""
+"""Maximum seconds for this fast path; after that, the full command asks again with a longer timeout."""
 
 
 def print_status() -> bool:
-    """Print the status dump of the daemon. Return False if that failed and nothing was printed.
+    """Print the daemon's status dump. If that fails, print nothing and return False.
 
-    In that case the full command finds the reason and reports it.
+    After a failure, the complete `rumi status` command finds the reason and reports it.
     """
     root = os.environ.get("RUMI_HOME") or os.path.expanduser("~/.rumi")
     if dangers(root):
@@ -36,9 +36,9 @@ def print_status() -> bool:
 
 
 def _safe(dump: bytes) -> bytes:
-    """Return the JSON text with control characters escaped. Plain ASCII, the usual case, needs no escaping.
+    """Return the JSON text with control characters escaped. Printable ASCII text is returned unchanged.
 
-    JSON already escapes the ASCII control characters except DEL.
+    JSON itself already escapes all ASCII control characters except DEL.
     """
     if dump.isascii() and b"\x7f" not in dump:
         return dump

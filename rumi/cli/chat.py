@@ -171,7 +171,7 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
 
 
 def _deleted(home: "Home") -> "DaemonGone | None":
-    """Return the error that ends the chat if its home was deleted, and None if the home still exists."""
+    """Return the error that ends the chat because its home was deleted; None if the home still exists."""
     from rumi.channels.attach.client import DaemonGone
 
     if home.lock_identity() is not None:
@@ -184,7 +184,7 @@ def _deleted(home: "Home") -> "DaemonGone | None":
 async def _explain_offline_model(
     home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat"
 ) -> None:
-    """Explain that the offline model answers because there is no API key; show a person the alternatives."""
+    """Explain that the offline model answers because no API key is set; tell a person how to change that."""
     from rumi.platform.config.providers import OFFLINE
 
     if port.model != OFFLINE:
@@ -205,7 +205,7 @@ async def _explain_offline_model(
 
 
 async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
-    """Wait until the first of these functions returns; cancel the others."""
+    """Call all functions concurrently; when one of them returns, cancel the others."""
     import trio
 
     async with trio.open_nursery() as nursery:

@@ -160,7 +160,7 @@ def _ask(do: str, **fields: object) -> Any:
 
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
-    """Execute the request on the files of a home that no process has locked; no turn can run meanwhile."""
+    """Execute the request on the files of a home that no process has locked, so no turn can be running."""
     from rumi.chats.chat_calls import chat_call
     from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
@@ -192,13 +192,13 @@ def _who(entry: dict[str, Any]) -> str:
 
 
 def _text(entry: dict[str, Any]) -> str:
-    """Return the text of an entry, with its tool calls."""
+    """Return the text of one entry of a chat, with its tool calls."""
     calls = [f"→ {call['name']} {call['arguments']}" for call in entry["tool_calls"]]
     return "\n".join(part for part in (entry["text"], *calls) if part)
 
 
 def _around(text: str, word: str) -> str:
-    """Return the rest of the text, beginning shortly before the searched word."""
+    """Return the part of the text that begins shortly before the searched word."""
     at = text.casefold().find(word.casefold())
     return f"…{text[at - 30 :]}" if at > 40 else text
 

@@ -31,12 +31,12 @@ END_S = 20.0
 LOOK_S = 0.02
 
 EXTRACTION_WAIT_S = 5.0
-"""Maximum time that a program waits for its daemon to end, in seconds; the daemon may extract facts first."""
+"""Maximum wait in seconds until a program's daemon has ended; the daemon may extract facts first."""
 
 CLOSED_S = 0.5
-"""Time after which the daemon no longer counts a detached client, in seconds.
+"""A client that has detached is no longer counted by the daemon after this many seconds.
 
-Clients that are still counted after that time belong to others.
+So any clients that are counted after that time belong to other commands.
 """
 
 ANSWER_S = 65.0
@@ -98,8 +98,8 @@ async def connected() -> AsyncIterator["ControlClient"]:
 def yield_home(home: Home, marks: Mapping[str, str] | None = None) -> None:
     """Ask an idle daemon to end, and wait until it has ended.
 
-    With `marks`, the daemon ends only if its settings or keys differ from them. A daemon that is busy or is a
-    service continues; then the command cannot lock the home.
+    If `marks` (fingerprints of settings and keys) are given, the daemon ends only if its own marks differ. A
+    daemon that is busy, or that runs as a service, does not end; then the command cannot lock the home.
     """
     import time
 
@@ -109,7 +109,7 @@ def yield_home(home: Home, marks: Mapping[str, str] | None = None) -> None:
 
 
 def wait_for_daemon_exit(home: Home, marks: Mapping[str, str]) -> None:
-    """Wait until the daemon has ended after its last client; return early if other clients are attached."""
+    """Wait until the daemon has ended, after the user has left; return early if it has other clients."""
     import time
 
     closed = time.monotonic()
@@ -120,7 +120,7 @@ def wait_for_daemon_exit(home: Home, marks: Mapping[str, str]) -> None:
 
 
 def _ask_to_yield(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]:
-    """Ask the daemon to end if it is idle; return its answer, or an empty one if it does not listen."""
+    """Ask the daemon to end if it is idle; return its answer, which is empty if no daemon listens."""
     import json
 
     from rumi.channels.attach.one_call import ask, line
@@ -223,7 +223,7 @@ def _do(home: Home, call: str, chat: str) -> str:
 
 
 async def _stop(home: Home, loaded: "Loaded", chat: str) -> str:
-    """Stop work that the next daemon would start: all open tasks and all schedules if `chat` is empty.
+    """Stop all open tasks and all schedules, which the next daemon would continue, if `chat` is empty.
 
     If `chat` is given, nothing needs to be stopped, because no turn runs without a daemon.
 

@@ -39,7 +39,7 @@ QUIET_S = 1.0
 
 
 class Reattaching(Protocol):
-    """A client that lost its daemon and waits for another; `left` is set if the user leaves meanwhile."""
+    """A client that waits for a new daemon because its daemon ended. `left` is set when the user leaves."""
 
     left: "trio.Event"
 
@@ -50,7 +50,7 @@ class Reattaching(Protocol):
 
 @dataclass(slots=True)
 class Launch:
-    """The command's settings, and the daemon that the command started before its event loop runs."""
+    """The command's settings, and the daemon that the command started, if any, before its event loop ran."""
 
     chat: str
     flags: dict[str, str | None]
@@ -101,8 +101,9 @@ async def attached_to_daemon(
 ) -> AsyncIterator[T | None]:
     """Yield the result of `attach` for the daemon; start a daemon if none runs.
 
-    `attach` raises `NotAccepting` if the daemon is starting or ending; then this function tries again. Yield
-    None if `reattaching`, the client of an earlier daemon, has left meanwhile.
+    `attach` raises `NotAccepting` if the daemon is starting or ending; then this function tries again.
+    `reattaching` is the client of an earlier daemon, if there was one; if its user leaves the chat meanwhile,
+    yield None.
 
     Raises:
         RumiError: The daemon cannot be started, or refuses the client.
@@ -163,6 +164,6 @@ def _why_not_attached(home: "Home", lock_holder: str, error: "RumiError") -> "Ru
 
 
 def say(line: str) -> None:
-    """Print a line for people; ignore a closed terminal."""
+    """Print a line for the user; ignore the error if the terminal is closed."""
     with suppress(OSError):
         echo(line, err=True)

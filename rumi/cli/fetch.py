@@ -33,7 +33,7 @@ def command(url: str | None, check: bool) -> None:
 
 
 async def _fetch(url: str) -> str:
-    """Return the text that the tool gives to the model. It contains no terminal control characters.
+    """Return the text that the fetch tool gives to the model. It contains no terminal control characters.
 
     Raises:
         FetchError: The fetch failed. The message is one line, without the delimiters of untrusted text.
@@ -74,7 +74,7 @@ async def _fetch(url: str) -> str:
 
 
 async def _check() -> None:
-    """Judge every URL on standard input. Host names are resolved; no connection is opened."""
+    """Report for every URL on standard input whether it may be fetched, without connecting to its host."""
     import trio
 
     from rumi.platform.config.cascade import load_settings

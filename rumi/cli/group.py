@@ -1,4 +1,4 @@
-"""The command group, which imports each command when it is used, and is the only place that prints errors."""
+"""The command `rumi`: imports each of its commands only when it is used, and prints their errors."""
 
 import errno
 import importlib
@@ -66,7 +66,7 @@ class _Context(click.Context):
 
 
 class LazyGroup(click.Group):
-    """A group that imports each command when it is used."""
+    """A click group that imports each command only when the command is used."""
 
     context_class = _Context
 
@@ -198,7 +198,7 @@ def run() -> None:
 
 
 def _show(text: str) -> None:
-    """Print an error. Secrets and similar strings are redacted, because the error's text may be untrusted."""
+    """Print an error. Its text may be untrusted, so secrets and strings that look like keys are hidden."""
     from rumi.platform.redact import Redactor
 
     # Half a surrogate pair, from an argument that is not UTF-8, must not raise another error here.
@@ -225,7 +225,7 @@ def _explained(error: BaseException) -> str:
 
 
 def _known(error: BaseException) -> Iterator[RumiError]:
-    """Yield the `RumiError`s in an exception, in its group and in its causes, the outermost first."""
+    """Yield the `RumiError`s among an exception, its group's members and its causes, the outermost first."""
     if isinstance(error, RumiError):
         yield error
     if isinstance(error, BaseExceptionGroup):
@@ -236,7 +236,7 @@ def _known(error: BaseException) -> Iterator[RumiError]:
 
 
 def output_failed(error: OSError) -> int:
-    """Report that the output cannot be written, unless its reader has closed it. Return the exit code."""
+    """Report that the output cannot be written, unless the reader has closed it. Return the exit code."""
     _forget_output()
     if not isinstance(error, BrokenPipeError):
         from rumi.cli.speaking import translate

@@ -271,7 +271,7 @@ def _marks(server: "ServerSettings") -> list[str]:
 
 
 def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]":
-    """Return the changes of each tool since the user accepted it; nothing at the first connection."""
+    """Return how each tool has changed since the user accepted it; nothing at the first connection."""
     from rumi.agent.mcp.described import changes_of, said_of
 
     before = known.earlier
@@ -288,7 +288,7 @@ def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]"
 
 
 def _show(changes: "Sequence[DescriptionChange]") -> None:
-    """Print the old and the new value of each change, uncut: the user has to see all that they accept."""
+    """Print the old and new value of each change in full, because the user has to see what they accept."""
     from rumi.platform.texts.questions import visible
 
     for change in changes:

@@ -77,7 +77,7 @@ def endpoint_of(home: "Home", loaded: "Loaded", language: "Language") -> "McpEnd
 
 @dataclass(frozen=True, slots=True)
 class _DaemonAccess:
-    """Access to the daemon. With `launch`, each call starts a daemon if none runs."""
+    """Access to the daemon. If `launch` is True, each call starts a daemon if none runs."""
 
     home: "Home"
     language: "Language"
@@ -90,7 +90,7 @@ class _DaemonAccess:
         return self._connected(partial(connected_to, PROGRAM))
 
     def attach(self, chat: str, *, tainted: bool) -> "AbstractAsyncContextManager[RemoteChat]":
-        """Attach a program to a chat; `tainted`: its messages are untrusted."""
+        """Attach a program to a chat. `tainted` is True if the program's messages are untrusted."""
         from rumi.channels.attach.client import OpenRequest
         from rumi.platform.caller import PROGRAM
 

@@ -105,7 +105,7 @@ def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
 
 
 def _source(fact: dict[str, Any]) -> None:
-    """Print the source of a fact, as the command that shows that source."""
+    """Print the command that shows the source of a fact."""
     if fact["chat"]:
         option = f" --turn {fact['turn']}" if fact["turn"].startswith("t") else ""
         session = f" --session {fact['turn'].split()[1]}" if fact["turn"].startswith("session ") else ""
@@ -179,8 +179,8 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
 async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
     """Execute the request in a complete app in this process.
 
-    This is needed because extraction calls the model, and forgetting everything concerns all parts of the
-    app.
+    A complete app is needed because extracting facts calls the model, and forgetting everything concerns all
+    parts of the app.
     """
     from rumi.app.app import open_app
     from rumi.app.engine import find_engine
@@ -218,7 +218,7 @@ def _say(answer: dict[str, Any], as_json: bool, text: str) -> None:
 
 
 def _show(facts: list[dict[str, Any]]) -> None:
-    """Print a table for a person; print whole lines of any length for a pipe."""
+    """Print a table; if the output is a pipe, print lines that are not cut or wrapped instead."""
     from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text

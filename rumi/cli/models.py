@@ -105,7 +105,7 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
 
 
 def _key(settings: "ModelSettings", name: str) -> str:
-    """Return the state of a model's API key: `set`, `not needed`, `command`, or the reason why it is missing.
+    """Return the state of a model's API key: `set`, `not needed`, `command`, or why it is missing.
 
     `command` means that a command outputs the key; this function does not run that command.
     """

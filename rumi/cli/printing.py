@@ -37,17 +37,17 @@ def _styled(part: Styled) -> str:
 
 
 def echo_json(value: object, *, indent: int | None = None, ascii: bool = False) -> None:
-    """Print a value as JSON on one line, or with `indent` on several; `ascii` escapes other characters."""
+    """Print a value as JSON, on several lines if `indent` is set; `ascii` escapes non-ASCII characters."""
     click.echo(escaped(json.dumps(value, ensure_ascii=ascii, indent=indent)))
 
 
 def confirm(question: str, *, abort: bool = False, err: bool = False) -> bool:
-    """Ask for a yes or a no; return True for a yes. Otherwise return False, or end the command if `abort`."""
+    """Ask for a yes or a no; return True for a yes. For a no, return False, or end the command if `abort`."""
     return click.confirm(clean(question), abort=abort, err=err)
 
 
 def prompt(question: str, default: str | None = None, **more: Any) -> str:
-    """Ask for a line; an empty line means the `default`. `more` is passed to `click.prompt`."""
+    """Ask for a line; an empty line means the `default`. `more` contains arguments for `click.prompt`."""
     return cast(str, click.prompt(clean(question), default, **more))
 
 

@@ -80,7 +80,7 @@ def _forked(recorded: "RecordedTurn", now: "Now", step: int, models: "ModelSet")
 
 
 def _now(home: "Home", recorded: "RecordedTurn") -> "Now":
-    """Return the instructions and tool specs of the current code, for the programs that the turn had."""
+    """Return the current code's instructions and tool specs, for the programs of the recorded sandbox."""
     from rumi.app.settings import prompts_of
     from rumi.app.toolbox import specs_now
     from rumi.chats.recorder.replaying import Now

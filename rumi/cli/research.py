@@ -105,7 +105,7 @@ def _research(
 
 
 async def _do(begun: Launch, request: dict[str, Any], background: bool) -> dict[str, Any]:
-    """Run the task in the daemon, or with `background` only start it; return the task."""
+    """Run the task in the daemon, or only start it if `background` is set; return the task."""
     from rumi.channels.attach.client import run_task
     from rumi.platform.caller import TERMINAL
 

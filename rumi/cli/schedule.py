@@ -163,7 +163,7 @@ def _ask(do: str, **fields: object) -> Any:
 
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
-    """Execute the request on a home that no process has locked; no schedule can fire meanwhile."""
+    """Execute the request on a home that no process has locked, so no schedule can fire."""
     from rumi.app.settings import schedule_limits_of
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL

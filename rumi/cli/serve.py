@@ -1,4 +1,4 @@
-"""`rumi serve`, and the service code that `rumi telegram` and `rumi web` also use."""
+"""`rumi serve`, and the code that it shares with `rumi telegram` and `rumi web`."""
 
 import gc
 import os
@@ -53,10 +53,10 @@ def serve_until_signal(
     flags: Mapping[str, object] | None = None,
     listens: bool = True,
 ) -> None:
-    """Lock the home and serve attached clients, Telegram if `telegram` returns True, and a page at `web`.
+    """Lock the home; serve clients, Telegram if `telegram()` is True, and a page at the address `web`.
 
-    `flags` are command line values that override the configuration. `listens`: also listen for webhooks and
-    probes if an address for them is configured.
+    `flags` are command line values that override the configuration. If `listens` is True, it also listens for
+    webhooks and health probes, if an address for them is configured.
 
     Raises:
         RumiError: The service cannot start; the message says what to do.
@@ -166,7 +166,7 @@ async def _serve(
 def _page(
     web: str | None, language: "Language", home: "Home", loaded: "Loaded"
 ) -> "Iterator[tuple[Channel, ...]]":
-    """Open the page's listening socket at `web` and yield the page; yield nothing without an address."""
+    """Listen for the web page at the address `web` and yield the page; without an address, yield nothing."""
     if web is None:
         yield ()
         return
@@ -188,7 +188,7 @@ def _page(
 def _listener(
     loaded: "Loaded", bots: "Sequence[Telegram]", language: "Language"
 ) -> "Iterator[tuple[Channel, ...]]":
-    """Open the listener for webhooks and probes and yield it; yield nothing without an address."""
+    """Open the listener for webhooks and health probes and yield it; without an address, yield nothing."""
     telegram = loaded.settings.telegram
     webhook = telegram.webhook if bots else None
     where = telegram.listen or (LISTEN if webhook else None)

@@ -226,7 +226,7 @@ class _Wizard:
             self.secrets[variable] = key
 
     def _tried(self, model: str, *, key: str = "", custom: Any = None) -> bool:
-        """Make one short model call; return False if the user should answer again.
+        """Try the answers with one short model call; return False if the user should answer again.
 
         After an error, the user may keep the answer, because the network may be down. A key that the server
         refused cannot be kept.
@@ -287,7 +287,7 @@ class _Wizard:
             self.keys["telegram.allowed_users"] = f"[{', '.join(ids)}]"
 
     def _knows(self, token: str) -> bool:
-        """Ask Telegram for the bot's name; return True if the token should be used."""
+        """Check a token by asking Telegram for the bot's name; return True if the token should be used."""
         from rumi.channels.telegram import bot_name
         from rumi.errors import ConfigError, RumiError, single
 
@@ -331,7 +331,7 @@ class _Wizard:
         )
 
     def _choose_key(self, key: str, question: str, choices: Sequence[tuple[str, str]], now: str) -> None:
-        """Ask for the value of a key; store the value only if it differs from `now`, the current value."""
+        """Ask for the value of a configuration key; store it if it differs from `now`, the current value."""
         answer = self._choose(question, choices, now)
         if answer != now:
             self.keys[key] = answer

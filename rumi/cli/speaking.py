@@ -12,7 +12,7 @@ from rumi.platform.texts import translation
 from rumi.platform.texts.language import Language, LanguageSetting, detect_language
 
 _EXTRA = re.compile(r"(.*?)  \[(.+)\]", re.DOTALL)
-"""Pattern of an option's help followed by click's addition in brackets, such as the default or the range."""
+"""Matches an option's help and, in brackets, what click appends to it, such as the default."""
 
 
 @cache

@@ -44,7 +44,7 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
 def _of_workers(as_json: bool) -> bool:
     """Show the workers, and the actor tree of this home's worker if it runs.
 
-    Return False if the home has no shared database, and so no workers.
+    Return False if the home has no workers, because it does not share a database.
     """
     import os
 

@@ -191,7 +191,7 @@ class _Copy:
             raise CopyFault(f"The copy failed: {error}.", "Look at: rumi doctor") from error
 
     def _lock_home(self, stack: ExitStack) -> str:
-        """Lock the home if it is the source or target; return the reason if that failed, or an empty text.
+        """Lock the home if it is the source or target; return why that failed, or an empty text.
 
         Raises:
             HomeLocked: The home is the target, and another process has locked it.
@@ -226,7 +226,7 @@ class _Copy:
         return target, {}
 
     def _alone(self, stack: ExitStack, source: "Side", target: "Side") -> str:
-        """Keep new workers from starting; return why the copy cannot be completed, or "" if it can."""
+        """Keep new workers from starting; return why the copy cannot be complete, or "" if it can be."""
         from rumi.store.postgres import Postgres, alone, live_workers
 
         with ExitStack() as locks:

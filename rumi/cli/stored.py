@@ -1,4 +1,4 @@
-"""The databases that commands open if no daemon runs on the home."""
+"""The databases that commands open themselves if no daemon runs on the home."""
 
 import os
 from dataclasses import dataclass

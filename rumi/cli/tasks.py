@@ -120,7 +120,7 @@ def _ask(do: str, **fields: object) -> Any:
 
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
-    """Execute the request on the files of a home that no process has locked; no task can run meanwhile."""
+    """Execute the request on the files of a home that no process has locked, so no task can be running."""
     from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL

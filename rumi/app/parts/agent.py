@@ -29,7 +29,10 @@ from rumi.web.readers.files.viewer import Seen, Viewer
 
 @dataclass(frozen=True, slots=True)
 class AgentPart:
-    """The context of turns, and the receivers of their events. `instructions` begin every chat's prompt."""
+    """The context of turns, and the receivers of the turns' events.
+
+    Every chat's prompt begins with `instructions`.
+    """
 
     mcp: McpServers
     prompts: Prompts
@@ -117,7 +120,7 @@ def add_agent(
 def _mcp_tools(mcp: McpServers, viewer: Viewer, view: ChatView, context_tokens: int) -> tuple[Tool, ...]:
     """Return the MCP tools of the configured servers for a chat.
 
-    Files that these tools return taint the chat's workspace.
+    Files that these tools return mark the chat's workspace as tainted: it contains untrusted content.
     """
 
     async def look(picture: bytes) -> Seen:

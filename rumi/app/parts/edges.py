@@ -39,7 +39,7 @@ from rumi.tasks.task_calls import task_call
 
 @dataclass(frozen=True, slots=True)
 class EdgesPart:
-    """The access to the process for clients and operators."""
+    """What clients and operators use to reach the process."""
 
     attach_server: AttachServer
     status: StatusSource
@@ -120,7 +120,7 @@ def _calls(
     attach_server: AttachServer,
     status: StatusSource,
 ) -> dict[str, ControlCall]:
-    """Return the calls of the control socket. Those that another worker must answer are forwarded."""
+    """Return the calls of the control socket. Calls that another worker must answer are forwarded."""
     ids = inputs.ids
     of_packages = {
         "recall": recall_call(store.recall, ids, time.time),
@@ -152,7 +152,7 @@ def _streams(
     attach_server: AttachServer,
     events: EventStream,
 ) -> dict[str, ControlStream]:
-    """Return the streams of the control socket. Those that another worker must serve are forwarded."""
+    """Return the streams of the control socket. Streams that another worker must serve are forwarded."""
     own: dict[str, ControlStream] = {
         "window": attach_server.serve,
         "events": events.serve,
@@ -173,7 +173,9 @@ def _add_partitions(
     chats: ChatsPart,
     attach_server: AttachServer,
 ) -> None:
-    """Register all parts that take over and hand over partitions, in the order in which they take over.
+    """Register all parts that take over and hand over partitions, which are groups of chats.
+
+    The parts take over in the order in which this function registers them.
 
     The actor that calls these parts comes after them in the tree, so it stops first: no part has to take over
     a partition while that part is ending.

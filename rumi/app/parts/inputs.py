@@ -60,7 +60,8 @@ class TreeInputs:
     """The values from which all parts are built.
 
     `ids` are the chat ids of all channels, also of channels that do not run; `notes` are sentences for users.
-    `full`: the disk is full at startup. `service`: the process runs until a signal ends it.
+    `full` is True if the disk is full at startup. `service` is True if the process runs until a signal ends
+    it.
     """
 
     root: Supervisor

@@ -23,7 +23,7 @@ from rumi.web.tree import Web, add_fetcher
 
 @dataclass(frozen=True, slots=True)
 class ModelsPart:
-    """Models bound to chats, tasks and people, with the skills and the web access for their turns."""
+    """The models for chats, tasks and people, and the skills and web access that turns use."""
 
     bound: BoundModels
     people: People

@@ -23,7 +23,7 @@ JOURNAL_SHUTDOWN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class StorePart:
-    """The journal and the other stores. `journal_state` outlives the incarnations of the journal's actor."""
+    """The journal and the other stores. `journal_state` is kept when the journal's actor is restarted."""
 
     journal: ActorRef[JournalMessage]
     journal_state: JournalState

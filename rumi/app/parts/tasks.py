@@ -29,7 +29,7 @@ from rumi.web.tree import guarded_streams
 
 @dataclass(frozen=True, slots=True)
 class TasksPart:
-    """Tasks of all kinds, and the parts that start them. `threads` are for access to bots' files."""
+    """Tasks of all kinds, and the parts that start them. `threads` are used to access bots' files."""
 
     tasks: Tasks
     bots: Bots

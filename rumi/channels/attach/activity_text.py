@@ -1,4 +1,4 @@
-"""Short descriptions of what actors are doing, made from the status dump."""
+"""Short descriptions of what actors (the parts of a running Rumi) are doing, made from the status dump."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def duration(seconds: float) -> str:
 
 
 def is_chat(item: Item) -> bool:
-    """Return True if the item of the status dump is a chat's actor."""
+    """Return True if this item of the status dump describes a chat."""
     return "history" in item["figures"]
 
 
@@ -48,7 +48,7 @@ def age_of(item: Item) -> float:
 
 
 def activity_of(item: Item, language: Language) -> str:
-    """Return the actor's activity and its duration; if the actor is idle, return its last error."""
+    """Return the actor's activity with its duration; if the actor is idle, return its last error."""
     words = _chat(item, language) if is_chat(item) else _actor(item, language)
     if words and not (is_chat(item) and "job" not in item["figures"]):
         return words
@@ -107,7 +107,7 @@ def _actor(item: Item, language: Language) -> str:
 
 
 def _budgets(models: dict[str, Item]) -> list[str]:
-    """Return the remaining rate limit of each model, as its server last reported it."""
+    """Return, for each model, how much of its rate limit is left, as its server last reported."""
     parts = []
     for name, model in models.items():
         left = [

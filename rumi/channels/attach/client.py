@@ -27,18 +27,18 @@ ATTACH_TIMEOUT_S = 20.0
 """Maximum time for the daemon to attach a client, in seconds; a new session may first end a sandbox."""
 
 LEAVE_S = 1.0
-"""Maximum time that a detaching client waits for its last messages to be sent, such as a read receipt."""
+"""Maximum seconds that a detaching client waits until its last messages, such as receipts, are sent."""
 
 LAST_WORDS_S = 0.05
-"""Pause between the last event and `DaemonGone`, in seconds: the subscriber handles the event meanwhile."""
+"""Seconds between the last event and `DaemonGone`, so that the subscriber can handle the event first."""
 
 
 class NotAccepting(RumiError):
-    """No process accepts clients on this home now: no daemon runs, or the daemon is starting or ending."""
+    """No process accepts clients of this home now: no daemon runs, or the daemon is starting or ending."""
 
 
 class DaemonGone(RumiError):
-    """The daemon to which the client was attached has ended. `sent`: True if the request had been sent."""
+    """The daemon to which the client was attached has ended. `sent` is True if the request had been sent."""
 
     sent = False
 
@@ -47,14 +47,14 @@ class DaemonGone(RumiError):
 class OpenRequest:
     """A request to attach to a chat.
 
-    `person`: a person uses the client and decides when it detaches. `new`: start a new session. `model` is
-    the model for the client's messages; if that model cannot be used, the daemon refuses the request with
-    `must`, and uses its default model without `must`. `apart`: each message's turn has its own history,
-    separate from the chat's session. `single`: the client is for one turn; the session continues afterwards,
-    so no facts are extracted yet. `tainted`: the client's messages are untrusted, and are neither commands
-    nor confirmations. `marks` are fingerprints of the client's settings and keys; the daemon returns the
-    names of those that differ. `project` is the absolute path of the folder whose skills apply to the
-    client's messages.
+    `person` is True if a person uses the client and decides when it detaches. `new` requests a new session.
+    `model` is the model for the client's messages. If that model cannot be used, the daemon refuses the
+    request if `must` is True, and otherwise uses its default model. If `apart` is True, the turn of each
+    message has its own history, separate from the chat's session. `single` is True if the client is for one
+    turn; the session continues after it, so no facts are extracted yet. If `tainted` is True, the client's
+    messages are untrusted, and are never taken as commands or confirmations. `marks` are fingerprints of the
+    client's settings and keys; the daemon returns the names of those that differ. `project` is the absolute
+    path of the folder whose skills apply to the client's messages.
     """
 
     chat: str
@@ -98,7 +98,7 @@ class _RemoteEvents:
 
 
 class RemoteChat:
-    """A chat of another process. Events are read at once and buffered here, so that process never waits.
+    """A chat in another process. Its events are read at once and buffered here, so the process never waits.
 
     `model` is used for the messages that are sent. `engine` is the sandbox engine of the other process.
     `notes` are sentences for the user. `differing_settings` are the settings and keys that differ between the
@@ -144,14 +144,14 @@ class RemoteChat:
     def final_error(self) -> DaemonGone | None:
         """Return the error that ends this chat permanently; None if another process may continue the chat.
 
-        The error is final if the process was a service, which restarts and has to lock the home again, or if
-        the process has another version and keeps running.
+        The error is final if the process was a service: it will restart and must be able to lock the home. It
+        is also final if the process has another version and keeps running.
         """
         return self.daemon_gone() if self._final else None
 
     @contextmanager
     def ending(self, scope: trio.CancelScope) -> Iterator[None]:
-        """Cancel `scope`, in which the caller waits, when the process ends or has ended."""
+        """During the block, cancel `scope`, in which the caller waits, as soon as the process has ended."""
         if self._ended:
             scope.cancel()
         self._waiting.add(scope)
@@ -166,7 +166,7 @@ class RemoteChat:
             await trio.sleep_forever()
 
     async def follow(self) -> None:
-        """Receive messages until the process ends or this is cancelled; then wake all waiting tasks."""
+        """Receive messages until the process ends or this call is cancelled; then wake all waiting tasks."""
         try:
             with suppress(WireClosed, KeyError, TypeError):
                 while True:
@@ -269,7 +269,7 @@ class RemoteChat:
         return [made(Replied, reply) for reply in (await self._ask("undelivered", to=list(to)))["replies"]]
 
     def shown(self, question: str) -> None:
-        """Report that a person can read the question."""
+        """Report that the question is shown to a person."""
         self._out.send_nowait({"do": "shown", "question": question})
 
     def unasked(self, question: str) -> None:
@@ -289,7 +289,7 @@ async def attach(path: Path, caller: Caller, request: OpenRequest, daemon: str) 
     `daemon` is the daemon's name in error messages.
 
     Raises:
-        NotAccepting: no daemon accepts clients there now.
+        NotAccepting: no daemon accepts clients at `path` now.
         RumiError: the daemon refuses this client, or does not answer.
     """
     try:
@@ -348,7 +348,7 @@ async def run_task(
 
 
 def _refusal(message: Mapping[str, Any]) -> RumiError:
-    """Return the error for a refusal. If the process does not know the request, it has another version."""
+    """Return the error for a request that the process refused or, having another version, does not know."""
     if message.get("later"):
         return NotAccepting(message["error"], message["advice"])
     if "error" not in message or "ok" in message:  # the control server's answer to an unknown request

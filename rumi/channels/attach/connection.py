@@ -22,7 +22,7 @@ HOST = "rumi"
 """The Host header of the handshake; a Unix socket has no host."""
 
 CONNECT_S = 10.0
-"""Maximum time of the handshake, in seconds; only a suspended process takes longer."""
+"""Maximum duration of the handshake, in seconds; only a suspended process takes longer."""
 
 
 class NotRunning(RumiError):
@@ -95,8 +95,8 @@ async def connect(address: Path | Peer, caller: Caller) -> AsyncIterator[Control
     the caller, so a caller with restricted rights is never connected to one.
 
     Raises:
-        OtherVersion: the process would ignore the caller's restricted rights.
-        NotRunning: no process listens there, or it has just stopped.
+        OtherVersion: the process is of an earlier version and would ignore the caller's restricted rights.
+        NotRunning: no process listens at this address, or the process has just stopped.
         NoAnswer: the process does not answer the handshake.
     """
     try:

@@ -1,4 +1,4 @@
-"""Uploads from an attached client. Each upload has its own connection, so that messages are not delayed.
+"""File uploads from an attached client. Each upload uses a separate connection, so it delays no messages.
 
 {"stream": "file", "chat": …, "name": …}  →
 {"piece": BASE64}, as often as needed     →
@@ -60,7 +60,7 @@ _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 async def _upload(wire: Wire, file: int) -> Mapping[str, object]:
-    """Send the file, but stop when the process answers: a refusal can arrive before the end of the file."""
+    """Send the file; stop as soon as the process answers, because it may refuse the file early."""
     async with trio.open_nursery() as nursery:
 
         async def send() -> None:
@@ -82,7 +82,7 @@ MOST_WORDS = 10
 
 
 def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:
-    """Return quoted texts as JSON."""
+    """Return attachments that are quoted texts as JSON."""
     return [
         {"source": attachment.source, "text": attachment.text, "cut": attachment.cut}
         for attachment in attachments
@@ -90,7 +90,7 @@ def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:
 
 
 def words_from_json(data: object) -> tuple[Attachment, ...]:
-    """Return the attachments of quoted texts that `words_to_json` has encoded.
+    """Return the quoted texts that `words_to_json` has encoded, as attachments.
 
     Raises:
         KeyError, TypeError, ValueError: `data` does not have the format of this version.

@@ -28,7 +28,7 @@ def ask(path: str | os.PathLike[str], request: bytes, timeout_s: float = TIMEOUT
     The response is empty if the process ended before it answered.
 
     Raises:
-        OSError: no process listens there, or it did not answer in time.
+        OSError: no process listens on the socket, or the process did not answer in time.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout_s)
@@ -45,7 +45,7 @@ LONGEST = 100
 
 
 def socket_path(run: Path, installation: str) -> Path:
-    """Return the path `run/control.sock` in the home; if too long, a path in the user's runtime folder."""
+    """Return `run/control.sock` in the home; if that path is too long, one in the user's runtime folder."""
     path = run / "control.sock"
     if len(os.fsencode(path)) <= LONGEST:
         return path

@@ -1,10 +1,12 @@
-"""Control connections between workers on several machines: TCP, after both sides have proved a shared secret.
+"""Control connections over TCP between workers on several machines, which prove a shared secret.
+
+Workers are processes that share a database. Each side of a connection proves that it knows the secret.
 
 The server sends a nonce of 32 random bytes. The client answers with its own nonce and the HMAC-SHA256 of both
 nonces. The server compares the HMAC in constant time, and answers with its own. So the secret never crosses
 the network, a recorded proof cannot be replayed, and neither side sends a request or response before the
-other side has proved the secret. The protocol of the control socket follows, in plain text: the network has
-to be private.
+other side has proved that it knows the secret. The protocol of the control socket follows, in plain text: the
+network has to be private.
 """
 
 import hmac
@@ -23,21 +25,21 @@ from rumi.errors import ConfigError
 NONCE_BYTES: Final = 32
 PROOF_BYTES: Final = 32
 LEAST_SECRET: Final = 16
-"""Minimum length of the secret, in characters: an eavesdropper can guess a shorter one offline."""
+"""Minimum length of the shared secret, in characters: an eavesdropper could guess a shorter one offline."""
 
 PROVE_S: Final = 5.0
-"""Maximum time for both sides to prove the secret, in seconds."""
+"""Maximum time in seconds in which both sides prove that they know the secret."""
 
 CONNECT_S: Final = 3.0
 
 DEAD_S: Final = 8
-"""Time after which the connection to a machine that vanished is closed, in seconds."""
+"""If the other machine disappears, the connection is closed after this number of seconds."""
 
 _CONTEXT: Final = b"rumi workers 1 "
 
 
 class NotProved(Exception):
-    """The other side has not proved the secret."""
+    """The other side has not proved that it knows the shared secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Peer:
 
 
 def key_of(secret: str) -> bytes:
-    """Return the key of the proofs, derived from the secret."""
+    """Return the key, derived from the secret, with which a process proves that it knows the secret."""
     return hmac.digest(secret.encode("utf-8", "surrogateescape"), _CONTEXT + b"key", "sha256")
 
 
@@ -76,7 +78,7 @@ def is_private(host: str) -> bool:
 
 
 async def listeners_of(peer: Peer) -> list[trio.SocketListener]:
-    """Listen for other processes at the address in `peer`, which here is this process's own.
+    """Listen for other processes at the address in `peer`, which in this call is this process's own address.
 
     Raises:
         OSError: This process cannot listen there.
@@ -96,7 +98,7 @@ async def listeners_of(peer: Peer) -> list[trio.SocketListener]:
 
 
 async def dial(peer: Peer) -> trio.SocketStream:
-    """Connect to a peer; both sides prove the secret to each other.
+    """Connect to a peer. Both sides prove to each other that they know the secret.
 
     Raises:
         OSError: The peer is unreachable.
@@ -125,7 +127,7 @@ async def dial(peer: Peer) -> trio.SocketStream:
 
 
 async def admit(stream: trio.SocketStream, key: bytes) -> None:
-    """Wait until a client has proved the secret, and prove it to the client.
+    """Wait until a client has proved that it knows the secret; then prove the same to the client.
 
     Raises:
         NotProved: The client has another secret. It has received only the nonce.
@@ -143,9 +145,9 @@ async def admit(stream: trio.SocketStream, key: bytes) -> None:
 
 
 def _notice_a_dead_peer(stream: trio.SocketStream) -> None:
-    """Configure TCP so that the connection breaks about `DEAD_S` seconds after the other machine vanished.
+    """Configure TCP so that the connection breaks about `DEAD_S` seconds after the other machine disappears.
 
-    Keepalive detects this on an idle connection, and the user timeout on one with unacknowledged data.
+    On an idle connection TCP keepalive detects this; with unacknowledged data, the TCP user timeout does.
     """
     for option, value in (("TCP_KEEPIDLE", 2), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3)):
         stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
@@ -159,7 +161,7 @@ def _proof(key: bytes, side: bytes, of_server: bytes, of_client: bytes) -> bytes
 
 
 async def _read(stream: trio.SocketStream, count: int) -> bytes:
-    """Return exactly `count` bytes, and leave the following bytes in the stream."""
+    """Return the next `count` bytes of the stream; read no bytes after them."""
     got = b""
     while len(got) < count:
         part = await stream.receive_some(count - len(got))

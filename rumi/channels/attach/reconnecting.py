@@ -1,4 +1,4 @@
-"""A chat that outlives the daemon: its front end stays attached when another daemon takes over."""
+"""A chat for a front end that stays attached when the daemon ends and another daemon takes over."""
 
 import time
 from collections import deque
@@ -19,11 +19,14 @@ from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
 
 ACKNOWLEDGED = 64
-"""Number of the last read replies that are acknowledged again: the old process may have missed them."""
+"""After a change of process, this many of the last read replies are acknowledged again.
+
+The old process may have ended before it stored the acknowledgements.
+"""
 
 
 class ReconnectingChat:
-    """A `ChatPort` over successive processes.
+    """A `ChatPort` to a chat that successive processes serve.
 
     The caller calls `connect` with each process's port, and `disconnect` when that process has ended; other
     calls wait until the next process is connected. `left` is set when the front end has finished. When a
@@ -46,7 +49,7 @@ class ReconnectingChat:
     # Called by the owner
 
     def connect(self, port: ChatPort, note: str = "") -> None:
-        """Continue with this port. Subscribers get the `note` as an event."""
+        """Continue with the port of the next process. Subscribers get the `note` as an event."""
         self._port = port
         self.model = port.model
         for follower in self._followers:
@@ -61,7 +64,7 @@ class ReconnectingChat:
         self._notify_changed()
 
     def notify(self, note: str) -> None:
-        """Send the subscribers a note about the move."""
+        """Send the subscribers a note about the change to another process."""
         for follower in self._followers:
             follower.notes.append(Moved(note, back=False))
         self._notify_changed()
@@ -99,7 +102,7 @@ class ReconnectingChat:
         return follower
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Return the unacknowledged replies, oldest first, without those that were read through this object.
+        """Return the unacknowledged replies that were not read through this object, oldest first.
 
         The result includes the replies `to` the given messages, which another client may have acknowledged.
         """
@@ -114,7 +117,7 @@ class ReconnectingChat:
                 await self._until_port_changes(port)
 
     async def use_model(self, name: str) -> None:
-        """Use this model for all messages that are sent after this call, also in the next process.
+        """Use this model for all messages that are sent after this call, including those to later processes.
 
         Raises:
             RumiError: the model cannot be used.
@@ -139,7 +142,7 @@ class ReconnectingChat:
                 await self._until_port_changes(port)
 
     def shown(self, question: str) -> None:
-        """Report that a person can read the question. Between two processes this does nothing."""
+        """Report that the question is shown to a person. Between two processes this does nothing."""
         if self._port is not None:
             self._port.shown(question)
 
@@ -149,7 +152,7 @@ class ReconnectingChat:
             self._port.unasked(question)
 
     async def delivered(self, delivery: int) -> None:
-        """Acknowledge a reply that a person has read; between processes, `undelivered` does this later."""
+        """Acknowledge a reply that a person has read; between two processes, this happens later."""
         self._read.append(delivery)
         if self._port is None:
             await trio.lowlevel.checkpoint()
@@ -217,7 +220,7 @@ AGAIN_S: Final = 0.5
 
 
 class RoutedChat(ReconnectingChat):
-    """A chat that another worker may serve, attached over this process's control socket at `path`.
+    """A chat that another worker may serve, reached over this process's control socket at `path`.
 
     This process forwards the connection to the worker that serves the chat.
     """

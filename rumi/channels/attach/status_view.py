@@ -1,4 +1,4 @@
-"""The status dump rendered for a person: a tree that fits into 80 columns."""
+"""Shows the status dump to a person, as a tree that fits into 80 columns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ STORAGE = {
 """Reasons why the databases cannot be written, with advice."""
 
 MANY = 12
-"""Maximum number of children of which a node shows all; with more, it shows the busy ones and a count."""
+"""A node shows all its children up to this number. If it has more, it shows the busy ones and a count."""
 
 MOST = 30
 """Maximum number of busy children that a node shows."""
@@ -34,7 +34,7 @@ MOST_OTHERS = 5
 """Maximum number of busy children that are not chats: a chat's row already shows its sandbox."""
 
 SLOW_S = 60.0
-"""Duration after which running work is coloured, in seconds."""
+"""Work that has been running for more seconds than this is coloured."""
 
 Order: TypeAlias = Literal["age", "name", "restarts", "mail"]
 
@@ -45,7 +45,7 @@ Item: TypeAlias = dict[str, Any]
 class Choice:
     """Display options: order of the children, selected chat, and maximum number of children per node.
 
-    `terse` hides actors that have neither chats below them nor problems.
+    `terse` hides each actor that has no chats below it and is in its usual state.
     """
 
     order: Order = "age"
@@ -107,11 +107,11 @@ COLUMNS: Final = (
     ("queued", "queued"),
     ("undelivered", "undelivered"),
 )
-"""Counts of a worker, with their column titles."""
+"""The counts that the table shows for each worker, with their column titles."""
 
 
 def render_workers(found: Item, language: Language = "en") -> RenderableType:
-    """Return a table of the workers that share a database, and the amount of work that no worker serves."""
+    """Return a table of the workers that share a database, and counts of the messages that none serves."""
 
     def say(text: str) -> str:
         return translate(language, text)
@@ -168,7 +168,7 @@ def _at_work(status: Item) -> str:
 
 
 def chats_of(status: Item, choice: Choice) -> list[Item]:
-    """Return the chats that the tree shows, in the same order."""
+    """Return the chats that the tree shows, in the order of the tree."""
     return [
         item
         for _, item in _walk(status["tree"], "", "", choice)

@@ -1,4 +1,4 @@
-"""`rumi status --watch`: the actor tree, refreshed in place; without a terminal, one tree after another."""
+"""`rumi status --watch`: shows the actor tree and refreshes it on the terminal, or prints it repeatedly."""
 
 import json
 import os
@@ -30,7 +30,7 @@ EVERY_S = 1.0
 Lines: TypeAlias = list[list[Segment]]
 
 STATUS_S = 10.0
-"""Maximum time for a status call, in seconds. It waits for no actor; only a suspended process is slower."""
+"""Maximum seconds for a status call. The call waits for no actor; only a suspended process is slower."""
 
 KEYS = "s sort · ↑ ↓ select · x stop · r reset · q quit"
 
@@ -63,7 +63,7 @@ async def _status(client: ControlClient) -> dict[str, Any]:
 
 
 class Watch:
-    """The interactive screen: its display options, the selected chat, and the calls made for that chat."""
+    """The interactive screen: shows the tree, lets the user select a chat, and makes calls for that chat."""
 
     def __init__(self, console: Console, client: ControlClient, language: Language) -> None:
         self._console = console
@@ -108,7 +108,10 @@ class Watch:
         return SegmentLines([*self._tree(rows)[:rows], *foot], new_lines=True)
 
     def _tree(self, rows: int) -> Lines:
-        """Return the tree in at most `rows` lines; a longer one is limited to actors of chats."""
+        """Return the tree in at most `rows` lines.
+
+        If the whole tree is longer, actors without chats and some chats are left out.
+        """
         whole = self._lines(render(self._status, self._choice))
         if len(whole) <= rows:
             return whole
@@ -163,7 +166,7 @@ class Watch:
 
 @asynccontextmanager
 async def _keys() -> AsyncIterator[AsyncIterator[str]]:
-    """Yield an iterator of the pressed keys; inside the block the terminal is in cbreak mode without echo."""
+    """Yield an iterator over pressed keys. Within the block, the terminal is in cbreak mode without echo."""
     descriptor = sys.stdin.fileno()
 
     async def pressed() -> AsyncIterator[str]:

@@ -9,16 +9,16 @@ from trio_websocket import ConnectionClosed, WebSocketConnection
 from typing_extensions import override
 
 MAX_MESSAGE_BYTES = 16_000_000
-"""Maximum length of a client's message: all text that is typed or piped into a client is one message."""
+"""Maximum bytes in a message from a client: all text typed or piped into a client is one message."""
 
 MAX_ANSWER_BYTES = 256_000_000
-"""Maximum length of a message from the daemon, which is trusted; no reply or output is longer."""
+"""Maximum bytes in a message from the daemon, which clients trust; no reply or output is longer."""
 
 PROTOCOL = "rumi-2"
 """The subprotocol of the handshake: a process that answers with it knows callers (`rumi.platform.caller`)."""
 
 CHUNK_BYTES = 65_536
-"""Size of one read. With trio-websocket's default of 4 KiB, long messages are slow."""
+"""Number of bytes to read at once. With trio-websocket's default of 4 KiB, long messages are slow."""
 
 CLOSE_S = 1.0
 """Maximum time for a peer to answer a close, in seconds. A suspended peer never answers."""
@@ -35,7 +35,7 @@ class Wire(trio.abc.AsyncResource):
         self._connection = connection
 
     async def send(self, message: Mapping[str, object]) -> None:
-        """Send an object. This waits while the peer does not read; if cancelled, the wire is unusable.
+        """Send an object; wait while the peer does not read. After a cancellation, the wire is unusable.
 
         Raises:
             WireClosed: the connection is closed. `receive` is the first to notice that the peer disconnected.
@@ -44,7 +44,7 @@ class Wire(trio.abc.AsyncResource):
         await self.send_text(json.dumps(message, separators=(",", ":")))
 
     async def send_text(self, text: str) -> None:
-        """Send an object that is already encoded as JSON; otherwise like `send`."""
+        """Send an object that is already encoded as JSON. Apart from that, this is like `send`."""
         try:
             await self._connection.send_message(text)
         except ConnectionClosed:
@@ -66,7 +66,7 @@ class Wire(trio.abc.AsyncResource):
         return found
 
     async def aclose(self) -> None:
-        """Close the connection, waiting at most `CLOSE_S` for the peer; if cancelled, without waiting."""
+        """Close the connection. Wait at most `CLOSE_S` for the peer; if cancelled, do not wait."""
         with trio.move_on_after(CLOSE_S):
             await self._connection.aclose()
 
@@ -91,7 +91,7 @@ class LastWords(trio.abc.Stream):
             await trio.lowlevel.checkpoint()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        """Return received data; an empty result means the end, or that the connection broke."""
+        """Return received data; an empty result means that the stream has ended or the connection broke."""
         try:
             data = await self._stream.receive_some(max_bytes)
         except trio.BrokenResourceError:
@@ -110,7 +110,7 @@ class LastWords(trio.abc.Stream):
 
 
 async def when_closed(wire: Wire, then: Callable[[], object]) -> None:
-    """Call `then` when the peer has disconnected; ignore messages that arrive before."""
+    """Call `then` when the peer has disconnected; ignore messages that arrive before that."""
     with suppress(WireClosed):
         while True:
             await wire.receive()

@@ -42,22 +42,22 @@ TERMINAL = "terminal"
 """The channel name of messages from attached clients."""
 
 STUCK_S = 300.0
-"""Time after which a client that reads nothing is detached, in seconds."""
+"""A client that has read nothing for this many seconds is detached."""
 
 EXTRACTION_WAIT_S = 60.0
-"""Maximum time for which an unused process extracts facts before it ends; the next process continues."""
+"""Maximum seconds that an unused process extracts facts before it ends; the next process continues."""
 
 IDLE_AFTER_S = 3.0
-"""Silence after which a program's client counts as idle, in seconds."""
+"""A program's client that has sent nothing for this many seconds counts as idle."""
 
 LATEST = 64
-"""Number of a client's latest messages that are remembered as the client's after they were answered."""
+"""How many of a client's latest messages are remembered as its own after they have been answered."""
 
 MOST_DELIVERY = 1 << 63
 """Upper bound of delivery and message numbers, exclusive: databases store them as signed 64-bit integers."""
 
 LOOK_S = 0.02
-"""Interval between checks that all clients have received all events, before the process ends, in seconds."""
+"""Before the process ends, it checks at this interval (seconds) that clients have received all events."""
 
 POLL_REPLIES_S = 0.3
 """Interval of the queries for replies in a chat whose worker is unreachable, in seconds."""
@@ -77,8 +77,8 @@ class About:
     """Properties of this process for its attached clients.
 
     If `service` is True, the process never ends on a client's request, and is restarted when it has ended; no
-    client may lock the home before the restart. `marks` are fingerprints of the process's settings and keys.
-    `notes` are sentences that are shown to every user.
+    client may lock the home between the end and the restart. `marks` are fingerprints of the process's
+    settings and keys. `notes` are sentences that are shown to every user.
     """
 
     engine: str
@@ -87,7 +87,7 @@ class About:
     notes: tuple[str, ...] = ()
 
     def differing(self, marks: object) -> list[str]:
-        """Return the names of the settings and keys that differ in a client with these `marks`."""
+        """Return the names of the settings and keys in which a client with the given `marks` differs."""
         if not isinstance(marks, dict):
             return []
         return sorted(key for key in {*marks, *self.marks} if marks.get(key, "") != self.marks.get(key, ""))
@@ -95,11 +95,11 @@ class About:
 
 @dataclass(eq=False, slots=True)
 class _AttachedClient:
-    """One attached client: its chat, its event subscription, and its unanswered and latest messages.
+    """One attached client, with its chat, its event subscription, and its messages.
 
-    `differing_settings` are the settings and keys that differ in the client's process. `forwarded`: another
-    worker has forwarded the client here. `unreachable_worker` is the name of the unreachable worker that
-    serves the chat; empty if this process serves it. `known_deliveries` are the replies that the client
+    `differing_settings` are the settings and keys that differ in the client's process. `forwarded` is True if
+    another worker has forwarded the client here. `unreachable_worker` is the name of the unreachable worker
+    that serves the chat; empty if this process serves it. `known_deliveries` are the replies that the client
     already has, or that existed before it attached to a chat of an unreachable worker.
     """
 
@@ -122,9 +122,9 @@ class _AttachedClient:
 class AttachServer:
     """The stream `window` of the control socket: `serve` handles one client.
 
-    Clients are accepted from the call of `open` to the call of `wind_down`. `wait_until_unused` returns when
+    Clients are accepted after `open` is called, until `wind_down` is called. `wait_until_unused` returns when
     a process that runs only for its clients may end. `yield_home` is the control call with which a command
-    that needs the home makes the process end earlier.
+    that needs the home asks the process to end.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class AttachServer:
         self._ending = False
 
     def open(self) -> None:
-        """Start to accept clients, after the startup of the process."""
+        """Start to accept clients: the startup of the process is complete."""
         self._accepting = True
 
     def wind_down(self) -> None:
@@ -175,12 +175,12 @@ class AttachServer:
         return sum(self._is_busy(client) for client in self._clients)
 
     async def wait_until_idle(self) -> None:
-        """Return when no client waits for a reply, and all clients have received all their events."""
+        """Wait until no client waits for a reply and all clients have received all their events."""
         while self.busy_clients():  # noqa: ASYNC110  # at the end of the program, of things in several places
             await trio.sleep(LOOK_S)
 
     async def finish(self) -> None:
-        """Wind down, interrupt the running turns, and send their last replies to the clients."""
+        """Call `wind_down`, interrupt the running turns, and send the turns' last replies to the clients."""
         self.wind_down()
         with suppress(ActorError):
             if self._pending.unreplied:
@@ -195,7 +195,7 @@ class AttachServer:
     async def wait_until_unused(
         self, linger_s: float, launcher_attached: Callable[[], Awaitable[None]]
     ) -> None:
-        """Return after `linger_s` seconds without a client, call or turn, if no fact extraction is due.
+        """Return when there was no client, call or turn for `linger_s` seconds and no fact extraction is due.
 
         `launcher_attached` returns when the command that started the process has attached, or has ended.
         """
@@ -247,9 +247,10 @@ class AttachServer:
     async def yield_home(self, caller: Caller, request: Mapping[str, object]) -> Mapping[str, object]:
         """End this process if it is idle, for a command that needs the home or has different settings.
 
-        A request without `marks` needs the home. A request with `marks` ends the process only if they differ
-        from the marks of this process. The result has two fields: `ends`, True if the process ends, and
-        `windows`, the number of attached clients.
+        A request without `marks` comes from a command that needs the home. A request with `marks`
+        (fingerprints of the command's settings) ends the process only if they differ from the marks of this
+        process. The result has two fields: `ends`, True if the process ends, and `windows`, the number of
+        attached clients.
 
         Raises:
             NotAllowed: The caller is not the owner of the home.
@@ -271,7 +272,10 @@ class AttachServer:
         return not (self._clients or self._open_calls or works or self._pending.unreplied)
 
     async def _extract_facts(self) -> None:
-        """Extract the facts that are due, for at most `EXTRACTION_WAIT_S`; stop when a client attaches."""
+        """Extract facts from chats that are due.
+
+        This takes at most `EXTRACTION_WAIT_S`, and stops when a client attaches.
+        """
         with suppress(ActorError), trio.move_on_after(EXTRACTION_WAIT_S):
             for chat in self._left_chats:
                 await self._fact_extraction.request_extraction(chat)
@@ -304,7 +308,7 @@ class AttachServer:
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
         """Attach a client as the request asks, and serve it until it detaches.
 
-        After that, a turn that a program started is stopped; a turn that a person started continues.
+        When the client detaches, a turn that a program started is stopped; a person's turn continues.
         """
         try:
             client = await self._attach(caller, request)
@@ -352,10 +356,10 @@ class AttachServer:
     # Among other workers
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Do nothing: clients of these chats are still attached to other workers, and will reattach here."""
+        """Do nothing: the clients of these chats will attach to this worker themselves."""
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Make the clients of these partitions attach again: another worker serves their chats now.
+        """Make the clients of these groups of chats attach again: another worker serves the chats now.
 
         If this process is about to end, only forwarded clients are moved: its own clients end with it.
         """
@@ -379,9 +383,11 @@ class AttachServer:
         scope.cancel()
 
     async def _poll_replies(self, client: _AttachedClient) -> None:
-        """Until cancelled, send a client the stored replies of its chat, which an unreachable worker serves.
+        """Send a client the stored replies of its chat, until cancelled.
 
-        The worker's events do not arrive here, so the replies are polled from the shared database.
+        This is for a chat that is served by an unreachable worker.
+
+        The events of that worker do not arrive here, so the replies are polled from the shared database.
         """
         chat = client.chat
         while True:
@@ -404,7 +410,7 @@ class AttachServer:
             await trio.sleep(POLL_REPLIES_S)
 
     def _later(self) -> bool:
-        """Return True if a retry will succeed: this process is starting, or another one will replace it."""
+        """Return True if the client should retry: this process is starting, or another will replace it."""
         return not self._accepting and not (self._ending and self._about.service)
 
     async def _attach(self, caller: Caller, request: Mapping[str, object]) -> _AttachedClient:
@@ -465,7 +471,7 @@ class AttachServer:
         """Return the requested model's name as used in messages; None if the model cannot be used.
 
         Raises:
-            RumiError: the model cannot be used, and the request's `must` demands it.
+            RumiError: the model cannot be used, and the request has `must` set, so no other model will do.
         """
         try:
             return self._inbox.chats.model_named(str(request.get("model") or self._inbox.chats.own_model))
@@ -475,7 +481,7 @@ class AttachServer:
             return None
 
     async def _detached(self, client: _AttachedClient) -> None:
-        """Stop a program's turns; request fact extraction, except after a client for a single turn."""
+        """Stop the turns of a detached program; request fact extraction, unless the client was `single`."""
         chat = client.chat.chat
         with suppress(ActorError):
             if not client.person:
@@ -558,7 +564,7 @@ class AttachServer:
         return {"number": number}
 
     async def _use_model(self, chat: LocalChat, name: str) -> Mapping[str, object]:
-        """Use another model for all messages that the client sends after this."""
+        """Use another model for all messages that the client sends after this request."""
         try:
             await chat.use_model(name)
         except RumiError as error:
@@ -622,12 +628,12 @@ class _ShuttingDown(RumiError):
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
-    """Return True if `values` are at most `LATEST` valid message numbers."""
+    """Return True if `values` contains only valid message numbers, and at most `LATEST` of them."""
     return len(values) <= LATEST and all(type(value) is int and 0 < value < MOST_DELIVERY for value in values)
 
 
 def _project_of(request: Mapping[str, object]) -> str:
-    """Return the project folder whose skills apply to a client's messages; an empty text if there is none."""
+    """Return the project folder whose skills apply to a client's messages; an empty text means no folder."""
     project = request.get("project")
     return project if isinstance(project, str) and project.startswith("/") else ""
 

@@ -1,7 +1,7 @@
 """Live events of the whole process, for programs that follow it over the control socket.
 
-`docs/status.md` describes the format. An event that is also in the audit log has the same name and fields
-there.
+`docs/status.md` describes the format. An event that is also in the audit log has the same name and fields in
+the log.
 """
 
 import time
@@ -21,13 +21,13 @@ from rumi.platform.texts.translation import error_text
 from rumi.platform.topic import Backlog, Subscription, Topic
 
 VERSION = 1
-"""The format's version: raised when a field is removed or changes its meaning, not when one is added."""
+"""Version of the event format. It is raised when a field is removed or changes its meaning."""
 
 MOST_WAITING = 2000
-"""Maximum number of buffered events per reader; if exceeded, the oldest are dropped and counted."""
+"""Maximum number of buffered events per reader; beyond it, the oldest events are dropped and counted."""
 
 STUCK_S = 300.0
-"""Time after which a reader that reads nothing is disconnected, in seconds."""
+"""A reader that has read nothing for this many seconds is disconnected."""
 
 Item = dict[str, Any]
 
@@ -46,14 +46,17 @@ class EventStream:
         self._topic: Topic[str, Item] = Topic(Backlog(most=MOST_WAITING))
 
     def tree_happened(self, event: TreeEvent) -> None:
-        """Publish a supervision tree event if its kind is published. Must be fast: the tree waits for it."""
+        """Publish an event of the supervision tree. Must be fast: the tree waits for this call.
+
+        Events of kinds that are not published are ignored.
+        """
         row = tree_item(event)
         if row is not None:
             name, chat, more = row
             self._topic.publish(chat, _item(time.time(), name, chat, "", **more))
 
     def storage_changed(self, trouble: str | None) -> None:
-        """Publish the reason why the databases cannot be written; None means that writing works again."""
+        """Publish why the databases cannot be written; None means that they can be written again."""
         self._topic.publish("", _item(time.time(), "storage", "", "", trouble=trouble))
 
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
@@ -82,7 +85,7 @@ async def _collect(events: HubSubscription, reader: Subscription[Item]) -> None:
 
 
 async def _send(reader: Subscription[Item], wire: Wire) -> None:
-    """Send buffered events until the reader is stuck or disconnects."""
+    """Send buffered events until the reader disconnects, or does not read for too long."""
     try:
         while True:
             item = await reader.receive()

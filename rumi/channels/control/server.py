@@ -7,8 +7,8 @@ side disconnects. The status is read from the tree without asking an actor, so i
 actors are busy.
 
 One exception: a client whose first byte is `{` sends one call as one line, and gets one line. Scripts query
-the status often; this way they need only the standard library, and no handshake that takes longer than the
-call.
+the status often. With this exception they need only the standard library, and no WebSocket handshake, which
+takes longer than the call.
 
 Workers that share a database use the same protocol over TCP, after they have proved their shared secret:
 see `rumi.channels.attach.peers`. The server sets `"passed": true` in requests of peers, and removes the
@@ -46,11 +46,11 @@ WAITING = 1024
 """Length of the listen backlog: beyond it the kernel refuses clients as if no process were listening."""
 
 MOST_STRANGERS = 64
-"""Maximum number of connections from peers that have not proved the secret yet; others are closed."""
+"""Maximum number of connections on which the peer has not proved the secret yet; more are closed."""
 
 
 class ControlServer(Actor[Never]):
-    """Actor that serves control calls and streams by name, each connection concurrently."""
+    """Actor that serves control calls and streams, by name. It serves all connections concurrently."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class ControlServer(Actor[Never]):
         await self._connection(stream, forwarded=True)
 
     def activity(self) -> str:
-        """Return a text with the names and numbers of the open streams."""
+        """Return a text that says how many streams of each name are open."""
         return ", ".join(f"{count} {name}" for name, count in sorted((+self._open).items()))
 
     def metrics(self) -> Mapping[str, object]:
@@ -158,7 +158,7 @@ class ControlServer(Actor[Never]):
             self._connections -= 1
 
     async def _line(self, stream: trio.SocketStream, forwarded: bool) -> None:
-        """Read one call as a line; respond with a line."""
+        """Read one call, sent as a line of JSON; respond with a line."""
         got = bytearray()
         with trio.fail_after(HANDSHAKE_S):
             async for chunk in stream:
@@ -242,10 +242,10 @@ def _with_passed(request: Mapping[str, object], forwarded: bool) -> Mapping[str,
 
 
 def _caller_of(request: Mapping[str, object], forwarded: bool) -> tuple[Caller, Mapping[str, object]]:
-    """Return the caller of a request, and the request without it.
+    """Return the caller of a request, and the request without the field `caller`.
 
-    A worker of an earlier version, which has proved the secret, forwards requests without their callers; they
-    count as calls of the worker itself.
+    A worker of an earlier version forwards requests without their callers. Such a worker has proved the
+    shared secret, so the requests count as calls by the worker itself.
 
     Raises:
         UsageError: The request names no caller.

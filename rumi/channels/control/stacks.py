@@ -1,4 +1,4 @@
-"""Dumps to the program's log on a signal: status and stacks (SIGUSR1), pending asks of actors (SIGUSR2)."""
+"""Dumps to the program's log on a signal: on SIGUSR1 status and stacks, on SIGUSR2 waiting actors."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ from actors import PendingAsk, circles
 logger = logging.getLogger(__name__)
 
 FRAMES = 30
-"""Maximum number of frames per stack, without trio's frames: the innermost show what the task waits for."""
+"""Maximum number of frames shown per stack, not counting trio's; the innermost frames are shown."""
 
 
 def stacks() -> list[dict[str, object]]:
@@ -39,8 +39,8 @@ async def dump_on_signal(
 ) -> None:
     """Write a dump to the program's log on each signal, until cancelled.
 
-    SIGUSR1: the status and all stacks. SIGUSR2: the pending asks between actors, and the cycles among them.
-    Does nothing outside the main thread, because Python handles signals only there.
+    SIGUSR1: the status and all stacks. SIGUSR2: the actors that wait for other actors' answers, and the
+    cycles among them. Does nothing outside the main thread, because Python handles signals only there.
     """
     if threading.current_thread() is not threading.main_thread():
         return

@@ -1,10 +1,10 @@
 """The stream `task` of the control socket: runs or follows a task for a program.
 
-`{"stream": "task", "do": "run", …}` runs a task without a chat; its fields are those of the tasks' call
-`begin`. `"do": "follow"` follows the task with that `id`. `"do": "bot"` runs a session of the bot `name`; its
-fields are those of the bots' calls `begin` and `resume`. The stream sends `{"began": …}` with the number of a
-session, `{"step": …}` for each step of the task, and at the end `{"ended": {…}}`, or `{"error": …}`. A task
-that the stream runs is stopped when the program disconnects.
+`{"stream": "task", "do": "run", …}` runs a task without a chat; its fields are those of the control call
+`begin` for tasks. `"do": "follow"` follows the task with that `id`. `"do": "bot"` runs a session of the bot
+`name`; its fields are those of the control calls `begin` and `resume` for bots. The stream sends `{"began":
+…}` with the number of a session, `{"step": …}` for each step of the task, and at the end `{"ended": {…}}`, or
+`{"error": …}`. A task that the stream runs is stopped when the program disconnects.
 """
 
 import math

@@ -12,14 +12,14 @@ LINES = 5
 """Maximum number of lines of an excerpt."""
 
 DIFF_LINES = 24
-"""Maximum number of shown lines of a diff."""
+"""Maximum number of lines of a diff that are shown."""
 
 LINE_CHARS = 160
 """Maximum length of a line in an excerpt, in characters."""
 
 
 def outcome_of(result: ToolResult, words: Phrases, steps: int = 0) -> str:
-    """Return the outcome, such as `exit 0 · 12 ms` or `failed · 4 steps`; empty if there are no details."""
+    """Return the outcome of a call, such as `exit 0 · 12 ms` or `failed · 4 steps`; may be empty."""
     parts = []
     if not result.ok:
         parts.append(words.failed)
@@ -40,7 +40,7 @@ def paths_of(result: ToolResult, words: Phrases) -> list[str]:
 
 
 def excerpt_of(result: ToolResult, words: Phrases) -> list[str]:
-    """Return at most `LINES` lines of the tool's output; the last one counts the omitted lines."""
+    """Return at most `LINES` lines of the tool's output; the last line states how many lines are omitted."""
     if result.shows:
         return paths_of(result, words)
     content = result.content if result.ok else translate(words.language, result.content)

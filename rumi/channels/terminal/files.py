@@ -1,6 +1,6 @@
-"""Files attached to a message: `-f FILE`, and `@file` in a text that was typed or passed with `-p`.
+"""Files attached to a message with `-f FILE`, or with `@file` in a text that is typed or passed with `-p`.
 
-The client's process reads them, with its user's rights, before it sends the message.
+The client's process reads the files, with its user's rights, before it sends the message.
 """
 
 import os
@@ -29,7 +29,7 @@ _AFTER = ".,;:!?)]}'\""
 
 
 def named_in(text: str) -> tuple[str, ...]:
-    """Return the names of existing files that the text mentions as `@name`; ignore other words with `@`."""
+    """Return the names of existing files that the text mentions as `@name`. Ignore `@` before other words."""
     found = []
     for quoted, word in _NAMED.findall(text):
         # The whole word first: a file name may end in punctuation.
@@ -41,7 +41,7 @@ def named_in(text: str) -> tuple[str, ...]:
 async def handed_files(
     names: Sequence[str], max_chars: int, words: Phrases, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
-    """Return these files as attachments: text files with their text, other files with their path.
+    """Return files as attachments: text files with their text, all other files with their path.
 
     The texts have at most `max_chars` characters in total; `report` is called with a sentence for each text
     that was cut.
@@ -78,7 +78,7 @@ def _is_file(name: str) -> bool:
 
 
 def _text_of(name: str, max_chars: int, words: Phrases) -> str | None:
-    """Return the beginning of a text file; None if the file is not a text.
+    """Return the beginning of a text file; None if the file does not contain text.
 
     The result is one character longer than `max_chars` if the file is longer, so that the caller can detect
     the cut.

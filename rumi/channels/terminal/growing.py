@@ -1,4 +1,4 @@
-"""A streamed answer: finished blocks, and a last block that may still change and be shown only in part."""
+"""A streamed answer: finished Markdown blocks, and a last block that may still change."""
 
 import re
 
@@ -12,7 +12,7 @@ _TABLE_HEAD_ROWS = 2
 
 
 class GrowingAnswer:
-    """The streamed text of one turn, as one piece per model call."""
+    """The streamed text of one turn. The text of each model call in the turn is one piece."""
 
     def __init__(self) -> None:
         self._raw = ""
@@ -33,10 +33,10 @@ class GrowingAnswer:
         return not self._raw
 
     def end(self, rows: int, width: int) -> str:
-        """Return the end of the last block, just long enough to fill `rows` lines of `width` cells.
+        """Return the last lines of the unfinished block, enough to fill `rows` screen lines of `width` cells.
 
-        A long code block keeps its opening line and a long table its head. Without the opening line, code
-        would be parsed as Markdown; without the head, a table would become a paragraph full of bars.
+        The opening line of a long code block and the head of a long table are kept. Without the opening line,
+        code would be parsed as Markdown; without the head, a table would become a paragraph full of bars.
         """
         lines = self._lines()
         head = 0
@@ -56,7 +56,7 @@ class GrowingAnswer:
         return "\n".join(lines[:count])
 
     def take_rest(self) -> str:
-        """End the piece; return the part of the piece that was not returned before."""
+        """End the current piece; return the part of it that was not returned before."""
         rest, whole = "\n".join(self._lines()), clean(self._raw).strip()
         if whole:
             self._pieces.append(whole)
@@ -64,7 +64,7 @@ class GrowingAnswer:
         return rest
 
     def discard(self) -> bool:
-        """Discard the piece, which the model has withdrawn. Return True if a part was already returned."""
+        """Discard the current piece: the model withdrew it. Return True if a part was already returned."""
         taken = self._printed > 0
         self._raw, self._printed = "", 0
         return taken
@@ -72,8 +72,8 @@ class GrowingAnswer:
     def missing(self, answer: str) -> str:
         """Return the part of the final answer that was not streamed.
 
-        The answer may begin with all pieces or only with the last one; if it begins with neither, the whole
-        answer is returned.
+        The answer may begin with the text of all pieces or of only the last piece. If it begins with neither,
+        the whole answer is returned.
         """
         said, self._pieces = self._pieces, []
         for shown in ("".join(said), said[-1] if said else ""):
@@ -88,7 +88,7 @@ class GrowingAnswer:
 
 
 def rest_of(answer: str, shown: str) -> str | None:
-    """Return the rest of `answer` after the text `shown`; None if `answer` does not begin with that text.
+    """Return the part of `answer` after the text `shown`; None if `answer` does not begin with that text.
 
     White space is ignored in the comparison.
     """

@@ -28,8 +28,8 @@ async def interact(
 ) -> int:
     """Run the chat until the person leaves; return the exit code.
 
-    Typed lines go to the chat at once, even during a turn: the chat handles `/stop`, `/status`, a yes or a no
-    immediately, and queues everything else or replies that it is busy.
+    Typed lines go to the chat at once, even during a turn. The chat handles `/stop`, `/status`, a yes or a no
+    immediately. It queues every other line, or replies that it is busy.
 
     Raises:
         OutputClosedError: the terminal is closed.
@@ -70,7 +70,7 @@ async def interact(
 
 @dataclass(frozen=True, slots=True)
 class _Leave:
-    """A signal that ends the process."""
+    """A signal to the process has ended the chat."""
 
 
 _Input: TypeAlias = Typed | _Leave
@@ -90,7 +90,7 @@ async def _serve(
 ) -> int:
     """Handle input until the person or a signal ends the chat; return the exit code.
 
-    If a turn still runs when the chat ends, the turn continues in the daemon.
+    If a turn is running at that moment, it continues in the daemon.
     """
     async for what in typed:
         match what:

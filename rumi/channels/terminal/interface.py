@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """A press of Ctrl-C. `cleared` is True if it cleared text in the input line."""
+    """A press of Ctrl-C. `cleared` is True if the press cleared text in the input line."""
 
     cleared: bool = False
 
@@ -60,7 +60,7 @@ Typed: TypeAlias = Line | Interrupt | End
 
 
 class CommandCompleter(Completer):
-    """Completer of chat commands; it completes only at the beginning of a one-line message."""
+    """Completes chat commands, but only at the beginning of a one-line message."""
 
     def __init__(self, words: Phrases) -> None:
         self._words = words
@@ -100,11 +100,11 @@ class _History(FileHistory):
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """Session state that the interface reads while it draws.
+    """Functions with which the interface reads the session's state while it draws.
 
     The functions are called in the interface's thread, so they must not change anything. `toolbar` returns
-    the text of the status bar. `asking` returns True if a question is pending. `working` returns True if
-    Ctrl-C stops the turn instead of clearing the input line.
+    the text of the status bar. `asking` returns True if a question to the user is pending. `working` returns
+    True if Ctrl-C stops the turn instead of clearing the input line.
     """
 
     toolbar: Callable[[], str]

@@ -84,7 +84,7 @@ class JsonView:
         self._not_done: list[dict[str, str]] = []
 
     async def event(self, event: ChatEvent) -> None:
-        """Print the event as one line, if its kind is printed."""
+        """Print the event as one line; ignore kinds of events that are not printed."""
         fields = printed(event)
         self._follow(event)
         if fields is not None:
@@ -98,7 +98,7 @@ class JsonView:
             await self.notice(self._words.discarded)
 
     def _follow(self, event: ChatEvent) -> None:
-        """Record the turn's questions that were not answered with yes; `turn_finished` lists them."""
+        """Record the turn's questions that were not answered with yes, because `turn_finished` lists them."""
         match event.what:
             case TurnStarted():
                 self._asked, self._not_done = {}, []
@@ -111,7 +111,7 @@ class JsonView:
                 pass
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
-        """Print a reply without a turn; `turn_finished` already contains the reply of a turn."""
+        """Print a reply that belongs to no turn. A turn's reply is printed in `turn_finished` instead."""
         if settled.finished is None:
             await self._output.write(encode(printed(event)) + "\n")
 

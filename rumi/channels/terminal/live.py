@@ -1,8 +1,8 @@
 """The view for a terminal with a movable cursor.
 
-Final content is printed once and scrolls away like all output. Below it a live region shows the changing
-content: the last block of the growing answer, the running calls, and their durations. The live region is
-always smaller than the screen, even if the answer is long.
+Final content is printed once and scrolls away like all output. Below it a live region shows the content that
+still changes: the last block of the growing answer, the running tool calls, and their durations. The live
+region is always smaller than the screen, even if the answer is long.
 """
 
 import math
@@ -29,7 +29,7 @@ from rumi.platform.printable import clean, one_line
 from rumi.platform.texts.operating import short_duration
 
 _LONG = 4000
-"""Length in characters above which a piece is painted in a thread."""
+"""More characters than this are painted in a thread, because painting them takes long."""
 
 _STYLES = {"complete": "", "model_error": "red", "crashed": "red"}
 _WARNING = "yellow"
@@ -43,7 +43,7 @@ class Screen(Protocol):
         ...
 
     async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:
-        """Print the lines `above` permanently, above the live region, which then shows `live`.
+        """Print the lines `above` permanently, and show the lines `live` in the live region below them.
 
         No line may have more cells than the screen has columns. Returns when everything is written.
 
@@ -55,7 +55,7 @@ class Screen(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Content to print permanently. If `what` is None, only an empty line is printed."""
+    """Content that will be printed permanently. If `what` is None, only an empty line is printed."""
 
     what: RenderableType | None
     gap: bool
@@ -67,9 +67,9 @@ class _Piece:
 class LiveView:
     """Draws a conversation on a `Screen`. `run` must be running: it redraws the live region.
 
-    If `prompted` is True, an input line is below the live region, and an empty line separates the input line
-    from replies. If `answered_below` is True, a person types the answer to a question in place of the live
-    region, which is hidden while the question is pending.
+    If `prompted` is True, there is an input line below the live region, separated from replies by an empty
+    line. If `answered_below` is True, a person types the answer to a question in place of the live region,
+    which is hidden while the question is pending.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class LiveView:
             await trio.sleep(TICK_S)
 
     async def event(self, event: ChatEvent) -> None:
-        """Apply an event; draw at once if it made content final, otherwise with the next tick."""
+        """Apply an event. If it made content final, draw at once; otherwise draw with the next tick."""
         before = self._turn
         # A client that attaches in the middle of a turn gets old events: their age comes from the wall
         # clock. After that trio's monotonic clock counts, so that a clock change does not affect durations.
@@ -192,7 +192,7 @@ class LiveView:
         await self._end()
 
     async def recalled(self, past_turns: Sequence[PastTurn]) -> None:
-        """Print the session's last turns, shortened and dim; nothing if there are none."""
+        """Print the session's last turns, shortened and dim. If there are none, print nothing."""
         if not past_turns:
             return
         self._print(Text(self._words.recalled, style="dim"), gap=True)
@@ -210,7 +210,7 @@ class LiveView:
         await self._end()
 
     async def clear(self) -> None:
-        """Print the rest of the answer, and clear the live region."""
+        """Print the part of the answer that is not printed yet, and clear the live region."""
         self._end_piece()
         self._turn = TurnState()
         await self._draw()
@@ -218,14 +218,14 @@ class LiveView:
     # Final content
 
     def _print(self, what: RenderableType, *, gap: bool = False) -> None:
-        """Queue content to be printed permanently; with `gap`, after an empty line."""
+        """Queue content to be printed permanently. If `gap` is True, an empty line precedes the content."""
         self._pieces.append(_Piece(what, gap))
         self._after_tool = False
 
     def _print_aside(self, what: RenderableType, *, gap: bool = False, characters: int = 0) -> None:
-        """Queue content that is not part of the answer; it is printed after the growing block.
+        """Queue content that is not part of the answer. It is printed after the block that is still growing.
 
-        Until then the live region shows the content below that block.
+        Until that block is complete, the live region shows the content below it.
         """
         self._print_finished_blocks()
         if self._answer.empty:
@@ -247,13 +247,13 @@ class LiveView:
             self._after_tool = False
 
     async def _end(self) -> None:
-        """Draw the output, with an empty line between the last output and the input line."""
+        """Draw all queued output, and an empty line between the output and the input line."""
         if self._prompted and not self._works:
             self._pieces.append(_Piece(None, gap=True))
         await self._draw()
 
     def _lay_out(self, pieces: list[_Piece], width: int) -> list[str]:
-        """Return the pieces as lines, without leading and trailing empty lines in each piece."""
+        """Return the pieces as lines. Empty lines at the start and end of each piece are removed."""
         above: list[str] = []
         for piece in pieces:
             lines = [] if piece.what is None else self._painter.paint(piece.what, width)
@@ -275,7 +275,7 @@ class LiveView:
             self._pieces += self._take_aside()
 
     def _end_piece(self) -> None:
-        """Print the rest of a model call's text, which is now complete."""
+        """Print the part of a model call's text that is not printed yet: the text is now complete."""
         if not self._answer.empty:
             self._print_finished_blocks()
             self._print_answer(self._answer.take_rest())
@@ -310,7 +310,7 @@ class LiveView:
                 await trio.lowlevel.checkpoint()
 
     def _live(self) -> list[str]:
-        """Return the lines of the live region: the end of the last block, and the status lines."""
+        """Return the lines of the live region: the last lines of the growing block, and the status lines."""
         if not self._works or (self._answered_below and self._turn.question is not None):
             return []
         width, rows = self._screen.size()
@@ -355,7 +355,7 @@ class LiveView:
         return words.starting if turn.thinking is None else words.thinking, since
 
     def _status_lines(self, width: int, most_steps: int) -> list[str]:
-        """Return a line with the last step of each running call; if none runs, return the turn's activity."""
+        """Return a line with the last step of each running tool call; if none runs, the turn's activity."""
         label, since = self._label()
         waiting = self._turn.waiting
         now = trio.current_time()

@@ -1,4 +1,4 @@
-"""A single turn: sends one text, prints the answer, and returns an exit code for the turn's outcome."""
+"""Runs a single turn: sends one text, prints the answer, and returns an exit code for the outcome."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -30,8 +30,8 @@ COMMAND = re.compile(r"/[A-Za-z_][A-Za-z0-9_-]*(?:@\w+)?(?:\s.*)?", re.DOTALL)
 def exit_code(text: str, settled: Settled) -> int:
     """Return the exit code of a process that got this reply to `text`.
 
-    A chat command starts no turn; its reply means success. Any other text without a turn failed: the chat was
-    busy and refused it, or queued it and dropped it later.
+    A chat command starts no turn, so its reply means success. If any other text started no turn, it failed:
+    the chat was busy and refused the text, or queued it and dropped it later.
     """
     if settled.finished is not None:
         return EXIT_CODES[settled.finished.reason]
@@ -86,7 +86,7 @@ async def once(
 async def _see_to_questions(session: TerminalSession, words: Phrases, person: InputStream | None) -> None:
     """Pass the turn's questions to the person, or refuse them, until cancelled.
 
-    With `--yes` the session has already answered them.
+    With `--yes` the session answers the questions itself, so none are left for this function.
     """
     while True:
         asked = await _next_question(session)
@@ -108,10 +108,10 @@ async def _next_question(session: TerminalSession) -> ConfirmationAsked:
 async def _answered(
     session: TerminalSession, asked: ConfirmationAsked, words: Phrases, person: InputStream
 ) -> bool | None:
-    """Return the person's answer to the pending question.
+    """Return the line with which the person answers the pending question.
 
-    The result is None at the end of the input, or when the question is no longer pending. Lines that were
-    typed before the question was shown do not count.
+    Return None if the input ends, or if the question is no longer pending. Lines that were typed before the
+    question was shown do not count.
     """
     answer: bool | None = None
     person.forget()

@@ -13,7 +13,7 @@ from rumi.errors import UsageError
 OWN: Final = ("/copy", "/model")
 
 MOST_COPIED: Final = 74_994
-"""Maximum number of copied bytes: every terminal that supports OSC 52 accepts their base64 encoding."""
+"""Maximum number of bytes to copy: in base64, every terminal that supports OSC 52 accepts them."""
 
 
 def is_own(text: str) -> bool:
@@ -22,9 +22,9 @@ def is_own(text: str) -> bool:
 
 
 def copying(text: str) -> tuple[str, int]:
-    """Return the control sequence (OSC 52) that copies a text to the clipboard, and the copied length.
+    """Return the control sequence (OSC 52) that copies a text to the clipboard, and the number of characters.
 
-    The length is in characters. If the text is longer than `MOST_COPIED`, only its beginning is copied.
+    If the text is longer than `MOST_COPIED` characters, only its beginning is copied.
     """
     copied = text.encode("utf-8", "replace")[:MOST_COPIED].decode("utf-8", "ignore")
     return f"\x1b]52;c;{base64.b64encode(copied.encode()).decode()}\x07", len(copied)

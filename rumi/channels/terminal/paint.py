@@ -1,7 +1,8 @@
 """Rendering of Rich objects to coloured lines, for a terminal of a given width.
 
 The content often comes from a model or a tool. Some control characters pass earlier checks, for example as
-character references in Markdown. So each piece of text is cleaned again here, just before the terminal.
+character references in Markdown. So each piece of text is cleaned again here, just before it is written to
+the terminal.
 """
 
 import io
@@ -94,7 +95,7 @@ class Painter:
 
 
 def _without_end(line: list[Segment]) -> list[Segment]:
-    """Return the line without invisible trailing spaces, which would wrap when the terminal shrinks."""
+    """Return the line without invisible trailing spaces: they would wrap when the terminal gets narrower."""
     segments = list(line)
     while segments:
         text, style, control = segments.pop()
@@ -114,7 +115,7 @@ def _visible(style: Style | None) -> bool:
 
 
 def hanging(mark: Text, text: Text) -> Table:
-    """Return `text` after `mark`; later lines of the text are indented to align with its first line."""
+    """Return `mark` followed by `text`. The text's other lines are indented to align with its first line."""
     table = Table.grid()
     table.add_row(mark, text)
     return table

@@ -1,7 +1,7 @@
-"""The message given with `-p`: its text, and piped data, which is read with limits on time and length.
+"""The message given with `-p`: its text, and the data piped to standard input.
 
-The data is read before the home is locked or the client attaches, so that no other process waits for a slow
-pipe.
+Reading piped data is limited in time and length. It happens before the command locks the home or attaches to
+the daemon, so that no other process waits for a slow pipe.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,7 +29,7 @@ SOURCE: Final = "standard input"
 async def what_to_send(
     prompt: str, streams: StandardStreams, language: Language, max_chars: int, files: Sequence[str] = ()
 ) -> tuple[str, tuple[Attachment, ...]]:
-    """Return the text of a single turn (`-` reads it from standard input), and its attachments.
+    """Return the text of a single turn and its attachments. The text `-` means: read it from standard input.
 
     The attachments are the `files`, the files that `@name` in the text refers to, and piped data. If the text
     is a chat command, nothing is read, because commands take no data. In a text from standard input, `@name`

@@ -24,13 +24,13 @@ from rumi.platform.texts.translation import error_text
 PROMPT = "› "
 
 STEP_S = 2.0
-"""Minimum time between two printed steps of a running call, in seconds: printed lines stay visible."""
+"""Minimum seconds between two printed steps of a running call, because printed lines are not erased."""
 
 
 class PlainView:
     """Prints replies on `output`, and everything else as short lines on `errors`.
 
-    With `failures_apart`, a reply that explains why there is no answer goes to `errors` too.
+    If `failures_apart` is True, a reply that only explains why there is no answer goes to `errors`.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class PlainView:
         self._noticed: dict[str, float] = {}  # time of the last line about each running call
 
     async def event(self, event: ChatEvent) -> None:
-        """Print tool calls with some of their steps, waits and questions; `reply` prints the answer."""
+        """Print tool calls (with some of their steps), waits, and questions. `reply` prints the answer."""
         before = self._turn
         self._turn = before.apply(event)
         match event.what:
@@ -86,7 +86,7 @@ class PlainView:
         await writer.write(clean(settled.reply.text).rstrip("\n") + "\n")
 
     async def earlier(self, reply: Replied) -> None:
-        """Write an earlier, unread reply; with `failures_apart`, write it to `errors`."""
+        """Write an earlier, unread reply; if `failures_apart` is True, write it to `errors`."""
         writer = self._errors if self._failures_apart else self._output
         await writer.write(clean(f"{self._words.earlier} {reply.text}").rstrip("\n") + "\n")
 
@@ -95,7 +95,7 @@ class PlainView:
         await self.notice(f"{self._words.elsewhere} {PROMPT}{text}")
 
     async def stopping(self, presses: int) -> None:
-        """Confirm the first Ctrl-C; after each later one, say what another Ctrl-C does."""
+        """Confirm the first Ctrl-C; after each later one, say what the next Ctrl-C will do."""
         await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
 
     async def notice(self, text: str) -> None:
@@ -112,12 +112,12 @@ async def converse(
     prompt: Writer | None = None,
     handed_chars: int = 50_000,
 ) -> int:
-    """Send each line when the previous turn has ended, but `/stop` immediately; return the exit code.
+    """Send each line after the previous turn has ended, but send `/stop` immediately; return the exit code.
 
     While a question is pending, the next line answers it; any line other than a yes, or the end of the input,
-    means no. With `prompt`, a person types the lines: a prompt is shown, lines typed before a question was
-    shown do not confirm it, Ctrl-C stops the turn without leaving the chat, and `@file` attaches at most
-    `handed_chars` characters of a file.
+    means no. `prompt` is True if a person types the lines. Then a prompt is shown, a line typed before a
+    question was shown does not answer that question, Ctrl-C stops the turn without leaving the chat, and
+    `@file` attaches at most `handed_chars` characters of a file.
     """
     code = 0
     async with trio.open_nursery() as nursery:

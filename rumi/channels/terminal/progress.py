@@ -16,7 +16,7 @@ from rumi.platform.texts.operating import short_duration
 from rumi.platform.texts.translation import translate
 
 QUIET_S = 1.0
-"""Duration up to which a step is not shown, in seconds."""
+"""A step that takes fewer seconds than this is not shown."""
 
 TICK_S = 0.1
 """Interval at which moving parts are redrawn, in seconds."""
@@ -97,9 +97,10 @@ class Progress:
 async def show_progress(
     language: Language = "en", *, moving: bool | None = None, output: OutputStream | None = None
 ) -> AsyncIterator[Progress]:
-    """Show the steps of the block; remove the moving line at its end, even if cancelled.
+    """Show the progress of the block's steps. When the block ends or is cancelled, remove the moving line.
 
-    `moving` defaults to True if the output, by default the error output, is a capable terminal.
+    The display goes to the error output by default. `moving` selects the spinner line; by default it is used
+    if the output is a terminal with a movable cursor.
     """
     target = OutputStream(2, required=False) if output is None else output
     shown = Progress(target, moving=capable(target) if moving is None else moving, language=language)

@@ -34,7 +34,7 @@ _CLOSING_S = 2.0
 
 @dataclass(slots=True, eq=False)
 class _Drawing:
-    """A pending call of `draw`: `over` is set when the call ends, `drawn` is True if it succeeded."""
+    """A pending call of `draw`. `over` is set when the call ends; `drawn` is True if the call succeeded."""
 
     over: trio.Event = field(default_factory=trio.Event)
     drawn: bool = False
@@ -67,7 +67,7 @@ class PromptScreen:
     async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:
         """Print `above` permanently and show `live` between it and the input line.
 
-        If cancelled, the lines are still drawn.
+        The lines are drawn even if this call is cancelled.
 
         Raises:
             OutputClosedError: the interface has ended.
@@ -237,9 +237,9 @@ class PromptScreen:
             app.exit()
 
     async def _suspend(self, token: trio.lowlevel.TrioToken) -> None:
-        """Stop the process group until it is continued, as a shell expects from Ctrl-Z.
+        """Stop the process group until the shell continues it: this is what a shell expects of Ctrl-Z.
 
-        Meanwhile the terminal has its original modes. Queued lines are drawn afterwards.
+        While the group is stopped, the terminal has its original modes. Queued lines are drawn afterwards.
         """
         assert self._loop is not None
         assert self._wake is not None

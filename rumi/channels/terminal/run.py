@@ -24,8 +24,8 @@ async def run_terminal(
     - If standard input and output are a terminal with a movable cursor: the interactive chat.
     - Otherwise, and always with `options.json`: line by line (see `plain.converse`).
 
-    Meanwhile it handles SIGINT, SIGTERM and SIGHUP, so it must be called in the main thread. If the output is
-    closed, it ends without an error. If cancelled, it restores the terminal.
+    While it runs, this function handles SIGINT, SIGTERM and SIGHUP, so it must be called in the main thread.
+    If the output is closed, it ends without an error. If cancelled, it restores the terminal.
     """
     streams = streams or StandardStreams()
     with trio.open_signal_receiver(*SIGNALS) as signals:

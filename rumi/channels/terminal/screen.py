@@ -13,7 +13,7 @@ _HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
 class LiveScreen:
-    """A `Screen` on `output`. It must be closed, or the cursor stays hidden."""
+    """A `Screen` on `output`. The cursor stays hidden until `close` is called."""
 
     def __init__(self, output: OutputStream) -> None:
         self._output = output
@@ -24,7 +24,7 @@ class LiveScreen:
         return self._output.columns_and_rows()
 
     async def draw(self, above: Sequence[str], live: Sequence[str]) -> None:
-        """Print `above` permanently, and `live` below it instead of the previous live lines."""
+        """Print the lines `above` permanently; below them, replace the previous live lines by `live`."""
         columns, rows = self.size()
         lines = list(live)[-max(1, rows - 1) :]
         text = self._erase(columns) + "".join(f"{line}\r\n" for line in above) + "\r\n".join(lines)

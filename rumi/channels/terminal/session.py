@@ -27,18 +27,18 @@ UNCONFIRMED = 5
 """Exit code if an action was not done because nobody could confirm it."""
 
 STOP_WAIT_S = 15.0
-"""Maximum wait for a stop to be confirmed, in seconds; the sandbox first checks that no process is left."""
+"""Maximum wait in seconds until a stop is confirmed: the sandbox first checks that no process is left."""
 
 FAILURES = frozenset({"model_error", "crashed", "stopped", "interrupted"})
 """Reasons of turns that ended without an answer."""
 
 _MAX_RESULTS = 256
-"""Maximum number of the session's own latest messages, and of replies to them, that are remembered."""
+"""How many of its latest messages the session remembers, and how many replies to its messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The final reply to a message. `finished` is the event of the turn's end; None if there was no turn."""
+    """The final reply to a message. `finished` reports how the turn ended; None if there was no turn."""
 
     reply: Replied
     finished: TurnFinished | None
@@ -76,13 +76,12 @@ class TerminalSession:
     """A conversation with the chat of `port`: sends messages and shows events and replies, until cancelled.
 
     Other senders may use the same chat. A person also sees the turns of other senders, but not their
-    commands; a session that is `alone` shows only events of its own messages. With `yes`, the questions of
-    the session's own turns are answered with yes.
+    commands; a session that is `alone` shows only events of its own messages. If `yes` is True, the session
+    answers all questions of its own turns with yes.
 
-    `busy` is True if any message is unanswered or a turn runs; `owing` considers only the session's own
-    messages. `confirming` is the pending question of the turn, `sent` counts the sent messages, `not_taken`
-    the refused messages, and `unconfirmed` the questions that nobody could answer. `last_answer` is the
-    answer that was shown last.
+    `confirming` is the pending question of the turn. `sent` counts the sent messages, `not_taken` counts the
+    messages that the chat refused, and `unconfirmed` counts the questions that nobody could answer.
+    `last_answer` is the answer that was shown last.
     """
 
     def __init__(
@@ -154,7 +153,7 @@ class TerminalSession:
             subscription.close()
 
     async def recall(self) -> list[PastTurn]:
-        """Return the session's last turns without unread answers: `run` shows those."""
+        """Return the session's last turns, except those with unread answers, because `run` shows them."""
         unseen = {turn_of(message) for reply in await self.port.undelivered() for message in reply.messages}
         turns = await self.port.recent()
         self.last_answer = next((turn.answer for turn in reversed(turns) if turn.answer), "")
@@ -188,7 +187,10 @@ class TerminalSession:
             await self.view.notice(error_text(self._words.language, error))
 
     async def refuse(self) -> None:
-        """Answer the pending question with no, because nobody can answer it; say how to allow the action."""
+        """Answer the pending question with no, because nobody can answer it.
+
+        A notice tells the user how to allow the action.
+        """
         # Reported before the no is sent, so that the chat records "nobody" and not a person's no.
         if self.confirming is not None:
             self.unconfirmed += 1
@@ -224,7 +226,7 @@ class TerminalSession:
         return self._results[number]
 
     async def until_stopped(self) -> None:
-        """Return when all of the session's messages are answered, or after `STOP_WAIT_S` with a notice."""
+        """Wait until all messages of the session are answered; give up with a notice after `STOP_WAIT_S`."""
         with trio.move_on_after(STOP_WAIT_S) as bound:
             while self.owing:
                 await self.changed()
@@ -322,8 +324,8 @@ class TerminalSession:
     async def _is_own(self, event: ChatEvent) -> bool:
         """Return True if the event belongs to a message of this session.
 
-        Wait first for messages that are being sent: such a message has no number yet, but the event may
-        already belong to it.
+        First wait until no message is being sent. A message that is being sent has no number yet, but the
+        event may belong to it.
         """
         numbers = event.what.messages if isinstance(event.what, Replied) else ()
         if event.turn == self._judged[0] and not numbers:
@@ -355,7 +357,7 @@ class TerminalSession:
             self._results.popitem(last=False)
 
     async def _end_of_turn(self, event: ChatEvent, reply: Replied, turn: TurnState) -> TurnFinished | None:
-        """Return the end of the turn that this reply belongs to; None for a reply without a turn."""
+        """Return the `TurnFinished` of the turn that this reply ends; None for a reply without a turn."""
         if not event.turn or event.turn != turn.turn:
             return None
         if turn.finished is not None:

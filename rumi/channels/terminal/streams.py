@@ -1,8 +1,8 @@
 """The three standard streams as file descriptors, read and written without blocking other tasks.
 
-No descriptor is made non-blocking: the shell that started this process shares the terminal's descriptor, and
-the shell would break. Python's own file objects are not used, because a thread that is stuck in a file object
-prevents the interpreter from exiting.
+No descriptor is made non-blocking: the shell that started this process shares the terminal's descriptor and
+cannot handle a non-blocking one. Python's own file objects are not used, because a thread that is stuck in a
+file object prevents the interpreter from exiting.
 """
 
 import codecs
@@ -23,7 +23,7 @@ _CHUNK_BYTES = 65536
 
 
 class OutputClosedError(Exception):
-    """The reader of the output is gone, for example `head` after a pipe, or a closed terminal."""
+    """The reader of the output is gone: for example, `head` has ended, or the terminal was closed."""
 
 
 class Lines(Protocol):
@@ -48,9 +48,9 @@ class Writer(Protocol):
 
 
 class OutputStream:
-    """A descriptor that is written in a thread, so that a slow reader delays only the tasks that write to it.
+    """A descriptor written to in a thread, so that a slow reader delays only the tasks that write to it.
 
-    Without `required`, text is dropped without an error if the reader is gone.
+    If the reader is gone and `required` is False, text is dropped without an error.
     """
 
     def __init__(self, fd: int, *, required: bool = True) -> None:
@@ -74,7 +74,7 @@ class OutputStream:
         return size.columns or 80, size.lines or 24
 
     async def write(self, text: str) -> None:
-        """Write all of `text`. If cancelled, an unknown part of it is written.
+        """Write all of `text`. After a cancellation, an unknown part of the text has been written.
 
         Raises:
             OutputClosedError: the reader is gone, and the stream is `required`.
@@ -125,7 +125,10 @@ class InputStream:
         return os.isatty(self.fd)
 
     def forget(self) -> None:
-        """Discard text that was typed ahead; ignore an error if another process has taken the terminal."""
+        """Discard text that was typed but not read yet.
+
+        The error that occurs if another process has taken the terminal is ignored.
+        """
         self._text = ""
         with suppress(termios.error):
             termios.tcflush(self.fd, termios.TCIFLUSH)
@@ -159,7 +162,7 @@ class InputStream:
         return "".join(pieces)
 
     async def more(self) -> str | None:
-        """Return available text, at least one character; None at the end. If cancelled, nothing is lost."""
+        """Wait for text and return it; None at the end of the input. If cancelled, nothing is lost."""
         while not self._text:
             if self._ended:
                 return None
@@ -203,7 +206,7 @@ def _read(fd: int) -> bytes:
 
 
 class StandardStreams:
-    """Standard input, output and error output of this process, or other descriptors instead."""
+    """The standard input, output and error output of this process, or other descriptors in their place."""
 
     def __init__(self, stdin: int = 0, stdout: int = 1, stderr: int = 2) -> None:
         self.input = InputStream(stdin)

@@ -1,4 +1,4 @@
-"""Texts of the terminal itself, in English and Spanish. The chat produces its own texts."""
+"""The terminal's own texts, in English and Spanish. The texts of the chat come from the chat."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Findings of checks, and the time limit of a check."""
+"""The findings of `rumi doctor`'s checks, and the time limit for each check."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -35,8 +35,8 @@ Look = Callable[[], Awaitable[list[Check]]]
 class Examination:
     """The findings so far; each finding is reported immediately.
 
-    With `debug`, an unexpected exception in a check is raised instead of reported. `redact` hides secrets in
-    the findings.
+    If `debug` is True, an unexpected exception in a check is raised instead of reported. `redact` hides
+    secrets in the findings.
     """
 
     language: Language
@@ -58,7 +58,7 @@ class Examination:
             self.report(check)
 
     async def look(self, name: str, look: Look, verdict: Verdict = "failure") -> None:
-        """Run a check and add its findings; if the check itself fails, add a finding with this `verdict`.
+        """Run a check and add its findings; if the check itself fails, add a finding with `verdict`.
 
         The check has a time limit, and its exceptions become findings, so a failed check does not stop the
         other checks.
@@ -89,9 +89,9 @@ class Examination:
 
 
 async def blocking(checks: Callable[[], list[Check]]) -> list[Check]:
-    """Run checks that read files in a thread, which is abandoned on cancellation.
+    """Run, in a thread, checks that read files. If cancelled, abandon the thread.
 
-    So a hanging disk does not stop the other checks.
+    So a disk that does not respond cannot stop the other checks.
     """
     # Its own limiter: an abandoned thread would keep a slot of trio's shared one.
     return await trio.to_thread.run_sync(checks, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))

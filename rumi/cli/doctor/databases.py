@@ -1,4 +1,4 @@
-"""Checks that the databases are undamaged and have a known schema version. Blocking, with a time limit."""
+"""Checks that the databases are undamaged and have a known schema version. They block for a limited time."""
 
 import contextlib
 import shlex
@@ -75,7 +75,7 @@ def _read(path: Path, schema: Schema) -> Check:
 
 
 def _integrity(db: sqlite3.Connection) -> str:
-    """Return the first damage that SQLite finds; "ok" if there is none, or "" if the time ran out."""
+    """Return the first damage that SQLite finds, "ok" if there is none, or "" if the time ran out."""
     deadline = time.monotonic() + READ_S
     db.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
     try:
@@ -88,7 +88,10 @@ def _integrity(db: sqlite3.Connection) -> str:
 
 
 def _damaged(path: Path, found: str) -> Check:
-    """Return the failure and its fix, which also moves the WAL: SQLite would replay it into a new file."""
+    """Return the finding about a damaged database, with its fix.
+
+    The fix also moves the database's WAL away, because SQLite would replay the WAL into a new database.
+    """
     siblings = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
     moves = [(path, path.with_name(f"{path.name}.damaged"))]
     moves += [

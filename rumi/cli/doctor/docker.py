@@ -35,11 +35,11 @@ SELF_VIEW = (
     )
     + "echo Seen: all"
 )
-"""The command that prints the sandbox's view of itself."""
+"""The command that, run in a sandbox, prints the limits that the sandbox sees."""
 
 
 async def docker(home: Home, loaded: Loaded) -> list[Check]:
-    """Check the Docker daemon, and that a chat's container enforces the promised limits."""
+    """Check the Docker daemon, and whether a chat's container enforces the limits that Rumi promises."""
     try:
         engine = await find_engine(home, loaded, "docker")
         try:
@@ -115,7 +115,7 @@ async def _image(engine: Engine, loaded: Loaded) -> Check:
 
 
 async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[Check]:
-    """Start a container as for a chat, let it examine itself, and remove it."""
+    """Start a container like a chat's, let it report the limits that it sees, and remove it."""
     chat = f"doctor-{secrets.token_hex(4)}"
     workspace = Path(tempfile.mkdtemp(prefix="probe-", dir=home.run))
     said = bytearray()
@@ -156,7 +156,7 @@ async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[
 
 
 def broken_promises(text: str, limits: SandboxLimits) -> list[str]:
-    """Return the promised limits that `text`, the output of `SELF_VIEW`, contradicts.
+    """Return the promised limits that are not enforced, according to `text`, the output of `SELF_VIEW`.
 
     A limit that the container cannot see is not checked: the Docker daemon itself reports limits that it
     cannot enforce.

@@ -1,4 +1,4 @@
-"""All checks, in the order of the output. A failed check does not stop the other checks."""
+"""All checks of `rumi doctor`, in the order of the output. A failed check does not stop the others."""
 
 import os
 from functools import partial
@@ -24,7 +24,7 @@ ANSWER_S = 3.0
 async def examine(
     home: Home, *, ask_servers: bool = False, report: ReportCheck = lambda _: None, debug: bool = False
 ) -> list[Check]:
-    """Run every check; return the findings. With `ask_servers`, also call the model and Telegram.
+    """Run every check; return the findings. If `ask_servers` is True, also call the model and Telegram.
 
     If the home's permissions are unsafe, so that no other command accepts the home, no file in the home is
     read.
@@ -44,7 +44,7 @@ async def examine(
 
 
 def _configuration(home: Home) -> tuple[Loaded | None, Check | None]:
-    """Return the configuration, or the finding about its error."""
+    """Return the configuration, or the finding that it has an error."""
     try:
         return load_settings(home.root, os.environ, {}), None
     except ConfigError as error:
@@ -125,7 +125,7 @@ async def _lock_holder(home: Home, language: Language) -> list[Check]:
 
 
 async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:
-    """Check both engines. It is a failure if neither works, or if the configured one does not."""
+    """Check both sandbox engines. It is a failure if neither works, or if the configured one fails."""
     from rumi.cli.doctor.docker import docker
     from rumi.cli.doctor.sandboxes import bubblewrap, files, leftovers, programs, user
 

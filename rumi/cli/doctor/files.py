@@ -16,7 +16,7 @@ NAMED = 5
 
 
 def refused(home: Home) -> list[Check]:
-    """Return the reasons why every other command refuses the home, as those commands report them.
+    """Return the errors with which all other commands refuse the home.
 
     The list is empty if the commands accept the home.
     """
@@ -25,7 +25,7 @@ def refused(home: Home) -> list[Check]:
 
 
 def files(home: Home) -> list[Check]:
-    """Check that only the owner can use a home that the commands accept."""
+    """Check that only the owner can use the home; call this only if `refused` returns nothing."""
     if readable := [_check(danger) for danger in home.dangers()]:
         return [*readable, *(check for check in _permissions(home) if check.verdict != "ok")]
     return [_home(home), *_permissions(home)]
@@ -43,7 +43,7 @@ def _home(home: Home) -> Check:
 
 
 def _permissions(home: Home) -> list[Check]:
-    """Check that secret files are protected by their own permissions, not only by those of the folder."""
+    """Check that the secret files' own permissions protect them, not only the permissions of the folder."""
     open_to_others, foreign = [], []
     for path in _own_files(home):
         try:
@@ -66,7 +66,7 @@ def _permissions(home: Home) -> list[Check]:
 
 
 def _own_files(home: Home) -> Iterator[Path]:
-    """Yield Rumi's own files, but not those inside the workspaces or the sandboxes' root file system."""
+    """Yield Rumi's own files, without the files in the workspaces and in the sandboxes' root file system."""
     theirs = {home.workspaces.name, home.rootfs.name}
     yield from (path for path in sorted(home.root.iterdir()) if path.name not in theirs)
     yield home.workspaces
@@ -79,7 +79,7 @@ def _own_files(home: Home) -> Iterator[Path]:
 
 
 def _secret(home: Home, path: Path) -> bool:
-    """Return True for keys, users' texts, and sockets: processes that connect to one act as the owner."""
+    """Return True for keys, users' texts, and sockets: whoever connects to a socket acts as the owner."""
     if path.parent == home.root:
         return path.name == ".env" or path.name == home.terminal_history.name or ".db" in path.name
     return path.name.endswith((".sock", ".jsonl"))

@@ -14,7 +14,7 @@ LOW_DISK_BYTES = 1_000_000_000
 LOW_INODES = 10_000
 SET_THE_CLOCK = "Set the clock: timedatectl set-ntp true. Certificates, sessions and due dates need it."
 CLOCK_S = 86_400.0
-"""Tolerance for files from a machine whose clock is fast, in seconds."""
+"""A file's time may be this many seconds in the future: it may come from a machine with a fast clock."""
 
 
 def machine(home: Home) -> list[Check]:
@@ -44,7 +44,7 @@ def _python() -> Check:
 
 
 def _clock(home: Home) -> Check:
-    """Check the clock without a server: the current time must not be before the time of a past event."""
+    """Check the clock without a server: the clock is wrong if it shows a time before a known past event."""
     now = time.time()
     shown = time.strftime("%Y-%m-%d %H:%M", time.localtime(now))
     newest = 0.0

@@ -1,4 +1,4 @@
-"""Checks that call servers: API keys and the clock. They run only with `--online`."""
+"""Checks of the API keys and the clock that call servers. They run only with the option `--online`."""
 
 import time
 from email.utils import parsedate_to_datetime
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from rumi.models.token_budget import TokenBudget
 
 CLOCK_OFF_S = 60.0
-"""Maximum clock difference, in seconds: above a response's transfer time, below certificates' tolerance."""
+"""Maximum difference, in seconds, between this machine's clock and a server's.
+
+It is longer than a response takes, and shorter than the tolerance of certificates.
+"""
 
 
 async def online(examination: Examination, loaded: Loaded) -> None:
@@ -48,7 +51,7 @@ async def _model(loaded: Loaded) -> list[Check]:
 
 
 def _plan(budget: "TokenBudget") -> list[Check]:
-    """Report the plan's limit on tokens per minute if it is smaller than the model's context."""
+    """Report the account's limit on tokens per minute if it is smaller than the model's context."""
     if not budget.small_plan:
         return []
     found = f"the plan allows {budget.a_minute} tokens a minute: long pages and results are cut to that"

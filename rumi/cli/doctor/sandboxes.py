@@ -1,4 +1,4 @@
-"""Checks of bubblewrap, of the sandbox user, of the chats' files, and of leftovers of both engines."""
+"""Checks of bubblewrap, the sandbox user, the folder of chat files, and leftovers of both engines."""
 
 import os
 
@@ -55,7 +55,7 @@ def user(home: Home) -> list[Check]:
 
 
 def files(home: Home, loaded: Loaded) -> list[Check]:
-    """Report the limits of the chats' files; check their folder and the free disk space. Blocking."""
+    """Report the limits on chat files; check the folder of these files and the free disk space. Blocking."""
     user = sandbox_user(home.installation(), home.root)
     if found := faults_of_files(home, loaded, user):
         return [Check("files", "failure", fault.found, fault.fix) for fault in found]
@@ -71,7 +71,7 @@ def files(home: Home, loaded: Loaded) -> list[Check]:
 
 
 def programs(loaded: Loaded) -> list[Check]:
-    """Report the programs that are available and missing in a sandbox built from this host. Blocking."""
+    """Report which programs a sandbox built from this host has, and which it lacks. Blocking."""
     selection = selection_of(loaded)
     missing = missing_programs(selection)
     install = "Install them, then: rumi sandbox build"
@@ -86,7 +86,7 @@ def programs(loaded: Loaded) -> list[Check]:
 
 
 async def leftovers(home: Home) -> list[Check]:
-    """Report unused containers, processes and control groups of this installation."""
+    """Report containers, processes and control groups of this installation that no sandbox uses any more."""
     from rumi.sandbox.cgroups import groups_of
     from rumi.sandbox.leftovers import processes_left
 

@@ -42,7 +42,7 @@ def prompts(home: Home) -> Check:
 
 
 def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
-    """Return the finding about the model, and True if the model's key is not missing."""
+    """Return the finding about the model. The second value is False if the model's key is missing."""
     from rumi.models.build import build_models
     from rumi.models.settings import missing_key, model_settings_of
     from rumi.platform.config.providers import key_owner
@@ -83,7 +83,7 @@ def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
 
 
 def _people(loaded: Loaded) -> Check:
-    """Check the people: ids with two different roles, and people without an id."""
+    """Check the configured people: report ids with two different roles, and people without an id."""
     loaded_settings, telegram = loaded.settings, loaded.settings.telegram
     roles = Counter(role for _, role in listed(loaded_settings).values())
     for name, person in loaded_settings.people.items():
