@@ -94,7 +94,7 @@ class LocalChat:
         self.hub.has_nobody(question)
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Return replies that are not acknowledged yet, oldest first, including those from earlier processes."""
+        """Return replies not acknowledged yet, oldest first, including replies from earlier processes."""
         await self.inbox.chats.open(self.chat)
         stored = await self.journal.ask(Undelivered(self.chat, tuple(to)))
         return [Replied(reply.delivery, reply.messages, reply.text, reply.reason) for reply in stored]

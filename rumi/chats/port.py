@@ -71,7 +71,7 @@ class ChatPort(Protocol):
         ...
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Return stored replies that are not acknowledged, and all replies `to` these messages; oldest first."""
+        """Return stored replies that are not acknowledged, and replies `to` these messages; oldest first."""
         ...
 
     async def delivered(self, delivery: int) -> None:

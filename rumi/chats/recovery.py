@@ -263,9 +263,7 @@ class Recovery(Actor[Open | LookAt]):
             await self._open_in_turn(message.chat)
 
     async def _open_in_turn(self, chat: str) -> None:
-        """Wait until fewer than `CHATS_AT_ONCE` chats are starting, then start this one, unless it is waiting
-        already.
-        """
+        """Start the chat as soon as fewer than `CHATS_AT_ONCE` are starting, unless it is waiting already."""
         # One waiting start is enough, however many requests for the chat come meanwhile.
         if chat not in self._waiting:
             self._waiting.add(chat)

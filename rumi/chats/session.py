@@ -1,5 +1,4 @@
-"""A chat's session: its history, and its taint (whether it has read untrusted content). The journal stores
-both.
+"""A chat's session: its history and its taint (True after it read untrusted content), both in the journal.
 
 The beginning of the history is rarely summarized or cut, and then a large part at once. Until the next time,
 prompts only grow, so that each prompt begins with the complete previous one: model servers charge less for a
@@ -62,7 +61,7 @@ class HistoryBudget:
         return self._beginning(entries, most, SUMMED_AT, RETAINED_BY_SUMMARY)
 
     def too_long(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
-        """Return the oldest exchanges, which must be cut now even without a summary; never the last exchange."""
+        """Return the oldest exchanges, which must be cut even without a summary; never the last exchange."""
         left = self.tokens - self.taken
         most = max(int(self.tokens * CUT_AT) - self.taken, int(left * LEAST))
         gone = self._beginning(entries, most, 1, RETAINED_BY_CUT)
@@ -217,9 +216,7 @@ class ChatSession:
             self.summary, self.entries = summary, _behind(self.entries, summary)
 
     async def cut(self, gone: Sequence[HistoryEntry]) -> None:
-        """Remove these oldest entries from prompts, and store this cut. A later summary also covers the
-        entries.
-        """
+        """Remove these oldest entries from prompts, and store this cut. A later summary covers them, too."""
         request = Summarize(self.chat, self.session, over(self.summary, gone), leave_out=True)
         summary = await self._journal.ask(request)
         if summary is not None:
@@ -279,9 +276,7 @@ class ChatSession:
             self._writing = None
 
     def remember(self, *entries: HistoryEntry) -> None:
-        """Append entries in memory only; the caller stores them with the beginning of a turn or with its
-        reply.
-        """
+        """Append entries in memory only; the caller stores them with the turn's beginning or its reply."""
         self.entries = (*self.entries, *entries)
         self.tainted = self.tainted or any(entry.tainted for entry in entries)
 
@@ -309,7 +304,7 @@ _ENDED = re.compile(
 
 
 def ending(turn: str, reason: Reason, said: str = "", tainted: bool = False) -> HistoryEntry:
-    """Return the history entry of an unfinished answer: the partial text `said`, then why it is unfinished."""
+    """Return the history entry of an unfinished answer: the partial text `said`, then the reason."""
     mark = f"[{reason}: this attempt ended without an answer]"
     return HistoryEntry(turn, Message("assistant", f"{said}\n\n{mark}" if said else mark), tainted)
 

@@ -1,7 +1,7 @@
-"""Undo of a chat's last turn: restores files, facts, schedules and questions as they were before.
+"""Undoes a chat's last turn: restores files, facts, schedules and questions to their state before it.
 
-One transaction of the journal decides an undo. Before this transaction, the restored files are built in a
-staging folder. After the transaction, the files are committed and the facts restored; if this step is
+An undo takes effect in one transaction of the journal. Before this transaction, the restored files are built
+in a staging folder. After the transaction, the files are committed and the facts restored; if this step is
 interrupted, the chat's next start completes the undo.
 """
 
@@ -112,7 +112,7 @@ class Undoing:
 
 
 def undo_reply(undone: Undone, language: Language) -> str:
-    """Return the reply that says what was restored and what was not."""
+    """Return the reply to an undo, which says what was restored and what was not."""
     return undo_texts.undone(
         language,
         one_line(undone.text, CALL_CHARS),

@@ -43,8 +43,8 @@ Watch: TypeAlias = Callable[[TurnEvent], None]
 class Recorder:
     """Retains recordings of the last `turns` turns of each chat, each of at most `max_bytes`.
 
-    `instructions` is the function that writes the beginning of every prompt, with `programs` and
-    `command_timeout_s`.
+    `instructions` is the beginning of every prompt. Its text depends on `programs` (the programs in the
+    sandbox) and `command_timeout_s`.
     """
 
     home: Path

@@ -58,9 +58,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """The result of a fork: the turn's end, and its tool calls, each with a flag: True if its result was
-    recorded.
-    """
+    """The result of a fork: the turn's end, and its tool calls, each with True if its result was recorded."""
 
     finished: TurnFinished
     calls: tuple[tuple[str, bool], ...]
