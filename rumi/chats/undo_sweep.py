@@ -55,9 +55,7 @@ class UndoSweep(Actor[Never]):
         self._retention_s = retention_s
 
     async def started(self) -> None:
-        """Remove staged files of restores, except those that a chat needs to complete a restore when it
-        starts.
-        """
+        """Remove staged files, except those that a chat needs to complete a restore when it starts."""
         undo = self._undo
         for chat in await undo.offload(undo.snapshots.chats) if self._alone else ():
             if await self._journal.ask(FindUndo(chat)) is None:

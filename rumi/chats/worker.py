@@ -107,9 +107,7 @@ class Worker:
         return done
 
     async def _store_files(self, job: Job) -> None:
-        """Store the chat's files for the next worker process; report a failure in the note of the job's
-        reply.
-        """
+        """Store the chat's files for the next worker process; the job's reply reports a failure."""
         # Files that were never fetched must not overwrite those that the previous worker stored.
         if self._files_are_here:
             error = await self._services.workspaces.carry.store(self._chat, self._chat)
@@ -201,9 +199,7 @@ class Worker:
         return finished
 
     def _tools_for(self, job: Job) -> tuple[Tool, ...]:
-        """Return tools created for this turn, because thousands of idle chats should not hold tools in
-        memory.
-        """
+        """Return tools created for this turn: thousands of idle chats should not hold tools in memory."""
         shell, chat_session, look = self._shell, self._session, self._context.view
         view = ChatView(
             self._chat,
@@ -288,7 +284,7 @@ class Worker:
             self._services.hub.unasked.discard(asked.id)
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
-        """Return the `TurnFinished` of a cancelled turn; its answer includes the error `unconfirmed`, if any."""
+        """Return a `TurnFinished` for a cancelled turn; its answer has the error `unconfirmed`, if any."""
         answer = reply_texts.stopped(job.language)
         if job.ended_by == "interrupted":
             answer = reply_texts.restarted(job.language, described(job.message))
@@ -297,9 +293,7 @@ class Worker:
         return TurnFinished(job.ended_by, answer)
 
     def _end(self, job: Job, finished: TurnFinished) -> Settle:
-        """Append the turn's last entry to the history; return the request that stores the entry and the
-        reply.
-        """
+        """Append the turn's last entry to the history; return the request that stores it with the reply."""
         said = self._services.hub.turn(self._chat).words
         entry = (
             ending(job.turn, finished.reason, said.strip(), self._session.tainted)
@@ -330,7 +324,7 @@ class Worker:
         return Replied(delivery, settle.messages, settle.text)
 
     async def _begin(self, job: Job) -> str | None:
-        """Store the beginning of the turn. If there is nothing to run, return the text of the reply instead."""
+        """Store the beginning of the turn. If there is nothing to run, return the text of the reply."""
         chat_session, services = self._session, self._services
         # A separate turn neither reads nor ends the session, even if the session is overdue.
         overdue = chat_session.due and self._context.now() > chat_session.due
@@ -457,9 +451,7 @@ class Worker:
         return Done(replace(replied, task=said.task, schedule=said.schedule))
 
     async def _reset(self, job: Job) -> Done:
-        """Remove the sandbox and the history. Also remove the files, if the user asked for this and confirmed
-        it.
-        """
+        """Remove the sandbox and the history; also the files, if the user asked for that and confirmed it."""
         takes_files, asked = job.message.text in (FILES, FILES_YES), False
         use = await self._services.workspaces.measure(self._chat) if takes_files else None
         there = use is not None and use.files > 0
@@ -487,7 +479,7 @@ class Worker:
         return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
 
     async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:
-        """Ask whether to delete the files. Return None for a yes, otherwise the `Done` that ends the reset."""
+        """Ask whether to delete the files. Return None for a yes, otherwise the `Done` of the reset."""
         text = reply_texts.may_delete_files(job.language, use.files, operation_texts.short_size(use.bytes))
         asked = ConfirmationAsked(token_hex(8), text)
         verdict: Verdict = "no"

@@ -71,7 +71,7 @@ class Memory(Actor[MemoryMessage]):
         return self._store
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the number of requests since startup, and how many of them failed because of the database."""
+        """Return the number of requests since startup, and the number that failed because of the database."""
         return {"requests": self._answered, "failed": self._failed}
 
     async def stopped(self, reason: str) -> None:
@@ -84,8 +84,7 @@ class AskMemory(Protocol):
     """A function that sends requests to the memory, in this process or in another one."""
 
     async def __call__(self, request: Request[R]) -> R:
-        """Send a request and return the reply. On cancellation the request is executed completely or not at
-        all.
+        """Send a request and return the reply. On cancellation the request is executed either fully or not.
 
         Raises:
             FactRefused: the fact is not stored. The error gives the reason.

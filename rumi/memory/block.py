@@ -21,8 +21,9 @@ _BLOCK: Final = re.compile(r"<memory>\n(.*?)\n</memory>", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The text of a block, empty if there are no facts. `tainted` is true if the prompt shows a tainted fact,
-    one that may come from untrusted content.
+    """The text of a block, empty if there are no facts.
+
+    `tainted` is true if the prompt shows a tainted fact, one that may come from untrusted content.
     """
 
     text: str = ""

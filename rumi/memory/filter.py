@@ -151,15 +151,14 @@ class _UserWords:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Return True if two words begin alike and may be forms of one word: "vivo" and "vive", "dog" and "dogs"."""
+    """Return True if two words begin alike, as forms of one word do: "vivo" and "vive", "dog" and "dogs"."""
     shorter, longer = sorted((len(one), len(other)))
     same = next((at for at in range(shorter) if one[at] != other[at]), shorter)
     return same >= _BEGINNING and 3 * same >= 2 * shorter and 2 * same >= longer
 
 
 def _distinctive(value: str) -> set[str]:
-    """Return the parts of a value that the user must have written exactly, because no other words mean the
-    same.
+    """Return the parts of a value that cannot be paraphrased, so that the user must have written them.
 
     These are numbers, except small ones that people write as words; capitalized words that do not begin a
     sentence; and the parts of addresses such as URLs, because an address with one wrong part is another

@@ -65,8 +65,7 @@ class NewFact:
 
 @dataclass(frozen=True, slots=True)
 class Remember(Request[tuple[Fact, ...]]):
-    """Store a fact; if it is already stored, renew its time. The reply lists the key's other facts, oldest
-    first.
+    """Store a fact, or renew its time if it is stored. The reply lists the key's other facts, oldest first.
 
     Without `also`, the new fact replaces these other facts, which move to the key's history.
 
@@ -91,8 +90,8 @@ class StoreExtracted(Request[int]):
     The reply is the number of new facts. Idempotent: a second request for the same chat, session and `upto`
     stores nothing and returns 0, even after a crash. `began` is the time at which the session began: a fact
     is not stored if the user has deleted its key since then. If exactly one fact of the owner has the key
-    that a new fact names in `replaces`, the new fact replaces it. An explicit fact (one that the user asked
-    to store) is replaced only by a fact with the same key.
+    that a new fact names in `replaces`, the new fact replaces it. An explicit fact (one that the user stated)
+    is replaced only by a fact with the same key.
     """
 
     owner: str
@@ -126,9 +125,7 @@ class Forget(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """The result of undoing a turn: keys with restored facts, and keys with facts changed again since the
-    turn.
-    """
+    """The result of undoing a turn: keys with restored facts, and keys with facts changed again later."""
 
     restored: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()

@@ -57,9 +57,7 @@ def take_over(db: sqlite3.Connection, path: Path, now: float) -> None:
 
 
 def _facts(db: sqlite3.Connection, now: float) -> Iterator[Fact]:
-    """Yield the old rows as facts, oldest first. Texts that are too long are cut; the copy of the file keeps
-    the full texts.
-    """
+    """Yield the old rows as facts, oldest first. Long texts are cut; the copied file has them in full."""
     there = {row[1] for row in db.execute("PRAGMA table_info(facts)")}
     columns = [*_NEEDED, *(name if name in there else "NULL" for name in _MORE)]
     order = "id" if "id" in there else "1"

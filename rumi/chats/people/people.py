@@ -139,8 +139,8 @@ class People:
     def tools_of_task(self, task: TaskRecord, tools: Sequence[T]) -> tuple[T, ...]:
         """Return the tools of a task.
 
-        A research task has separate tools. A bot, a task that acts for a person, gets only the chat tools
-        that its person may use.
+        A research task has separate tools. A bot gets only those chat tools that the person who started the
+        bot may use.
         """
         rights = self.of_task(task).rights
         return tuple(

@@ -1,4 +1,4 @@
-"""The manifest of a snapshot lists a workspace's files and folders, and the objects that hold their content."""
+"""A snapshot's manifest lists a workspace's files and folders, and the objects that hold their content."""
 
 import json
 from collections.abc import Mapping
