@@ -1,8 +1,8 @@
 """Undoes a chat's last turn: restores files, facts, schedules and questions to their state before it.
 
-An undo takes effect in one transaction of the journal. Before this transaction, the restored files are built
-in a staging folder. After the transaction, the files are committed and the facts restored; if this step is
-interrupted, the chat's next start completes the undo.
+One transaction of the journal decides whether an undo happens. Before this transaction, the restored files
+are built in a staging folder. After the transaction, the files are committed and the facts restored; if this
+step is interrupted, the chat's next start completes the undo.
 """
 
 import json
