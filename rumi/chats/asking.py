@@ -1,4 +1,4 @@
-"""Approval of a chat's parked tool calls: a reply asks the user, who answers `/yes 1` or `/no 1`."""
+"""Asks users to approve a chat's parked tool calls, which wait for a `/yes 1` or `/no 1`."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from rumi.store.journal.records import Button
 
 
 def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:
-    """Add to a reply the question whether to allow the parked calls that no message has asked about yet.
+    """Append a question to a reply: whether to allow the parked calls that no message has asked about yet.
 
     The caller stores the reply, and then records that the user was asked about these calls.
     """
@@ -33,7 +33,7 @@ def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:
 
 @dataclass(frozen=True, slots=True)
 class HeardAnswers:
-    """The result of a `/yes` or `/no` command: `reply` goes to its sender, `words` to the model.
+    """The result of a `/yes` or `/no` command: `reply` is sent to the user, `words` to the model.
 
     If `words` is empty, no call was allowed, and no turn begins.
     """
@@ -43,9 +43,9 @@ class HeardAnswers:
 
 
 async def hear(parked: ParkedCalls, answer: str, seen: Collection[int], language: Language) -> HeardAnswers:
-    """Apply an answer such as `yes 1 no 2` to the parked tool calls; return the result.
+    """Apply an answer such as `yes 1 no 2` to the parked tool calls and return the result.
 
-    The answer applies only to the calls in `seen`, because the user had not been asked about later calls.
+    The answer applies only to the calls in `seen`, about which the user was asked before answering.
     """
     known = {
         parked_call.number: parked_call

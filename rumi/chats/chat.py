@@ -1,14 +1,15 @@
 """The chat actor.
 
-The journal stores a chat's messages. The mailbox carries copies of them as wake-ups, so that most messages
-need no journal read: the chat judges messages in order, advances a cursor, and reads the journal only if the
-cursor shows that it missed some.
+The journal stores a chat's messages. Copies of the messages are sent to the chat's mailbox to wake it, so
+that it rarely needs to read the journal. The chat judges messages in order (it decides what to do with each),
+advances a cursor, and reads the journal only if the cursor shows that it missed messages.
 
 A chat consists of two tasks. The mailbox loop (`receive`) judges messages and awaits nothing slow, so a
 `/stop` never waits for a reply. The worker task runs one job at a time. The mailbox loop passes jobs to it
-over a channel of capacity 0: if the worker is not receiving, the chat is busy. Then the chat replies that it
-is busy, or queues the message for a turn of its own. A queued message is already judged, but stays open in
-the journal (without a reply), so that recovery replies to it if the chat ends for any reason.
+over a channel of capacity 0: if the worker is not receiving, the chat is busy. While the chat is busy, it
+replies to a new message that it is busy, or queues the message for a later turn. A queued message is already
+judged, but stays open in the journal (without a reply), so that recovery replies to it if the chat ends for
+any reason.
 """
 
 import math
@@ -67,7 +68,7 @@ class AnswerQuestion(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class EndTurn:
-    """A request to end the running turn, if any, as stopped by its user or as interrupted by a shutdown.
+    """A request to end the running turn, if any; the reason is a stop by its user or a shutdown.
 
     With `of`, end only the turns of these messages, including turns that have not begun yet.
     """
@@ -78,7 +79,7 @@ class EndTurn:
 
 @dataclass(frozen=True, slots=True)
 class FilesCame(Request[None]):
-    """A notification that something other than a turn of this chat put untrusted content into its files.
+    """A notification that untrusted content was put into the chat's files by something other than its turns.
 
     The journal has already recorded that the files are tainted.
     """
@@ -86,7 +87,7 @@ class FilesCame(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class HandOver(Request[bool]):
-    """A request to begin no more jobs, because another worker will serve the chat.
+    """A request to begin no more jobs, because another worker process will serve the chat.
 
     The reply is True if no job runs and no reply waits to be sent.
     """
@@ -94,7 +95,7 @@ class HandOver(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A reset that waits for a yes because it would end a job and delete files.
+    """A reset that the user must first confirm with a yes, because it would end a job and delete files.
 
     The person `user` may confirm the reset up to the time `until`.
     """
@@ -143,10 +144,10 @@ class Chat(Actor[ChatMessage]):
     # Life
 
     async def started(self) -> None:
-        """Read the history and the open messages, reply to those judged before, and start the worker.
+        """Start the worker, after reading the history and replying to open messages that were judged earlier.
 
-        Stop at once if another worker serves the chat now, because this worker's lease has ended or the chat
-        was handed over.
+        Stop at once if another worker serves the chat now. This happens if the chat was handed over, or if
+        this worker's lease, its time-limited right to serve the chat, has ended.
         """
         if not self._services.pending.takes(self._chat):
             self._leaving = True
@@ -177,17 +178,17 @@ class Chat(Actor[ChatMessage]):
         self._catch_up(record.open)
 
     async def stopped(self, reason: str) -> None:
-        """Remove the sandbox and store the files, no matter why the chat stops.
+        """Remove the sandbox and store the files, regardless of why the chat stops.
 
-        The cursor is dropped only if every message has its reply; otherwise the next incarnation needs the
-        cursor.
+        The cursor is dropped only if every message has its reply; otherwise the chat's actor needs the cursor
+        when it next starts.
         """
         self._services.pending.leave(self._chat)
         await self._services.sandboxes.stop(self._chat)
         await self._services.workspaces.carry.leave(self._chat, self._chat)
 
     def busy(self) -> bool:
-        """Return True if the chat has a job, a message without a reply, or a sandbox: it is not idle."""
+        """Return True if the chat is not idle: it has a job, a message without a reply, or a sandbox."""
         unanswered = self._chat in self._services.pending.unreplied
         return self._job is not None or unanswered or bool(self._container())
 
@@ -206,7 +207,7 @@ class Chat(Actor[ChatMessage]):
         return metrics_of(self._session, self._container(), self._job, self._state(), now, queued)
 
     def _state(self) -> TurnState:
-        """Return the state of the job's turn; an empty state if the hub does not have that turn."""
+        """Return the state of the job's turn, or an empty state if the event hub does not know the turn."""
         state = self._services.hub.turn(self._chat)
         return state if self._job is not None and state.turn == self._job.turn else TurnState()
 
@@ -216,7 +217,7 @@ class Chat(Actor[ChatMessage]):
     # The mailbox loop: nothing is awaited here.
 
     async def receive(self, message: ChatMessage) -> None:
-        """Judge a message: run a command, answer the turn's question, start or queue a job, or reply busy."""
+        """Judge a message: run a command, answer the turn's question, start or queue a job, or refuse it."""
         match message:
             case EndTurn(by, of):
                 self._end(by, of)
@@ -235,7 +236,7 @@ class Chat(Actor[ChatMessage]):
 
     @answers(HandOver)
     async def hand_over(self, message: HandOver) -> bool:
-        """Stop judging messages and drop the queue; return True if nothing runs any more.
+        """Stop judging messages and empty the queue; return True if no job runs and all replies are sent.
 
         Queued messages stay open in the journal, where the next worker finds them.
         """
@@ -289,7 +290,7 @@ class Chat(Actor[ChatMessage]):
         self._catching_up = False
 
     def _take(self, message: Incoming) -> None:
-        """Judge the next message. If the chat crashes on it, recovery replies to it."""
+        """Judge the next message. If the chat crashes while it does so, recovery replies to the message."""
         message = self._context.people.current(message)
         # The cursor moves before the message is judged: a message that crashes the chat is not judged again
         # by the next incarnation, which would crash as well, but gets its reply from recovery.
@@ -301,10 +302,10 @@ class Chat(Actor[ChatMessage]):
             self._end("stopped", self._withdrawn)
 
     def _end(self, by: EndedBy, of: frozenset[int] | None) -> None:
-        """End the running turn; with `of`, only if one of these messages began it.
+        """End the running turn; with `of`, only if one of the messages in `of` began the turn.
 
-        Messages in `of` that the chat has not judged yet are recorded, so that their turns end as soon as
-        they begin. Queued turns also end as soon as they begin.
+        Messages in `of` that the chat has not judged yet are recorded. Their turns, like queued turns, end as
+        soon as they begin.
         """
         self._queue.end(by, of)
         if of is None or (self._job is not None and self._job.message.id in of):
@@ -371,10 +372,10 @@ class Chat(Actor[ChatMessage]):
         return reply_texts.help_text(language, lambda name: not people.refusal(message, language, name))
 
     def _answers(self, message: Incoming) -> bool:
-        """Answer the turn's question with this message; return True if it is the awaited yes or no.
+        """If this message is the awaited yes or no to the turn's question, record the answer and return True.
 
-        The message then shares the turn's final reply. A yes or no that was written before a person could
-        read the question is not an answer to it.
+        The message then shares the turn's final reply. A yes or no is not an answer if it was written before
+        a person could read the question.
         """
         job, yes = self._job, question_texts.yes_or_no(message.text)
         if not message.by_hand:
@@ -399,7 +400,7 @@ class Chat(Actor[ChatMessage]):
         return message.language or self._context.language
 
     def _offer(self, job: Job) -> None:
-        """Pass the job to the worker if the worker is idle; otherwise queue the job, or reply busy."""
+        """Pass the job to the worker if the worker is idle; otherwise queue the job, or reply "busy"."""
         try:
             self._jobs.send_nowait(job)
         except trio.WouldBlock:
@@ -449,7 +450,7 @@ class Chat(Actor[ChatMessage]):
         return job
 
     def _hear_reset(self, message: Incoming, what: str) -> None:
-        """Reset the chat; first ask for a yes if this would delete files and end the running job."""
+        """Reset the chat. If this would delete files and end the running job, ask for a yes first."""
         if what == FILES_NO:
             self._reply(message, reply_texts.nothing_deleted(self._language(message), answered=True))
         elif what == FILES and self._job is not None and self._job.kind != "reset":
@@ -489,10 +490,10 @@ class Chat(Actor[ChatMessage]):
         return True
 
     def _reset(self, reset: Job, before: int | None = None) -> None:
-        """Reset at once, or stop the running turn and reset right after it. Equal resets are merged into one.
+        """Reset at once, or, if a turn runs, stop it and then reset. Equal resets are merged into one.
 
-        Queued messages are dropped and share the reply of the reset; with `before`, only messages that came
-        before that one.
+        Queued messages are dropped and share the reply of the reset; with `before`, only messages older than
+        the message `before`.
         """
         last, dropped = self._job, self._queue.drop(before)
         if last is None:
@@ -529,14 +530,14 @@ class Chat(Actor[ChatMessage]):
         dropped: Sequence[int] = (),
         buttons: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """Queue a reply, shared by a message and the queued messages that it `dropped`; never wait.
+        """Queue a reply to a message and to the queued messages that it `dropped`. Never wait.
 
-        Replies keep their order: later replies wait until the text of an earlier reply is ready.
+        Replies are sent in the order of these calls, even if the text of a later reply is ready first.
         """
         self._replies.send_nowait(((*dropped, message.id), text, buttons))
 
     async def _send_replies(self) -> None:
-        """Store and publish the replies of the mailbox loop, in order."""
+        """Store and publish, in order, the replies that the mailbox loop has queued."""
         async for messages, text, shown in self._unsent:
             # Stored before it is published: a reply that subscribers saw must survive a crash.
             buttons = tuple(Button(token_hex(8), label, words) for label, words in shown)

@@ -2,7 +2,8 @@
 
 `list` lists the chats. `show` returns the history entries of a `chat` with numbers below `before`. `search`
 finds entries with `words` in one `chat` or in all chats, also with numbers below `before`. `delete` deletes a
-`chat`. A caller sees and deletes the chats of its scope; the owner of the home sees and deletes all chats.
+`chat`. A caller can see and delete the chats of its scope; the owner of the home can see and delete all
+chats.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,7 +26,7 @@ MOST_CHATS: Final = 10_000
 
 
 def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: ChatIds) -> ControlCall:
-    """Return the function that answers these control calls. `delete` deletes a chat but not its facts."""
+    """Return the function that answers these control calls. `delete` deletes a chat, but keeps its facts."""
 
     def sees(caller: Caller, chat: str) -> bool:
         return caller.scope in (None, ids.owner_of(chat))
@@ -73,7 +74,7 @@ def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: Ch
 
 
 def entry_as_json(stored: StoredEntry) -> dict[str, object]:
-    """Return the entry as JSON; times as in RFC 3339."""
+    """Return the entry as a JSON object, with times in the format of RFC 3339."""
     message = stored.entry.message
     return {
         "id": stored.id,

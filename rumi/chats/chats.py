@@ -1,4 +1,4 @@
-"""One object for all chats of this process; its methods wake, end, delete and hand over chats."""
+"""One object for all chats of this process, with methods to wake, end, delete and hand over chats."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -36,7 +36,7 @@ SLICE_PAUSE_S = 0.01
 
 
 class Chats:
-    """The chats of this process, whichever front end their messages come from. `Inbox` accepts messages."""
+    """The chats of this process, for all front ends. (`Inbox` accepts the messages.)"""
 
     def __init__(self, services: ChatServices, dispatcher: Dispatcher) -> None:
         self._services = services
@@ -50,7 +50,7 @@ class Chats:
 
     @property
     def ids(self) -> ChatIds:
-        """The chat ids of all channels."""
+        """The prefixes of chat ids, by which a chat's channel is known."""
         return self._services.context.ids
 
     def wake(self, message: Incoming) -> None:
@@ -58,7 +58,7 @@ class Chats:
         self._dispatcher.wake(message)
 
     async def look(self, chats: Collection[str] | None) -> None:
-        """Wake the given `chats`, or all chats, if other workers have stored messages for them.
+        """Wake those of the given `chats`, or of all chats, for which other workers have stored messages.
 
         Chats that other workers serve are skipped.
         """
@@ -72,11 +72,11 @@ class Chats:
                     self._dispatcher.wake(message)
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Begin to serve the chats of these partitions, and resume the messages that earlier workers left."""
+        """Begin to serve the chats of these partitions, and handle messages left open by earlier workers."""
         await self._dispatcher.take_over(numbers)
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Hand the chats of these partitions over to another worker; return when none of them runs here.
+        """Hand the chats of these partitions over to another worker; return when this process runs none.
 
         Running turns may continue for `patience_s` seconds; then they are interrupted.
         """
@@ -92,7 +92,7 @@ class Chats:
         return self._services.context.own_model
 
     def model_named(self, name: str) -> str:
-        """Resolve a model name or an alias to the name stored in messages: empty for the default model.
+        """Return the name that messages store for a model's name or alias: empty for the default model.
 
         Raises:
             RumiError: the model cannot be used.
@@ -113,9 +113,9 @@ class Chats:
         return chat in self._services.pending.unreplied
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
-        """Answer the question of a chat's turn; return False if no question of that user is pending.
+        """Answer the pending question of a chat's turn; return False if no question to this user is pending.
 
-        The answer is not stored, because a question ends with the process that asked it.
+        The answer is not stored, because a question is dropped when the process that asked it ends.
         """
         actor = self._chats.lookup(chat)
         if actor is None:
@@ -128,8 +128,8 @@ class Chats:
     async def taint_files(self, chat: str) -> None:
         """Taint a chat's files, because something other than the chat's turns adds untrusted content.
 
-        Call it before the file is written and again afterwards, because a reset may clear the taint in
-        between.
+        Call this method before writing a file and again after writing it, because a reset may clear the taint
+        in between.
 
         Raises:
             NotServed: another worker serves the chat.
@@ -146,7 +146,7 @@ class Chats:
             raise RumiError("The chat cannot take a file now.", "Try again in a moment.") from error
 
     async def open(self, chat: str) -> None:
-        """Start the chat's actor, which replies to messages that earlier processes left open.
+        """Start the chat's actor, which replies to messages that earlier processes left unanswered.
 
         Do nothing if another worker serves the chat.
         """
@@ -194,9 +194,9 @@ class Chats:
         await self._services.forget(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:
-        """Stop the turns that these messages began or will begin, because their sender has disconnected.
+        """Stop the turns of these messages, even before they begin, because the sender has disconnected.
 
-        Their replies are published later. Turns of other senders continue.
+        The turns' replies are published after this call. Turns of other senders continue.
         """
         # By message and not "the running turn": that may belong to another sender by the time it is ended.
         mine = frozenset(numbers) & self._services.pending.unreplied.get(chat, set())
@@ -208,7 +208,7 @@ class Chats:
                 logger.info("chat %s: nothing is stopped: %r", chat, error)
 
     async def wind_down(self, patience_s: float, then_s: float) -> None:
-        """Let running turns finish before the process ends; after `patience_s` interrupt the rest.
+        """Let running turns finish before the process ends; after `patience_s` seconds, interrupt them.
 
         The caller must have stopped accepting messages. Return when all messages have their reply, or after
         `patience_s` plus `then_s` seconds.
@@ -226,7 +226,7 @@ class Chats:
         return frozenset((chat, number) for chat, numbers in unreplied.items() for number in numbers)
 
     def at_work(self, chat: str) -> int:
-        """Return the number of the message that the chat's turn works on; 0 if no turn runs."""
+        """Return the number of the message that the chat's running turn handles; 0 if no turn runs."""
         started = self._services.hub.turn(chat).started
         return 0 if started is None else started.what.message
 
@@ -253,7 +253,7 @@ class Chats:
     async def begin_session(self, chat: str) -> None:
         """Begin a new session; the old history stays stored but no longer appears in prompts.
 
-        The chat's actor is stopped first, together with its job, because it holds the old session in memory.
+        First, the chat's actor and its job are stopped, because the actor holds the old session in memory.
         """
         await self._chats.stop(chat)
         await self._services.journal.ask(NewSession(chat))

@@ -85,7 +85,7 @@ _COMMAND = re.compile(r"/([sS][íÍ]|[A-Za-z_][A-Za-z0-9_-]*)(?:@\w+)?(?:\s+(.*)
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
-    """A parsed chat command. `rest` contains its arguments."""
+    """A parsed chat command. `rest` contains the command's arguments."""
 
     name: CommandName
     rest: str = ""
@@ -105,7 +105,7 @@ class ChatCommand:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCommand:
-    """A text that looks like a command but has an unknown name. `meant` is a similar command, or empty."""
+    """A text that looks like a command, but names none. `meant` is a similar command's name, or empty."""
 
     name: str
     meant: str = ""
@@ -136,7 +136,7 @@ def answer_in(text: str) -> str:
 
 
 def asks_first(text: str) -> bool:
-    """Return True for a command that asks for confirmation; such commands are published as turns."""
+    """Return True for a command that asks for confirmation. It is published as a turn."""
     command = parse_chat_command(text)
     return isinstance(command, ChatCommand) and (command.name, command.rest) == ("reset", FILES)
 
@@ -149,7 +149,7 @@ def reset_of(rest: str) -> str:
 
 
 def is_stop(message: Incoming) -> bool:
-    """Return True if the message is a `/stop` of the turn; a message with attachments never is one."""
+    """Return True if the message is a `/stop` for the running turn. It is not if it has attachments."""
     if message.attachments or not message.by_hand:
         return False
     command = parse_chat_command(message.text)

@@ -1,7 +1,7 @@
 """The input of a turn: instructions, facts about the user, skills, tools, and the history.
 
-Each prompt begins with the complete previous one. Only a summary, or a cut if there is no summary, changes
-the beginning; see `rumi.chats.session`.
+Each prompt begins with the complete previous one. The beginning changes only when old messages are
+summarized, or cut because no summary could be written; see `rumi.chats.session`.
 """
 
 import logging
@@ -61,10 +61,10 @@ SKILLS_SHARE = 1 / 6
 
 @dataclass(frozen=True, slots=True)
 class ChatLimits:
-    """Limits of every chat; times are in seconds. If `history_messages` is None, it sets no limit.
+    """Limits on every chat; times are in seconds. If `history_messages` is None, there is no such limit.
 
-    `turn_of` maps a channel's name to the limits of turns whose messages came through that channel; `turn`
-    has the limits of all other turns.
+    `turn_of` maps a channel's name to the limits on turns whose messages came through that channel. `turn`
+    has the limits on all other turns.
     """
 
     turn: TurnLimits
@@ -83,7 +83,7 @@ class ChatLimits:
 
 @dataclass(frozen=True, slots=True)
 class ChatView:
-    """The state of a chat for its tools. Tools are created for one turn and read the state when called.
+    """The state of a chat as its tools see it. Tools are created for one turn and read the state when called.
 
     `tainted` is true if the session has read untrusted content, `files_tainted` if the chat's files may
     contain untrusted content. `language` is the language of the turn's message.
@@ -113,10 +113,10 @@ class ChatView:
 
 @dataclass(frozen=True, slots=True)
 class PromptNote:
-    """A note for the prompt with the date, facts about the user, and skills.
+    """A note in the prompt with the date, facts about the user, and skills.
 
-    The note is empty if earlier notes contain everything. `tainted` is true if this note or an earlier one
-    shows text that strangers wrote.
+    The note is empty if earlier notes in the prompt already contain all of this. `tainted` is true if this
+    note or an earlier one shows text that strangers wrote.
     """
 
     note: str
@@ -178,7 +178,7 @@ class ChatContext:
     """Returns a message's model, whose calls are charged to the sender. If None, the chat's model is used."""
 
     def model_of(self, message: Incoming, language: Language) -> Model:
-        """Return the model for a message: one that its sender's role allows.
+        """Return the model to use for a message: one that the role of the message's sender allows.
 
         Raises:
             RumiError: the model cannot be used.
@@ -189,16 +189,16 @@ class ChatContext:
         return self.model_for(message.chat, language, chosen)
 
     def sums_up(self, model: str) -> bool:
-        """Return True if this model can write summaries; an empty name means the default model."""
+        """Return True if the model of this name can write summaries. An empty name is the default model."""
         return model != OFFLINE if model else self.thinks
 
     async def what_is_known(
         self, message: Incoming, model: Model, language: Language, noted: PromptNotes
     ) -> PromptNote:
-        """Return the prompt note for a turn, with everything that the notes in `noted` do not contain yet.
+        """Return the prompt note for a turn, with all information that the notes in `noted` lack.
 
-        Never raise an expected error: if the memory or the skills do not answer, the note omits them, and a
-        later note contains them.
+        Never raise an expected error: if the memory or the skills service does not answer, the note omits the
+        facts or skills, and a later note contains them.
         """
         channel = self._channel(message)
         tokens = context_of(model, self.limits.context_tokens)
@@ -257,7 +257,7 @@ class ChatContext:
     async def about_memory(self, chat: str, language: Language, rest: str) -> str:
         """Run a `/memory` command with the arguments `rest`; return the reply in Markdown.
 
-        Wait for the memory at most `FACTS_S` seconds, as a turn does.
+        Wait for the memory at most `FACTS_S` seconds.
         """
         if self.memory is None:
             return reply_texts.not_yet(language, "/memory")
@@ -271,7 +271,7 @@ class ChatContext:
     async def about_skills(self, message: Incoming, language: Language, rest: str) -> str:
         """Run a `/skills` command with the arguments `rest`; return the reply in Markdown.
 
-        Wait for the skills at most `SKILLS_S` seconds.
+        Wait for the skills service at most `SKILLS_S` seconds.
         """
         if self.skills is None:
             return reply_texts.not_yet(language, "/skills")
@@ -283,14 +283,14 @@ class ChatContext:
         return f"❌ {translate(language, 'The skills do not answer. Try again in a moment.')}"
 
     def turn_limits(self, message: Incoming) -> TurnLimits:
-        """Return the limits of a message's turn, which depend on the message's channel."""
+        """Return the limits on a message's turn. They depend on the message's channel."""
         return self.limits.turn_of.get(self._channel(message), self.limits.turn)
 
     def _channel(self, message: Incoming) -> str:
         return message.channel or self.channel_of(message.chat)
 
     async def fit_history(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> None:
-        """Cut the history if the turn would not fit otherwise because no summary was ready in time."""
+        """Cut the history if it would not fit the prompt, because no summary was ready in time."""
         chat_session.budget = self._history_budget(*self._beginning(chat_session), tools, model)
         gone = chat_session.budget.too_long(chat_session.entries)
         if gone:
@@ -334,7 +334,7 @@ class ChatContext:
         )
 
     async def _look(self, chat: str, model: Model, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the messages of a prompt, with the image data of their pictures added."""
+        """Return a prompt's messages, after adding the image data to their pictures."""
         if self.load is None:
             return messages
         return await self.load(chat, messages, takes_pictures(model))

@@ -38,11 +38,11 @@ START_PAUSES_S = (0.1, 0.5, 2.0)
 
 
 class Dispatcher:
-    """Owns the supervisor of the chats, and the recovery actor that starts chats with open messages.
+    """Owns the supervisor of the chats, and the recovery actor, which starts chats with unanswered messages.
 
     `failed` are the chats that reached their restart limit and stay stopped until a new message arrives.
-    `whole_status` returns the status of the process, which chats show to admins. `worker` returns the name of
-    this process among the workers that share a database, None if there are no others.
+    `whole_status` returns the status of the process, which chats show to admins. `worker` returns this
+    process's name as one of several workers that share a database, or None if this process is the only one.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Dispatcher:
         self.chats = root.add_supervisor(DynamicSupervisor("chats", self._spec, on_limit=self._give_up))
 
     def wake(self, message: Incoming) -> None:
-        """Send a stored message to its chat's mailbox, or start the chat so that it reads the journal.
+        """Send a stored message to its chat's mailbox; if the chat is not running, start it.
 
         Never waits.
         """
@@ -103,9 +103,8 @@ class Dispatcher:
     async def reopen(self, chat: str) -> None:
         """Ask recovery to restart a stopped chat if it has a message without a reply.
 
-        The journal is also read, because the journal may have crashed right after it committed a message.
-        Then no task in this process knows of the message, and the chat may have read it but stopped
-        before judging it.
+        The journal is searched for such messages, because it may have crashed right after it committed a
+        message. Then no task in this process knows of the message.
 
         Raises:
             ActorError: the journal has crashed; then all chats restart after it.
@@ -121,7 +120,7 @@ class Dispatcher:
     # Handover between workers
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Begin to serve the chats of these partitions, and resume their open messages.
+        """Begin to serve the chats of these partitions, and handle their open messages.
 
         Chats that remain from an unfinished handover are restarted.
         """
@@ -137,7 +136,7 @@ class Dispatcher:
             self._recovery.tell_nowait(LookAt(numbers))
 
     async def hand_over(self, numbers: Collection[int], patience_s: float) -> None:
-        """Begin no more work in these partitions; return when all their chats have stopped.
+        """Begin no new work for chats in these partitions; return when all these chats have stopped.
 
         Running turns may continue for `patience_s` seconds; then they are interrupted, and their replies say
         so. If this call is cancelled, the partitions stay `closing` until `take_over`.
@@ -170,10 +169,10 @@ class Dispatcher:
         self._services.hub.nothing_runs(chat)
 
     async def start(self, chat: str) -> ActorRef[ChatMessage]:
-        """Return the chat's actor; start the actor if necessary, with several attempts.
+        """Return the chat's actor. If it is not running, try several times to start it.
 
         Raises:
-            ActorStopped: the supervisor has stopped, because the process ends.
+            ActorStopped: the supervisor has stopped, because the process is ending.
             Exception: the error of the last attempt.
         """
         for pause in START_PAUSES_S:
@@ -196,6 +195,6 @@ class Dispatcher:
         )
 
     def _give_up(self, chat: str, error: BaseException) -> None:
-        """Record that a chat has reached its restart limit; a fresh actor replies to its open messages."""
+        """Record that a chat reached its restart limit; start a new actor to reply to its open messages."""
         self.failed[chat] = Failed(self._services.context.now(), error_text("en", error))
         self.open_soon(chat)

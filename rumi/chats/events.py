@@ -40,10 +40,10 @@ def turn_of(message: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """A message became a turn. `message` is its number, `language` the language of its sender.
+    """A message began a turn. `message` is the message's number, `language` its sender's language.
 
-    `origin` is the id that the message has in its source, None if the source has no ids. `outside` is true if
-    the message contains text that its user did not write.
+    `origin` is the message's id in its source, such as a Telegram chat; None if the source has no ids.
+    `outside` is true if the message contains text that its user did not write.
     """
 
     text: str
@@ -55,10 +55,10 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A message was queued, at position `place`, because another turn is running.
+    """A message was put into the queue, at position `place`, because a turn is already running.
 
-    The message waits until its turn begins or until it gets a reply without a turn. The `text` is for
-    the message's sender. `origin` is the id that the message has in its source.
+    The message waits until its turn begins or until it gets a reply without a turn. The `text` tells the
+    message's sender about the wait. `origin` is the message's id in its source, such as a Telegram chat.
     """
 
     message: int
@@ -69,14 +69,14 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """The final reply to a message, already stored in the outbox.
+    """The final reply to a message. The reply is already stored in the outbox.
 
     Every accepted message gets exactly one final reply. `messages` lists the messages that share this reply,
-    such as a message and the `/stop` that ended its turn. `delivery` is the number to acknowledge once a
-    person has the reply. `reason` says how the turn ended; it is set only if the reply is published again and
-    belongs to a turn. `task` is the number of the task whose result this reply is, shown to all clients of
-    the chat; 0 for the reply to a person's message. `schedule` is the number of the schedule that created the
-    message; 0 for a person's message.
+    such as a message and the `/stop` that ended its turn. `delivery` is the number with which a front end
+    acknowledges that a person has received the reply. `reason` says how the turn ended; it is set only on the
+    reply to a turn that is published a second time. `task` is the number of a task, if this reply is the
+    task's result, which all clients of the chat show; 0 for a reply to a person's message. `schedule` is the
+    number of the schedule that created the message; 0 for a person's message.
     """
 
     delivery: int
@@ -89,9 +89,10 @@ class Replied:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The process that served this chat has ended. If `back` is true, another process serves the chat now.
+    """The process that served this chat has ended. If `back` is true, a new process already serves the chat.
 
-    Turns of the old process have ended, and the new process replies to them. The `note` is a text for users.
+    Turns of the old process have ended; the new process sends the replies to their messages. The `note` tells
+    users about this.
     """
 
     note: str
@@ -103,7 +104,7 @@ Happening: TypeAlias = TurnStarted | TurnEvent | Queued | Replied | Moved
 
 @dataclass(frozen=True, slots=True)
 class ChatEvent:
-    """An event of a chat. `turn` is empty outside of turns, `time` is seconds since 1970."""
+    """An event of a chat. `turn` is the turn's id, empty outside of turns. `time` is a Unix time."""
 
     chat: str
     turn: str
@@ -116,7 +117,7 @@ class ChatEvent:
 
 @dataclass(frozen=True, slots=True)
 class At(Generic[T]):
-    """An event of a turn with its time."""
+    """An event of a turn, and the time of the event."""
 
     what: T
     time: float
@@ -126,10 +127,11 @@ class At(Generic[T]):
 class TurnState:
     """The state of a turn, computed from its events. An empty `turn` means that no turn runs.
 
-    `thinking` is the running model call, possibly a repeated attempt; `said` is the text that the model has
-    emitted since `said_at`, in pieces. `calls` are the running tool calls by id; `steps` has the last
-    progress steps of each call that has reported any. `waiting` is cleared by the next event. `finished` is
-    set from the end of the turn until its reply. `queued` are the messages that wait behind the turn.
+    `thinking` is the event that started the running model call or the latest attempt at it. `said` has the
+    pieces of text that the model has emitted since `said_at`. `calls` are the running tool calls by id;
+    `steps` has the last progress reports of each call that has sent any. `waiting` describes what the turn is
+    waiting for, until the next event. `finished` is set from the end of the turn until the turn's reply.
+    `queued` are the messages that wait for the turn to end.
     """
 
     turn: str = ""
@@ -145,7 +147,7 @@ class TurnState:
     queued: tuple[At[Queued], ...] = ()
 
     def apply(self, event: ChatEvent) -> "TurnState":
-        """Return the state after the event. Ignore events of another turn, except its beginning or end."""
+        """Return the state after the event. Ignore another turn's events, except its beginning and end."""
         time = event.time
         match event.what:
             case Queued() as queued:
@@ -216,11 +218,11 @@ class TurnState:
             yield ChatEvent(chat, turn_of(queued.what.message), queued.time, queued.what)
 
     def called(self, call: ToolCall) -> ToolStarted:
-        """Return the start event of a call; one without arguments if the start was not published."""
+        """Return the start event of a call. If it was not published, return one without arguments."""
         return self.calls[call.id].what if call.id in self.calls else ToolStarted(call)
 
     def step(self, call: str) -> str:
-        """Return the last step of a running call; empty if it has reported none."""
+        """Return the last progress step that a running call has reported; empty if there is none."""
         steps = self.steps.get(call)
         return steps[-1].what.text if steps else ""
 
@@ -293,17 +295,17 @@ _FIELDS: Final = {
 
 
 class NotUnderstood(ValueError):
-    """An error: data from another process is not an event that this version knows."""
+    """Raised when data from another process is not an event that this version knows."""
 
 
 def to_json(event: ChatEvent) -> dict[str, Any]:
-    """Return the event as a JSON object: its kind, chat, turn and time, and its fields."""
+    """Return the event as a JSON object with its kind, chat, turn, time, and the fields of its kind."""
     where = {"chat": event.chat, "turn": event.turn, "time": event.time}
     return {"event": _NAMES[type(event.what)], **where, **plain(event.what)}
 
 
 def from_json(data: Mapping[str, Any]) -> ChatEvent:
-    """Convert a JSON object to the event that it describes. Unknown fields are ignored.
+    """Convert a JSON object to an event. Fields that are unknown to this version are ignored.
 
     Raises:
         NotUnderstood: the kind of event is unknown to this version, or a field is missing.
@@ -328,7 +330,7 @@ def plain(value: Any) -> Any:
 
 
 def made(kind: type[T], data: Mapping[str, Any]) -> T:
-    """Convert output of `plain` back to an object of the type `kind`.
+    """Convert a JSON value that `plain` returned back to an object of the type `kind`.
 
     Raises:
         KeyError, TypeError, ValueError: `data` does not describe such an object.
@@ -347,8 +349,9 @@ def made(kind: type[T], data: Mapping[str, Any]) -> T:
 def picked(event: ChatEvent, names: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the fields of an event in a documented format; None if the format omits this kind of event.
 
-    `names` maps each kind of event to its name in that format, followed by its fields: `call.id` is the field
-    `id` of the object in the field `call`, and `tool=call.name` outputs a field under the name `tool`.
+    `names` describes the format. It maps each kind of event to a text: the event's name in the format, then
+    the names of the fields to return. `call.id` stands for the field `id` of the object in the field `call`;
+    `tool=call.name` returns `call.name` under the name `tool`.
     """
     if (format := names.get(_NAMES[type(event.what)])) is None:
         return None
@@ -361,7 +364,7 @@ def picked(event: ChatEvent, names: Mapping[str, str]) -> dict[str, Any] | None:
 
 @cache
 def _parsed(format: str) -> tuple[str, tuple[tuple[str, Callable[[Any], Any]], ...]]:
-    """Parse an entry of a format: return the event's name and functions that read its fields' values."""
+    """Parse a text such as `call id tool=call.name`: return the event's name, and a getter for each field."""
     name, *paths = format.split()
     pairs = [(own, other or own) for own, _, other in (path.partition("=") for path in paths)]
     return name, tuple((own.rpartition(".")[2], attrgetter(path)) for own, path in pairs)

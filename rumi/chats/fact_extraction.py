@@ -1,4 +1,4 @@
-"""Requests extraction of facts when a session ends, or when a person asks for it or leaves a chat."""
+"""Requests the extraction of facts from a session when it ends, or when a person asks for it or leaves."""
 
 import logging
 from contextlib import suppress
@@ -25,11 +25,11 @@ class FactExtraction:
     enabled: bool = False
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Extract facts from the sessions of these partitions as well."""
+        """From now on, also extract facts from the sessions of chats in these partitions."""
         self.session_ended()
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Do nothing: if another worker extracts the same facts, they are stored only once."""
+        """Do nothing: extraction may go on, because facts that two workers extract are stored only once."""
 
     def session_ended(self) -> None:
         """Notify the extractor that a session has ended. Never waits."""
@@ -40,15 +40,15 @@ class FactExtraction:
     async def request_extraction(self, chat: str | None = None) -> bool:
         """Request extraction from the current session of the chat, or of all chats; the session continues.
 
-        Return True if there is anything to extract. Work that is left when the process ends is done after
-        the next start.
+        Return True if there is anything to extract. Extractions that are unfinished when the process ends are
+        done after the next start.
         """
         if self.enabled:
             await self.journal.ask(RequestExtraction(chat))
         return await self.is_due(chat)
 
     async def is_due(self, chat: str | None = None) -> bool:
-        """Return True if facts can be extracted now, from the chat or from any chat."""
+        """Return True if a session of the chat, or of any chat, is due for extraction."""
         return self.enabled and bool((await self.journal.ask(FindDueSessions(chat))).now)
 
     async def extract_now(self, chat: str | None = None) -> int:
@@ -66,7 +66,7 @@ class FactExtraction:
             return 0
 
     async def extract_for_owner(self, owner: str) -> int:
-        """Extract facts from all sessions of an owner, also current ones; return the number of new facts.
+        """Extract facts from all sessions of an owner, even if they continue; return the number of new facts.
 
         Raises:
             RumiError: no facts could be extracted; another attempt follows later.

@@ -2,8 +2,8 @@
 
 The journal stores the time at which a session ends. So the extractor finds ended sessions even if their chat
 is not in memory, or if they ended while no process ran. Extracted facts are stored in the memory before the
-journal marks the session as extracted; if the process ends in between, the memory knows that it already has
-the facts of this session.
+journal marks the session as extracted; if the process ends between these two steps, the memory knows that it
+already has the facts of the session.
 """
 
 import logging
@@ -59,7 +59,7 @@ class Extract(Protocol):
         known: Sequence[Fact],
         today: date,
     ) -> Extracted:
-        """Return the facts in these messages that are not in `known`, and a line on the messages' subject.
+        """Return the facts in these messages that are not in `known`, and one line that names the subject.
 
         If the model's answer is unusable, no facts are returned. `today` is the date of the messages.
 
@@ -71,14 +71,14 @@ class Extract(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded:
-    """A session has ended."""
+    """A notification that a session has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractNow(Request[int]):
     """A request to extract facts from the due sessions of a chat, or of all chats.
 
-    The reply, the number of new facts, comes after one attempt for each session. On cancellation the
+    The reply is the number of new facts. It is sent after one attempt for each session. On cancellation the
     extraction continues in the background.
     """
 
@@ -90,7 +90,7 @@ ExtractorMessage: TypeAlias = SessionEnded | ExtractNow
 
 @dataclass(eq=False, slots=True)
 class _ExtractionAttempt:
-    """A running extraction. `new` is the number of new facts once `done` is set."""
+    """A running extraction. When `done` is set, `new` is the number of new facts."""
 
     done: trio.Event = field(default_factory=trio.Event)
     new: int = 0
@@ -99,7 +99,8 @@ class _ExtractionAttempt:
 class FactExtractor(Actor[ExtractorMessage]):
     """Extracts facts from sessions when they are due. After a failure, the actor tries again later.
 
-    Without `extract`, or with the offline stand-in as the default model, all sessions are skipped.
+    Without `extract`, or if the default model is the offline stand-in for a real model, all sessions are
+    skipped.
     """
 
     concurrency = 1000
@@ -115,7 +116,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         self._woken = trio.Event()
 
     async def started(self) -> None:
-        """Begin to look for due sessions, including those of earlier processes."""
+        """Begin to look for sessions that are due, including those that ended in earlier processes."""
         self.start_soon(self._watch)
 
     async def receive(self, message: ExtractorMessage) -> None:
@@ -144,7 +145,7 @@ class FactExtractor(Actor[ExtractorMessage]):
                 await self._woken.wait()
 
     async def _look(self) -> float:
-        """Start an extraction for each due session; return the time until the next one is due, in seconds."""
+        """Start an extraction for each due session; return the seconds until the next session is due."""
         if not self._context.thinks or self._extract is None:
             await self._journal.ask(SkipExtraction(ever=self._extract is None))
             return LOOK_S
@@ -192,7 +193,8 @@ class FactExtractor(Actor[ExtractorMessage]):
     async def _extract_session(self, chat: str, session: int) -> int:
         """Extract facts from a session; return the number of new facts.
 
-        After a failure the extraction is postponed; after the last attempt the session counts as extracted.
+        After a failure the extraction is tried again later. After the last attempt fails, the session is not
+        tried again.
         """
         excerpt = await self._journal.ask(ReadUnextracted(chat, session))
         line = ""
@@ -213,7 +215,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         return new
 
     async def _extract_facts(self, chat: str, session: int, excerpt: SessionExcerpt) -> tuple[int, str]:
-        """Ask the model for facts and store them; return the number of new facts and the line on the session.
+        """Ask the model for facts and store them; return the number of new facts and the session's subject.
 
         Raises:
             ModelError: the model cannot be reached, refuses, or does not answer in `EXTRACT_S`.
@@ -244,7 +246,7 @@ class FactExtractor(Actor[ExtractorMessage]):
 
 
 def _latest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:
-    """Return the latest messages that fit into `max_tokens`, and at least one."""
+    """Return the latest messages that fit into `max_tokens`, but at least one message."""
     kept = 0
     for message in reversed(messages):
         max_tokens -= message.tokens

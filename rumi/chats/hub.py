@@ -1,4 +1,4 @@
-"""The hub: distributes the events of chats to subscribers. Publishing never waits for a subscriber."""
+"""The hub distributes the events of chats to subscribers. Publishing never waits for a subscriber."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -46,7 +46,7 @@ def _joined(older: ChatEvent, newer: ChatEvent) -> ChatEvent | None:
 
 
 async def reply_to(events: HubSubscription, number: int) -> Replied:
-    """Wait for the final reply to a message and return it; drop the events before it."""
+    """Wait for the final reply to a message and return it; discard the events received before the reply."""
     while True:
         what = (await events.receive()).what
         if isinstance(what, Replied) and number in what.messages:
@@ -97,12 +97,12 @@ class Hub:
             self.questions[question] = message
 
     def has_nobody(self, question: str) -> None:
-        """Record that no person can answer this question, so that a no to it is not a person's decision."""
+        """Record that no person can answer this question; a no to it is then not a person's decision."""
         if question in self.questions:
             self.unasked.add(question)
 
     def could_be_read(self, question: str, origin: int | None) -> bool:
-        """Return True if a person could read the question before they wrote the message `origin`."""
+        """Return True if a person could already read the question when they wrote the message `origin`."""
         shown = self.questions.get(question)
         return shown is not None and (origin is None or origin > shown)
 
@@ -119,7 +119,7 @@ class Hub:
     def subscribe(self, chat: str | None = None, *, entering: bool = False) -> HubSubscription:
         """Subscribe to one chat, or to all, from now on.
 
-        A subscriber that is `entering` a chat first gets the state of its turn, if one runs.
+        A subscriber that is `entering` a chat first gets the state of the chat's running turn, if any.
         """
         subscription = self._topic.subscribe(chat)
         if entering and chat is not None:
@@ -128,5 +128,5 @@ class Hub:
         return subscription
 
     def listening(self, chat: str | None = None) -> AbstractContextManager[HubSubscription]:
-        """Return a context manager that subscribes for the duration of a block."""
+        """Return a context manager that subscribes while its block runs, and then unsubscribes."""
         return self._topic.listening(chat)

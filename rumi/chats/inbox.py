@@ -1,4 +1,4 @@
-"""The inbox: delivers messages from front ends to chats. It stores each message, then wakes its chat."""
+"""The inbox delivers messages from front ends to chats: it stores each message, then wakes its chat."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ STOP_S = 0.5
 
 
 class Inbox:
-    """Accepts messages for all chats of `chats`: stores each message and wakes its chat."""
+    """Accepts messages for the chats in `chats`: stores each message and wakes its chat."""
 
     def __init__(
         self, services: ChatServices, chats: Chats, free_space_advice: Callable[[str, Language], str]
@@ -63,15 +63,15 @@ class Inbox:
         """Store a message for its chat and return its number. A stored message gets exactly one final reply.
 
         The reply is in `language`, by default the configured one. With `unattended`, no front end shows the
-        reply; only a caller that has subscribed gets it. With `apart`, the turn has a separate history.
-        `channel` is the name of the channel that the message came through, `model` the model for its turn, as
-        returned by `model_named`. Skills of the folder `project` are available to the turn. `tainted` means
-        that a program wrote the message, not a person.
+        reply; only a caller that has subscribed gets it. With `apart`, the turn uses a new history instead of
+        the chat's. `channel` is the name of the channel that the message came through, `model` the model for
+        its turn, as returned by `model_named`. The turn can also use skills from the folder `project`.
+        `tainted` means that a program wrote the message, not a person.
 
-        On cancellation the message is either stored or not; a stored message is answered anyway.
+        On cancellation the message may or may not be stored; a stored message still gets its reply.
 
         Raises:
-            NotTaken: nothing can be stored now. A `/stop` stops the turn nevertheless.
+            NotTaken: nothing can be stored now. If the message is a `/stop`, it still stops the turn.
             RumiError: the message could not be stored.
         """
         message = Incoming(
@@ -100,20 +100,22 @@ class Inbox:
     async def accept_all(self, messages: Sequence[Incoming]) -> list[bool]:
         """Store a batch in one transaction and wake the chats of the new messages, without waiting for them.
 
-        Return for each message whether it is new. On cancellation the batch is either stored or not; stored
-        messages are answered anyway.
+        Return for each message whether it is new. On cancellation either the whole batch is stored or
+        nothing; stored messages still get replies.
 
         Raises:
-            NotTaken: nothing can be stored now; each `/stop` stops its turn nevertheless.
+            NotTaken: nothing can be stored now. A `/stop` in the batch still stops its chat's turn.
             RumiError: no message of the batch was stored.
         """
         return [stored is not None for stored in await self._store(messages, self._services.context.language)]
 
     async def join_albums(self, quiet_s: float) -> float | None:
-        """Merge each album that has received no part for `quiet_s` seconds into one message; wake its chat.
+        """Merge each album that got no new part for `quiet_s` seconds into one message, and wake its chat.
+
+        An album is a group of files that a person sends together.
 
         Return the time in seconds until the next album may be complete, None if no incomplete album remains.
-        On cancellation, messages that are already stored are answered nevertheless.
+        On cancellation, messages that are already stored still get replies.
 
         Raises:
             ActorError: the journal has stopped.
@@ -127,12 +129,12 @@ class Inbox:
         return await with_grace(join, WRITE_S)
 
     async def _store(self, messages: Sequence[Incoming], language: Language) -> Sequence[Incoming | None]:
-        """Store messages in the journal, and wake their chats in the same step in which the write succeeds.
+        """Store messages in the journal, and wake their chats as soon as the write succeeds.
 
-        A write that has begun can only be waited for, not withdrawn. A cancelled caller waits `WRITE_S` at
-        most: a crashed journal restarts only after the actors below it in the actor tree have ended, and the
-        caller may be one of these actors. A `/stop` among the messages stops its chat's turn after `STOP_S`
-        even if the write has not returned: neither a disk nor a lock may delay a `/stop`.
+        A write that has begun cannot be cancelled. A cancelled caller waits for it, but at most `WRITE_S`
+        seconds: a crashed journal restarts only after the actors below it in the actor tree have ended, and
+        the caller may be one of these actors. A `/stop` among the messages stops its chat's turn after
+        `STOP_S` even if the write has not returned: neither a slow disk nor a lock may delay a `/stop`.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         most = self._services.context.limits.handed_chars
@@ -203,7 +205,7 @@ class Inbox:
         """Send a chat command, as a front end would, and return its reply.
 
         Raises:
-            RumiError: no reply within `COMMAND_REPLY_S`; the chat keeps running.
+            RumiError: no reply came within `COMMAND_REPLY_S` seconds. The chat keeps running.
         """
         # Subscribe before the message is accepted: its reply may be published before `accept` returns.
         with self._services.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
@@ -215,7 +217,7 @@ class Inbox:
         raise RumiError("The chat has not answered yet.", "It continues; look at: rumi status")
 
     async def _stored_reply(self, chat: str, number: int) -> str:
-        """Wait until the journal has the reply of the worker that serves the chat; return its text."""
+        """Wait until the worker that serves the chat has stored the reply; return the reply's text."""
         while True:
             for reply in await self._services.journal.ask(Undelivered(chat, (number,))):
                 if number in reply.messages:
@@ -268,8 +270,8 @@ def add_chats(
     """Add the chats and their recovery to the actor tree below `root`, and return their inbox.
 
     `free_space_advice` returns advice for users about a full disk, in their language. `whole_status` returns
-    the status of the whole process, for admins. `worker` returns the name of this process among the workers
-    that share a database, None if there are no others.
+    the status of the whole process, for admins. `worker` returns this process's name as one of several
+    workers that share a database, or None if this process is the only one.
     """
     dispatcher = Dispatcher(root, services, whole_status, worker)
     return Inbox(services, Chats(services, dispatcher), free_space_advice)

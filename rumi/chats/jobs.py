@@ -1,4 +1,4 @@
-"""The jobs of a chat's worker, and the queue in which they wait."""
+"""The jobs that a chat's worker runs, and the queue in which they wait."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Asked:
     async def wait(self, seconds: float) -> Verdict:
         """Wait for the answer and return it, or "expired" after `seconds`.
 
-        After a cancellation no answer is accepted.
+        If the wait is cancelled, no answer is accepted any more.
         """
         with trio.move_on_after(seconds):
             await self._answered.wait()
@@ -48,20 +48,20 @@ class Asked:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A turn, a retry, an undo, an answer to parked calls, a new session, a reset or a task's result.
+    """One piece of a chat's work, such as a turn, a retry, an undo, a reset, or sending a task's result.
 
     A job exists until its final reply is published. The mailbox loop creates it, with its cancel scope,
     before the worker sees it, so that a `/stop` right after a message finds a scope to cancel. Only the
-    mailbox loop adds to `joined` and sets `then`, the job to run next, and only until the worker has set
+    mailbox loop adds to `joined` and sets `then`, the job to run next. It stops doing so when the worker sets
     `sealed`.
 
     `message` is the message that the job handles; the message of a retry has its own number and the earlier
     message's text. `joined` are additional messages that share the final reply: stops, answers to questions,
     and messages that were dropped from the queue behind the job; `dropped` is the number of dropped messages.
-    `stage` names the step of the job outside of its turn. `note` is appended to the final reply; `shows`
-    lists files from tools that the user should see. `allowed` is the text for the model about the answers to
-    parked calls: the turn may make the calls that a person has approved. `seen` are the parked calls that the
-    user had been asked about when an answer came.
+    `stage` names the job's current step before or after its turn. `note` is appended to the final reply;
+    `shows` lists files from tools that the user should see. `allowed` tells the model which parked tool calls
+    a person has approved; the turn may make these calls. `seen` are the parked calls that the user had been
+    asked about before answering.
     """
 
     kind: JobKind
@@ -98,13 +98,13 @@ class Job:
         return (self.message.id, *self.joined)
 
     def end(self, by: EndedBy) -> None:
-        """Cancel the job; the first call decides the reason."""
+        """Cancel the job for a reason. If it is called again, the first reason stays."""
         if not self.scope.cancel_called:
             self.ended_by = by
         self.scope.cancel()
 
     def drop(self, waiting: Sequence[int]) -> None:
-        """Let these dropped messages share the job's final reply, which states their number."""
+        """Let these dropped messages share the job's final reply, which states how many were dropped."""
         self.joined += waiting
         self.dropped += len(waiting)
 
@@ -114,10 +114,10 @@ class Job:
         return "\n\n".join(filter(None, (text, dropped, self.note)))
 
     def answer(self, yes: bool, user: int | None, id: str | None = None) -> bool:
-        """Answer the pending question, with `id` only the question of that id; return True if accepted.
+        """Answer the pending question; with `id`, only if it has that id. Return True if accepted.
 
-        Only the person who started the turn may answer, once per question, and not after the turn was
-        cancelled.
+        Only the person who started the turn may answer. A question accepts one answer, and none after the
+        turn was cancelled.
         """
         if self.asked is None or self.scope.cancel_called:
             return False
@@ -141,17 +141,17 @@ class JobQueue:
         self._results: list[Job] = []
 
     def __len__(self) -> int:
-        """Return the number of waiting messages, without results."""
+        """Return the number of waiting messages; results of tasks are not counted."""
         return len(self._jobs)
 
     def hold(self, job: Job) -> None:
-        """Queue a result of a task, or a job that must not be rejected, regardless of the limit."""
+        """Queue a job regardless of the limit: a task's result, or another job that must not be rejected."""
         (self._results if job.kind == "result" else self._jobs).append(job)
 
     def takes(self, job: Job) -> bool:
         """Return True if the job may be queued: it is a turn, and the queue is not full.
 
-        A plain yes or no is never queued, because it was meant for a question.
+        A message that is only a yes or a no is never queued, because it was meant for a question.
         """
         said = job.message
         answers = not fetched(said.attachments) and question_texts.yes_or_no(said.text) is not None
@@ -164,7 +164,7 @@ class JobQueue:
         return Queued(said.id, reply_texts.queued(job.language, position, self.most), position, said.origin)
 
     def next(self, now: float) -> Job | None:
-        """Remove and return the first job, None if the queue is empty. `now` becomes the job's start time."""
+        """Remove and return the first job, or return None if there is none. `now` becomes its start time."""
         waiting = self._results or self._jobs
         job = waiting.pop(0) if waiting else None
         if job is not None:
@@ -183,8 +183,8 @@ class JobQueue:
     def end(self, by: EndedBy, of: Collection[int] | None) -> None:
         """Cancel all queued jobs, or only the jobs `of` these messages.
 
-        When its turn comes, each cancelled job begins and ends at once, so that its history entry states the
-        reason.
+        A cancelled job stays in the queue. When it is next, it begins and ends at once, so that its history
+        entry states the reason.
         """
         for job in self._jobs:
             if of is None or job.message.id in of:

@@ -1,4 +1,4 @@
-"""Access of front ends to a chat of this process, and the past turns that they show."""
+"""Gives front ends access to a chat of this process, and to the past turns that they show."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -30,10 +30,10 @@ RECENT_ENTRIES: Final = 100
 class LocalChat:
     """A front end's access to a chat of this process. If `language` is None, the configured one is used.
 
-    With `apart`, each message's turn has a history that is separate from the chat's session. `channel` is the
-    name of the front end's channel, `chosen` the model for its messages, as `Chats.model_named` returns it.
-    Turns can also use the skills of the folder `project`. `tainted` means that a program writes the messages,
-    not a person.
+    With `apart`, each message's turn uses a new history instead of the chat's. `channel` is the name of the
+    front end's channel, `chosen` the model for its messages, as `Chats.model_named` returns it. Turns can
+    also use the skills of the folder `project`. `tainted` means that a program writes the messages, not a
+    person.
     """
 
     chat: str
@@ -94,13 +94,13 @@ class LocalChat:
         self.hub.has_nobody(question)
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Return replies not yet acknowledged, including those of earlier processes; oldest first."""
+        """Return replies not acknowledged yet, oldest first, including replies from earlier processes."""
         await self.inbox.chats.open(self.chat)
         stored = await self.journal.ask(Undelivered(self.chat, tuple(to)))
         return [Replied(reply.delivery, reply.messages, reply.text, reply.reason) for reply in stored]
 
     async def delivered(self, delivery: int) -> None:
-        """Acknowledge a reply: a person has received it."""
+        """Acknowledge a reply: record that a person has received it."""
         await self.journal.tell(Delivered(delivery, by_reader=True))
 
 

@@ -10,7 +10,7 @@ from rumi.store.journal.records import Attachment
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A user's question and its answer, both in full; the answer is empty if there is none."""
+    """A user's question and the full answer to it; the answer is empty if there is none."""
 
     turn: str
     question: str
@@ -18,7 +18,7 @@ class PastTurn:
 
 
 class ChatSubscription(Protocol):
-    """The events of one chat, in order. Text deltas of one turn may be joined when the reader is slow."""
+    """The events of one chat, in order. If the reader is slow, text deltas of a turn may be joined."""
 
     async def receive(self) -> ChatEvent:
         """Wait for the next event and return it. A cancelled call loses no event."""
@@ -55,7 +55,7 @@ class ChatPort(Protocol):
         ...
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Store a message or command, wake the chat, and return the number. Each gets exactly one reply."""
+        """Store a message or command, wake the chat, and return the message's number. It gets one reply."""
         ...
 
     def subscribe(self) -> ChatSubscription:
@@ -71,9 +71,9 @@ class ChatPort(Protocol):
         ...
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Return stored replies not yet acknowledged, and all replies `to` these messages, oldest first."""
+        """Return stored replies that are not acknowledged, and replies `to` these messages; oldest first."""
         ...
 
     async def delivered(self, delivery: int) -> None:
-        """Acknowledge a reply: a person has received it."""
+        """Acknowledge a reply: record that a person has received it."""
         ...

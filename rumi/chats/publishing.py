@@ -38,13 +38,13 @@ RECORDED = {
 
 @dataclass(slots=True)
 class Cursor:
-    """A chat's position in its messages. It survives restarts of the chat's actor.
+    """Numbers that show which of its messages a chat has handled. They survive restarts of the chat's actor.
 
-    The chat has judged all messages up to `judged`; recovery replies to judged messages that have no reply
-    and that no running chat actor handles. An earlier process judged the messages up to `earlier`. Messages
-    up to `missed` were stored but may not have reached the mailbox; if `missed` is greater than `judged`, the
-    chat reads the journal. `adopted` is true after the messages judged by an earlier worker were determined
-    from the journal; it matters only if workers share a database.
+    The chat has judged all messages up to `judged`, that is, decided what to do with them. Recovery replies
+    to judged messages that have no reply and that no running chat actor handles. An earlier process judged
+    the messages up to `earlier`. Messages up to `missed` were stored but may not have reached the mailbox; if
+    `missed` is greater than `judged`, the chat reads the journal. If workers share a database, `adopted`
+    becomes true when the journal has shown which messages an earlier worker judged.
     """
 
     judged: int
@@ -57,8 +57,8 @@ class Cursor:
 class PendingMessages:
     """The messages whose final reply is not published yet, by chat, and the chats' cursors.
 
-    Earlier processes accepted the messages up to `boot`. If workers share a database, this `worker` serves
-    the chats of the partitions in `served`; partitions in `closing` are being handed over.
+    Messages with numbers up to `boot` were accepted by earlier processes. If workers share a database, this
+    `worker` serves the chats of the partitions in `served`; partitions in `closing` are being handed over.
     """
 
     boot: int | None = None
@@ -79,7 +79,7 @@ class PendingMessages:
                 cursor.earlier = last
 
     def serve_as(self, worker: str) -> None:
-        """Serve under the name of this worker; forget the state of an earlier worker with another name."""
+        """Serve chats as the worker of this name; if the name changes, forget all state."""
         if worker != self.worker:
             self.worker = worker
             for numbers in (self.served, self.closing, self.unreplied, self.cursors):
@@ -102,7 +102,7 @@ class PendingMessages:
         """Determine which of a chat's open messages an earlier worker judged, and set the cursor after them.
 
         The earlier worker judged the messages that became a turn, and the yes or no answers directly after
-        them. The chat judges the rest as new messages.
+        them. The chat judges all other open messages as new.
         """
         cursor = self.cursor(chat)
         if self.worker is None or cursor.adopted:
@@ -130,7 +130,7 @@ class PendingMessages:
         self.changed = trio.Event()
 
     def leave(self, chat: str) -> None:
-        """Forget the cursor of a stopped chat, if every message has its reply."""
+        """If every message of a stopped chat has its reply, forget the chat's cursor."""
         if chat not in self.unreplied:
             self.cursors.pop(chat, None)
 
@@ -158,8 +158,8 @@ class PendingMessages:
 class Publisher:
     """Publishes the events of chats.
 
-    `container_id` returns the id of a chat's sandbox, empty without one. `count` gets each event for metrics
-    and must not block.
+    `container_id` returns the id of a chat's sandbox, empty without one. `count` is called with each event,
+    to count it for metrics; it must not block.
     """
 
     hub: Hub
@@ -179,8 +179,8 @@ class Publisher:
     def reply(self, chat: str, turn: str, replied: Replied, finished: TurnFinished | None = None) -> None:
         """Publish a stored final reply once, after the end of its turn.
 
-        The end of a turn is published together with its reply and not before: if the chat crashed in between,
-        recovery would publish another end.
+        The end of a turn is published together with its reply: if the end was published first and the chat
+        crashed then, recovery would publish the end a second time.
         """
         if not self.pending.mark_replied(chat, replied.messages):
             return
@@ -211,10 +211,10 @@ class Publisher:
 
 
 def recorded(event: ChatEvent) -> dict[str, Any] | None:
-    """Return the record of an event for the audit log and live events; None for kinds that they omit.
+    """Return an event's record for the audit log and live events; None for events not recorded there.
 
-    The record of a bash call is named "command" if a command ran in the sandbox, and that of a tool call
-    "refused" if the tool had no effect.
+    A record is named "command" if a bash call ran a command in the sandbox, and "refused" if a tool call had
+    no effect.
     """
     record = picked(event, RECORDED)
     match event.what:
@@ -230,7 +230,7 @@ def recorded(event: ChatEvent) -> dict[str, Any] | None:
 def _command(call: ToolCall) -> str:
     """Return a bash call's command as the model wrote it, a file tool's path, or another tool's arguments.
 
-    So the audit log does not contain the file content in a call of a file tool.
+    The content that a file tool writes is omitted, so that the audit log does not contain it.
     """
     name = "path" if call.name in FILE_TOOLS else "command" if call.name == "bash" else ""
     if not name:

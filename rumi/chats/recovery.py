@@ -48,10 +48,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class CrashReplies:
-    """Replies on behalf of chats that crashed, or that an earlier process served.
+    """Sends replies on behalf of chats that crashed, or that an earlier process served.
 
-    `failed` holds the chats that reached their restart limit; a chat is removed when it next works on a
-    message.
+    `failed` holds the chats that reached their restart limit; a chat is removed from it when the chat next
+    works on a message.
     """
 
     journal: ActorRef[JournalMessage]
@@ -63,7 +63,7 @@ class CrashReplies:
     people: People = field(default_factory=People)
 
     async def recover(self, chat: str, record: ChatRecord, parked: ParkedCalls) -> tuple[HistoryEntry, ...]:
-        """Reply to the open messages that were judged; return history entries for the missing answers.
+        """Reply to judged messages that have no reply; return history entries for the missing answers.
 
         The first reply to a turn or to a task's result also asks the user about those `parked` calls that no
         message has asked about yet. The caller must not await between reading the chat's record and this
@@ -139,7 +139,7 @@ class CrashReplies:
         return _lost_command(language, command)
 
     async def republish(self, chat: str) -> None:
-        """Publish replies that were stored just before the chat crashed, because no subscriber got them.
+        """Publish replies that no subscriber got, because the chat crashed just after storing them.
 
         Must be called after `recover`, when no judged message is open any more.
         """
@@ -162,7 +162,7 @@ class CrashReplies:
 def _with_answers(left: Sequence[Incoming]) -> list[tuple[Incoming, tuple[int, ...]]]:
     """Return the messages that get a reply, each with the numbers of the messages that share the reply.
 
-    A yes or no shares the reply to the last earlier message whose turn may have asked a question.
+    A yes or no shares the reply to the last message before it whose turn may have asked a question.
     """
     replied: list[tuple[Incoming, list[int]]] = []
     shared: list[int] | None = None
@@ -183,7 +183,7 @@ def _is_answer(message: Incoming) -> bool:
 
 
 def _asked(message: Incoming) -> bool:
-    """Return True for a command that asks the user first; its reply is published like that of a turn."""
+    """Return True for a command that asks for confirmation; its reply is published like a turn's reply."""
     mine = _plainly_sent(message)
     return mine and asks_first(message.text)
 
@@ -207,8 +207,8 @@ def _lost_command(language: Language, command: ChatCommand | UnknownCommand) -> 
 class Open:
     """A request to start a chat because it may have open messages that it has not read yet.
 
-    `urgent` means that one of these messages is a `/stop`: the chat then starts at once, without waiting for
-    other chats to start.
+    `urgent` means that one of these messages is a `/stop`. The chat then starts at once, even if many other
+    chats are starting.
     """
 
     chat: str
@@ -225,8 +225,8 @@ class LookAt:
 class Recovery(Actor[Open | LookAt]):
     """Starts chats with open messages. This actor starts before any message is accepted.
 
-    `worker` returns the name of this process among the workers that share a database, None if there are no
-    others.
+    `worker` returns this process's name as one of several workers that share a database, or None if this
+    process is the only one.
     """
 
     concurrency = 4096  # an urgent request must run while others wait for `CHATS_AT_ONCE`
@@ -254,7 +254,7 @@ class Recovery(Actor[Open | LookAt]):
         self.start_soon(self._open_all)
 
     async def receive(self, message: Open | LookAt) -> None:
-        """Start the chat or the chats of the request; each reads its open messages while it starts."""
+        """Start the chats that the request names; each reads its unanswered messages while it starts."""
         if isinstance(message, LookAt):
             await self._open_all(message.partitions)
         elif message.urgent:
@@ -263,7 +263,7 @@ class Recovery(Actor[Open | LookAt]):
             await self._open_in_turn(message.chat)
 
     async def _open_in_turn(self, chat: str) -> None:
-        """Start the chat when fewer than `CHATS_AT_ONCE` are starting; do nothing if it waits already."""
+        """Start the chat as soon as fewer than `CHATS_AT_ONCE` are starting, unless it is waiting already."""
         # One waiting start is enough, however many requests for the chat come meanwhile.
         if chat not in self._waiting:
             self._waiting.add(chat)
@@ -276,8 +276,8 @@ class Recovery(Actor[Open | LookAt]):
     async def _open_all(self, partitions: frozenset[int] | None = None) -> None:
         """Start the chats that have open messages or unpublished replies, from this or earlier processes.
 
-        The journal may have committed a reply and then reported a failure. Then the message is no longer
-        open, but its reply was not published yet.
+        A reply is unpublished if the journal committed it and then reported a failure: its message is no
+        longer open, but no subscriber got the reply.
         """
         async with trio.open_nursery() as nursery:
             for chat in dict.fromkeys(

@@ -1,6 +1,6 @@
-"""The services that chats share, among them sandboxes, files and command handlers.
+"""The services that chats share, such as sandboxes, files and command handlers.
 
-Apart from the chat's own actor, a chat and its worker use only these services.
+A chat's actor and the worker inside it reach the rest of the program only through these services.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -35,7 +35,7 @@ from rumi.store.journal.transaction import JournalMessage
 
 
 class ChatSandboxes(Protocol):
-    """The interface of sandboxes for chats. Callers pass the chat id; sandboxes never derive it."""
+    """The sandboxes of chats. Every method gets the chat's id from its caller."""
 
     async def prepare(self, chat_id: str) -> None:
         """Make the chat's sandbox ready."""
@@ -59,7 +59,7 @@ class ChatSandboxes(Protocol):
 
 
 class Carrying(Protocol):
-    """Moves files between this machine and a store that workers share.
+    """Moves folders between this machine and a store that several workers share.
 
     `key` names the folder; `partition_key` decides which worker serves it.
     """
@@ -73,7 +73,7 @@ class Carrying(Protocol):
         ...
 
     async def store(self, key: str, partition_key: str) -> RumiError | None:
-        """Store the current folder. Return an error that the user should know about, else None."""
+        """Store the folder as it is now. Return an error that the user should know about, else None."""
         ...
 
     async def leave(self, key: str, partition_key: str) -> None:
@@ -135,7 +135,7 @@ class ChatWorkspaces:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """The services that undo needs: snapshots of files, and a function that stops the tasks of a turn."""
+    """What an undo of a turn needs: snapshots of files, and a function that stops the tasks of the turn."""
 
     snapshots: Snapshots
     offload: Offload
@@ -148,11 +148,11 @@ class Undo:
 
 
 class ChatShell:
-    """Runs the commands of one chat; takes a snapshot of its files before a turn may first change them.
+    """Runs one chat's commands. Before a turn first changes the chat's files, takes a snapshot of them.
 
-    A command of a tainted session may write untrusted content to a file, where every later command of the
-    chat may read it, in this session or another one. So the results of all commands are tainted until the
-    files are deleted.
+    A session is tainted if it has read untrusted content. A command of such a session may write untrusted
+    content to a file, where every later command of the chat may read it, in this session or another one. So
+    the results of all commands are tainted until the files are deleted.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class ChatShell:
             self._snapshot_turn = turn  # only now: a cancelled or failed snapshot is tried again
 
     async def touched(self) -> None:
-        """Prepare for a change of the files: take a snapshot; if the session is tainted, taint the files."""
+        """Prepare for a change of the files: take a snapshot, and, in a tainted session, taint the files."""
         await self.snapshot_files()
         if self._session.tainted:
             await self._session.set_files_tainted(True)
@@ -218,7 +218,7 @@ class UnavailableHandler:
 
 @runtime_checkable
 class StopsByName(Protocol):
-    """A command handler for things that `/stop` stops by the names that people gave them."""
+    """A command handler for things that have names and are stopped by `/stop` with the name."""
 
     def stops(self, name: str) -> bool:
         """Return True if this handler handles `/stop` followed by `name`."""

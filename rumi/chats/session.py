@@ -1,8 +1,8 @@
-"""A chat's session: its history and taint, kept in sync with the journal.
+"""A chat's session: its history and its taint (True after it read untrusted content), both in the journal.
 
-The beginning of the history is summarized or cut rarely, and in large steps. Between two steps prompts only
-grow, so that each prompt begins with the complete previous one: model servers charge less for a prefix that
-they have seen, and answer sooner.
+The beginning of the history is rarely summarized or cut, and then a large part at once. Until the next time,
+prompts only grow, so that each prompt begins with the complete previous one: model servers charge less for a
+beginning that they have seen before, and answer sooner.
 """
 
 import re
@@ -42,7 +42,7 @@ RETAINED_BY_CUT: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class HistoryBudget:
-    """Limits of the history in prompts.
+    """Limits on the history in prompts.
 
     `tokens` is the budget of a whole prompt, `taken` the part that instructions and tools use. `messages` is
     the maximum number of messages; None means no limit.
@@ -53,7 +53,7 @@ class HistoryBudget:
     messages: int | None = None
 
     def outgrown(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
-        """Return the oldest exchanges, which a summary should replace; empty while the history fits."""
+        """Return the oldest exchanges, to be replaced by a summary; nothing while the history fits."""
         # If instructions and tools fill most of a small budget, the history still gets `LEAST` of the rest:
         # otherwise every turn would summarize.
         left = self.tokens - self.taken
@@ -61,7 +61,7 @@ class HistoryBudget:
         return self._beginning(entries, most, SUMMED_AT, RETAINED_BY_SUMMARY)
 
     def too_long(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
-        """Return the oldest exchanges, which must be cut although there is no summary; never the last one."""
+        """Return the oldest exchanges, which must be cut even without a summary; never the last exchange."""
         left = self.tokens - self.taken
         most = max(int(self.tokens * CUT_AT) - self.taken, int(left * LEAST))
         gone = self._beginning(entries, most, 1, RETAINED_BY_CUT)
@@ -87,8 +87,8 @@ class HistoryBudget:
 def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
     """Return the number of tokens and the number of messages of these entries.
 
-    The tokens do not include the full prompt note, which prompts show with the instructions. The messages do
-    not include any notes.
+    The full prompt note is not counted as tokens, because prompts show it with the instructions. No note is
+    counted as a message.
     """
     messages = [entry.message for entry in entries if entry.message.role != "system" or not is_whole(entry)]
     return messages_tokens(messages), sum([message.role != "system" for message in messages])
@@ -193,7 +193,7 @@ class ChatSession:
             self.parked = ParkedCalls(await self._journal.ask(LoadParked(self.chat)), self._store_parked)
 
     async def step_apart(self) -> None:
-        """Begin a separate history for one turn; suspend the session, which the turn doesn't read."""
+        """Suspend the session, and begin a separate history for one turn, which does not read the session."""
         number = await self._journal.ask(SessionApart(self.chat))
         self._held = _Held(self.session, self.due, self.entries, self.summary, self.budget, self.tainted)
         self.session = number
@@ -207,7 +207,7 @@ class ChatSession:
             self.summary, self.budget, self.tainted = held.summary, held.budget, held.tainted
 
     def stand_in(self, session: int, summary: Summary) -> None:
-        """Let a stored `summary` replace the entries up to the end of the last turn that it covers."""
+        """Replace the entries up to the end of the last turn that the `summary` covers with this summary."""
         # The summary may be ready while a separate turn runs: then it belongs to the suspended session.
         if self._held is not None and session == self._held.session:
             entries = _behind(self._held.entries, summary)
@@ -216,7 +216,7 @@ class ChatSession:
             self.summary, self.entries = summary, _behind(self.entries, summary)
 
     async def cut(self, gone: Sequence[HistoryEntry]) -> None:
-        """Remove these oldest entries from prompts; the cut is stored. A later summary covers the entries."""
+        """Remove these oldest entries from prompts, and store this cut. A later summary covers them, too."""
         request = Summarize(self.chat, self.session, over(self.summary, gone), leave_out=True)
         summary = await self._journal.ask(request)
         if summary is not None:
@@ -249,7 +249,7 @@ class ChatSession:
         await self._store(Append(self.chat, self.session, (entry,)))
 
     async def written(self) -> None:
-        """Wait until the writes of cancelled calls are on the disk."""
+        """Wait until everything is on the disk that cancelled calls were writing."""
         if self._writing is not None:
             await self._writing.wait()
 
@@ -276,7 +276,7 @@ class ChatSession:
             self._writing = None
 
     def remember(self, *entries: HistoryEntry) -> None:
-        """Append entries that the caller stores with the beginning of a turn or with its reply."""
+        """Append entries in memory only; the caller stores them with the turn's beginning or its reply."""
         self.entries = (*self.entries, *entries)
         self.tainted = self.tainted or any(entry.tainted for entry in entries)
 
@@ -288,7 +288,7 @@ def _behind(entries: tuple[HistoryEntry, ...], summary: Summary) -> tuple[Histor
 
 
 def over(earlier: Summary | None, entries: Sequence[HistoryEntry]) -> Summary:
-    """Create a summary, still without text, of these whole exchanges and of an `earlier` summary."""
+    """Create a summary of these whole exchanges and of an `earlier` summary; its text is added later."""
     tainted = any(entry.tainted for entry in entries) or (earlier is not None and earlier.tainted)
     return Summary(entries[-1].turn, "", tainted, merged(*([earlier] if earlier else []), *entries))
 
@@ -310,9 +310,9 @@ def ending(turn: str, reason: Reason, said: str = "", tainted: bool = False) -> 
 
 
 def ended(content: str) -> tuple[str, str]:
-    """Return a history message without the mark that `ending` appends, and the reason in that mark.
+    """Return a history message without the reason that `ending` appends, and this reason.
 
-    The reason is empty if the message does not end with such a mark.
+    The reason is empty if `ending` appended none.
     """
     text, reason, rest = (*_ENDED.split(content, maxsplit=1), "", "")[:3]
     return (text, reason) if reason and not rest else (content, "")

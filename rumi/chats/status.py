@@ -1,4 +1,4 @@
-"""The status of a chat: its job, phase and figures, with short descriptions of tool calls for people."""
+"""The status of a chat: its job, phase and metrics, with short descriptions of tool calls for people."""
 
 from collections.abc import Mapping
 
@@ -41,8 +41,8 @@ def metrics_of(
 ) -> Mapping[str, object]:
     """Return a chat's metrics as documented in docs/status.md; ages are in seconds.
 
-    `job` is the running job, `state` the state of its turn; `container` is the id of the sandbox, empty
-    without one.
+    `job` is the running job, `state` the state of its turn; `container` is the id of the sandbox; empty if
+    there is none.
     """
     metrics: dict[str, object] = {
         "history": chat_session.said,

@@ -1,4 +1,4 @@
-"""The text of a summary: its prompt and headings, its maximum length, and the shortening of longer ones."""
+"""Summary texts: the prompt and headings for them, their maximum length, and the shortening of long ones."""
 
 import re
 from typing import Final

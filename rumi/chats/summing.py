@@ -1,4 +1,4 @@
-"""Conversation memory: a summary by the model replaces the part of the history that no longer fits.
+"""Conversation memory: the model's summary replaces the part of the history that no longer fits the prompt.
 
 The summary is written in the background after a turn, and replaces whole exchanges from the beginning of the
 session. Summaries are rare and each covers many exchanges: see `rumi.chats.session`. If no summary can be
@@ -154,7 +154,7 @@ class Summing:
         return True
 
     async def run(self, language: Language, chosen: str) -> None:
-        """Write and apply a summary; write another one if the entries added meanwhile already need it.
+        """Write and apply a summary; then another one if entries added meanwhile make it necessary.
 
         The model is the one that was `chosen` for the preceding turn. On any failure the history does not
         change, and nothing is raised.
@@ -213,7 +213,7 @@ class Summing:
         return bool(self._outgrown()) or (summary is not None and summary.gap)
 
     def _outgrown(self) -> tuple[HistoryEntry, ...]:
-        """Return the oldest entries to summarize, without those of the running turn."""
+        """Return the oldest entries, which must be summarized, without entries of the running turn."""
         budget, turn, entries = self._session.budget, self._session.turn, self._session.entries
         running = next((n for n, entry in enumerate(entries) if entry.turn == turn), len(entries))
         return budget.outgrown(entries[:running]) if budget is not None else ()

@@ -1,4 +1,4 @@
-"""Cleanup of undo files: leftovers of a crash, and snapshots and recordings past their retention."""
+"""Deletes old files of undo: leftovers of a crash, and snapshots and recordings past their retention time."""
 
 from functools import partial
 from typing import Final, Never, Protocol
@@ -35,8 +35,8 @@ class UndoSweep(Actor[Never]):
 
     The actor starts before the chats, so that it removes staged files before a chat builds new ones. Every
     `SWEEP_S` seconds it deletes the snapshots and recordings of deleted chats, and those older than
-    `retention_s` seconds; with 0 it never deletes them for their age. If this process is not `alone`, staged
-    files are not deleted, because other workers may be using them.
+    `retention_s` seconds; if `retention_s` is 0, none is deleted because of its age. If other workers share
+    the home (`alone` is false), staged files are not deleted, because these workers may be using them.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class UndoSweep(Actor[Never]):
         self._retention_s = retention_s
 
     async def started(self) -> None:
-        """Remove staged files, except those of restores that a chat completes when it starts."""
+        """Remove staged files, except those that a chat needs to complete a restore when it starts."""
         undo = self._undo
         for chat in await undo.offload(undo.snapshots.chats) if self._alone else ():
             if await self._journal.ask(FindUndo(chat)) is None:

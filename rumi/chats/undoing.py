@@ -1,8 +1,8 @@
-"""Undo of a chat's last turn: restores files, facts, schedules and questions as they were before.
+"""Undoes a chat's last turn: restores files, facts, schedules and questions to their state before it.
 
-One transaction of the journal decides an undo. Before this transaction, the restored files are built in a
-staging folder. After the transaction, the files are committed and the facts restored; if this step is
-interrupted, the chat's next start completes the undo.
+One transaction of the journal decides whether an undo happens. Before this transaction, the restored files
+are built in a staging folder. After the transaction, the files are committed and the facts restored; if this
+step is interrupted, the chat's next start completes the undo.
 """
 
 import json
@@ -112,7 +112,7 @@ class Undoing:
 
 
 def undo_reply(undone: Undone, language: Language) -> str:
-    """Return the reply that says what was restored and what was not."""
+    """Return the reply to an undo, which says what was restored and what was not."""
     return undo_texts.undone(
         language,
         one_line(undone.text, CALL_CHARS),

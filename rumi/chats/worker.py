@@ -69,7 +69,7 @@ WITHOUT_ANSWER = frozenset({"stopped", "interrupted", "model_error", "budget"})
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A job's final reply, stored but not yet published, and, if the job was a turn, the turn's end."""
+    """A job's final reply, stored but not yet published. If the job was a turn, also the end of the turn."""
 
     replied: Replied
     finished: TurnFinished | None = None
@@ -89,9 +89,9 @@ class Worker:
         self._files_are_here = False
 
     async def fetch_files(self) -> None:
-        """Fetch the chat's files as the previous worker stored them.
+        """Fetch the chat's files in the state that the previous worker process stored.
 
-        A failure is only logged here: the next turn tries again and reports it.
+        A failure is only logged: the next turn fetches again and reports a failure to the user.
         """
         try:
             await self._services.workspaces.carry.fetch(self._chat, self._chat)
@@ -107,7 +107,7 @@ class Worker:
         return done
 
     async def _store_files(self, job: Job) -> None:
-        """Store the chat's files for the next worker; add a failure to the note of the job's reply."""
+        """Store the chat's files for the next worker process; the job's reply reports a failure."""
         # Files that were never fetched must not overwrite those that the previous worker stored.
         if self._files_are_here:
             error = await self._services.workspaces.carry.store(self._chat, self._chat)
@@ -199,7 +199,7 @@ class Worker:
         return finished
 
     def _tools_for(self, job: Job) -> tuple[Tool, ...]:
-        """Return new tools for a turn: thousands of idle chats should not hold any in memory."""
+        """Return tools created for this turn: thousands of idle chats should not hold tools in memory."""
         shell, chat_session, look = self._shell, self._session, self._context.view
         view = ChatView(
             self._chat,
@@ -284,7 +284,7 @@ class Worker:
             self._services.hub.unasked.discard(asked.id)
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
-        """Return the end of a turn that was cancelled; its answer reports if the cleanup is `unconfirmed`."""
+        """Return a `TurnFinished` for a cancelled turn; its answer has the error `unconfirmed`, if any."""
         answer = reply_texts.stopped(job.language)
         if job.ended_by == "interrupted":
             answer = reply_texts.restarted(job.language, described(job.message))
@@ -293,7 +293,7 @@ class Worker:
         return TurnFinished(job.ended_by, answer)
 
     def _end(self, job: Job, finished: TurnFinished) -> Settle:
-        """Append the end of the turn to the history; return the request that stores it with the reply."""
+        """Append the turn's last entry to the history; return the request that stores it with the reply."""
         said = self._services.hub.turn(self._chat).words
         entry = (
             ending(job.turn, finished.reason, said.strip(), self._session.tainted)
@@ -324,7 +324,7 @@ class Worker:
         return Replied(delivery, settle.messages, settle.text)
 
     async def _begin(self, job: Job) -> str | None:
-        """Store the beginning of the turn; return the text of a reply if there is nothing to run."""
+        """Store the beginning of the turn. If there is nothing to run, return the text of the reply."""
         chat_session, services = self._session, self._services
         # A separate turn neither reads nor ends the session, even if the session is overdue.
         overdue = chat_session.due and self._context.now() > chat_session.due
@@ -382,10 +382,10 @@ class Worker:
             self._publish(job.turn, event)
 
     async def _quiet(self, job: Job) -> SandboxError | None:
-        """Wait until all processes of the turn have ended: only then is the job over.
+        """Wait until all processes of the turn have ended: the job is not over before.
 
-        If the sandbox cannot confirm that its processes have ended, remove the sandbox, which ends all of
-        them. Return the error if the removal is not confirmed either.
+        If the sandbox cannot confirm this, remove the sandbox, which ends all its processes. Return an error
+        if the removal is not confirmed either.
         """
         job.stage = "ending what still runs"
         try:
@@ -397,7 +397,7 @@ class Worker:
     async def _remove_sandbox(self) -> SandboxError | None:
         """Remove the sandbox; return an error if the removal is not confirmed.
 
-        An unconfirmed removal continues in the background, and the next sandbox waits for it.
+        An unconfirmed removal continues in the background; the chat's next sandbox starts after it.
         """
         try:
             await self._services.sandboxes.stop(self._chat)
@@ -451,7 +451,7 @@ class Worker:
         return Done(replace(replied, task=said.task, schedule=said.schedule))
 
     async def _reset(self, job: Job) -> Done:
-        """Remove the sandbox and the history; also the files, if the user asked for this and confirmed."""
+        """Remove the sandbox and the history; also the files, if the user asked for that and confirmed it."""
         takes_files, asked = job.message.text in (FILES, FILES_YES), False
         use = await self._services.workspaces.measure(self._chat) if takes_files else None
         there = use is not None and use.files > 0
@@ -479,7 +479,7 @@ class Worker:
         return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
 
     async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:
-        """Ask the user whether to delete the files; return None for a yes, otherwise the end of the reset."""
+        """Ask whether to delete the files. Return None for a yes, otherwise the `Done` of the reset."""
         text = reply_texts.may_delete_files(job.language, use.files, operation_texts.short_size(use.bytes))
         asked = ConfirmationAsked(token_hex(8), text)
         verdict: Verdict = "no"
@@ -509,7 +509,7 @@ class Worker:
     async def _extract_facts(self, job: Job) -> int:
         """Return the number of facts extracted from the session that ended, 0 on timeout.
 
-        After a timeout the extraction continues in the background. A `/stop` also ends only the wait.
+        After a timeout or a `/stop`, the extraction continues in the background.
         """
         job.stage = "learning from the session"
         self._services.fact_extraction.session_ended()
@@ -528,5 +528,5 @@ class Worker:
 
 
 def _without_words_of_others(entries: Sequence[HistoryEntry]) -> list[Message]:
-    """Return the messages of a session without those user messages that others wrote (tainted ones)."""
+    """Return a session's messages without tainted user messages, which someone other than the user wrote."""
     return [entry.message for entry in entries if entry.message.role != "user" or not entry.tainted]

@@ -1,1 +1,1 @@
-"""Memory: long-term facts, each with one owner, and their extraction from sessions."""
+"""Memory: stores long-term facts about users, each with one owner, and extracts them from sessions."""

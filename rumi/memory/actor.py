@@ -1,4 +1,4 @@
-"""The memory's actor, which alone uses `memory.db`, and functions to send requests to this actor."""
+"""The memory's actor, the only one that uses `memory.db`, and functions to send requests to this actor."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -25,11 +25,11 @@ R = TypeVar("R")
 
 
 class Memory(Actor[MemoryMessage]):
-    """Answers one request after another, each in its own transaction.
+    """The memory's actor: executes one request after another, each in a separate transaction.
 
     A full disk does not crash the actor: the request is refused with `MemoryUnavailable`, and the next
     request tries again. After a restart, the actor does not crash either if the database is unreachable: the
-    next request opens the database. So a failure of the memory affects only requests to the memory.
+    next request opens the database. So a failure of the database affects only requests to the memory.
     """
 
     def __init__(self, database: Path | Backend, offload: Offload, now: Callable[[], float]) -> None:
@@ -44,8 +44,8 @@ class Memory(Actor[MemoryMessage]):
         """Open the database.
 
         Raises:
-            MemoryUnavailable: the database cannot be opened. The error says what to do. After a restart of
-                the actor, this is raised only if another attempt cannot help.
+            MemoryUnavailable: the database cannot be opened. The error says what to do. When the actor is
+                restarted, this is raised only if trying again later cannot help.
         """
         try:
             await self._offload(self._opened)
@@ -71,7 +71,7 @@ class Memory(Actor[MemoryMessage]):
         return self._store
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the number of requests since startup, and how many failed because of the database."""
+        """Return the number of requests since startup, and the number that failed because of the database."""
         return {"requests": self._answered, "failed": self._failed}
 
     async def stopped(self, reason: str) -> None:
@@ -84,7 +84,7 @@ class AskMemory(Protocol):
     """A function that sends requests to the memory, in this process or in another one."""
 
     async def __call__(self, request: Request[R]) -> R:
-        """Return the reply. On cancellation the request is executed completely or not at all.
+        """Send a request and return the reply. On cancellation the request is executed either fully or not.
 
         Raises:
             FactRefused: the fact is not stored. The error gives the reason.
@@ -113,7 +113,7 @@ async def open_memory(database: Path | Backend) -> AsyncIterator[AskMemory]:
 
 
 def asking_for_turn(ask: AskMemory, turn: str) -> AskMemory:
-    """Return a function that records changes of facts under a turn; `TakeFactsBack` can undo them."""
+    """Return a function that sends requests on behalf of a turn. `TakeFactsBack` can undo their changes."""
 
     async def of_turn(request: Request[R]) -> R:
         noted = replace(request, turn=turn) if isinstance(request, Remember | Forget) else request
@@ -123,7 +123,7 @@ def asking_for_turn(ask: AskMemory, turn: str) -> AskMemory:
 
 
 def asking(memory: ActorRef[Any]) -> AskMemory:
-    """Return a function that asks the actor and raises `MemoryUnavailable` if the actor does not answer."""
+    """Return a function that sends requests to the actor; it raises `MemoryUnavailable` without an answer."""
 
     async def ask(request: Request[R]) -> R:
         try:

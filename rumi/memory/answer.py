@@ -15,7 +15,7 @@ class Strict(BaseModel):
 
 
 class AnswerFact(Strict):
-    """A fact as the model writes it. The schema limits only lengths; the filter judges the content."""
+    """A fact as the model writes it. Only lengths are checked here; `rumi.memory.filter` checks the rest."""
 
     key: Annotated[str, Field(max_length=1000)]
     value: Annotated[str, Field(max_length=10_000)]

@@ -1,4 +1,4 @@
-"""The block of a prompt with the facts about the user, and the block with changes of these facts."""
+"""Formats facts about the user as a block of the prompt, and later changes of facts as another block."""
 
 import re
 from collections.abc import Iterable, Sequence, Set
@@ -21,7 +21,10 @@ _BLOCK: Final = re.compile(r"<memory>\n(.*?)\n</memory>", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The text of a block, empty if there are no facts. `tainted`: the prompt shows a tainted fact."""
+    """The text of a block, empty if there are no facts.
+
+    `tainted` is true if the prompt shows a tainted fact, one that may come from untrusted content.
+    """
 
     text: str = ""
     tainted: bool = False
@@ -39,8 +42,8 @@ def memory_block(
     """Return a block with one line for each fact, explicit ones first, then the most recent first.
 
     If there are more than `max_facts` facts, the block begins with up to `CHOSEN` facts from `first`, the
-    facts that matter for the message. The number of the other facts is constant, so that a later message adds
-    only the facts chosen for that message.
+    facts that matter for the message. The number of all other facts in the block is constant, so that the
+    block for a later message adds only the facts chosen for that message.
 
     A fact is always one line of data: it can neither end the block nor begin another line. If some facts do
     not fit, a last line gives the number of omitted facts. If the prompt already shows the facts `noted` (see
@@ -70,7 +73,7 @@ def memory_block(
 
 
 def noted_facts(notes: Iterable[str]) -> frozenset[str]:
-    """Return the facts, as lines, that these notes show in a prompt and that no later note revokes."""
+    """Return the lines of facts that these notes show in a prompt and that no later note revokes."""
     noted: set[str] = set()
     for block in (block for note in notes for block in _BLOCK.findall(note)):
         for line in block.splitlines()[1:]:

@@ -25,7 +25,7 @@ _Rows: TypeAlias = list[dict[str, object]]
 
 @contextmanager
 def recording_changes(transaction: Transaction, turn: str, owner: str) -> Iterator[None]:
-    """Record the changes to an owner's facts within this block; record nothing without a turn."""
+    """Record the changes to an owner's facts within this `with` block; without a turn, record nothing."""
     if not turn:
         yield
         return

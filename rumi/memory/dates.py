@@ -1,7 +1,7 @@
 """Resolves relative dates such as `next year`, `mañana` and `hace 3 años`.
 
-Facts contain absolute dates, which the user may never have written. So the words that such a date consists of
-are derived from the relative dates in the user's messages.
+Facts contain absolute dates, which the user may never have written. To check such a date against the user's
+words, this module derives the date's words from the relative dates in the user's messages.
 """
 
 import re
@@ -85,9 +85,9 @@ _MONTH_NAMES: Final = tuple(
 
 
 def numbers_of(text: str, today: date) -> Iterator[str]:
-    """Yield the words of the dates that a text refers to.
+    """Yield the words of all dates to which a text refers.
 
-    Years, months and days are yielded as numbers, months also by name. `text` must be without capitals and
+    Years, months and days are yielded as numbers, months also by name. `text` must not contain capitals or
     accents.
     """
     for pattern, days in _DAYS.items():

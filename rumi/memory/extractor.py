@@ -143,9 +143,9 @@ async def extract(
     The same call returns a line on the subject of the conversation.
 
     `messages` are the user's own words and the assistant's answers to them, oldest first; they must not
-    contain untrusted content. Only the end of a long conversation is used. `today` is the date of the
-    conversation. An answer in an unexpected form yields no facts. On cancellation, the model call has ended
-    when this returns.
+    contain untrusted content. Of a long conversation, only the end is used. `today` is the date of the
+    conversation. If the model's answer does not match the schema, there are no facts. On cancellation, this
+    returns only after the model call has ended.
 
     Raises:
         ModelError: the model could not be reached or refused.
@@ -181,8 +181,8 @@ async def extract(
 def _conversation(language: Language, messages: Sequence[Message], max_tokens: int) -> str:
     """Return the end of the conversation that fits into `max_tokens`, one message per line.
 
-    If the last message alone is too long, use its end. The cut assumes up to four bytes per character and
-    three bytes per token.
+    If even the last message is too long, use its end, assuming up to four bytes per character and three bytes
+    per token.
     """
     user, assistant = _SPEAKERS[language]
     lines: list[str] = []

@@ -1,9 +1,9 @@
 """The filter that decides, in code, which extracted facts are stored; a model cannot bypass it.
 
-A model may be persuaded to extract anything, or invent facts. So the user's words must support a fact: every
-number and every name in its value, and half of the other meaningful words in its value. Words are compared by
-their beginnings, without accents: "vivo" supports "vive". A fact about health, religion and similar subjects
-must be supported by messages that ask to remember it.
+A model may be persuaded to extract anything, or invent facts. So the user's words must support a fact: they
+must contain every number and every name in the fact's value, and half of the other meaningful words in it.
+Words are compared by their beginnings, without accents. For example, "vivo" supports "vive". A fact about
+health, religion and similar subjects must be supported by messages that ask to remember it.
 """
 
 import re
@@ -85,7 +85,8 @@ def worth_keeping(
 ) -> tuple[NewFact, ...]:
     """Return the new facts that are not secret, not temporary, and supported by the user's messages `said`.
 
-    `today` is the date of these messages. A new fact may replace only a fact in `known` that is not tainted.
+    `today` is the date of these messages. A new fact may replace a fact only if that fact is in `known` and
+    is not tainted.
     """
     seen = {(folded(fact.key), folded(fact.value)) for fact in known}
     # The model got no tainted facts, so it cannot mean one by `replaces`.
@@ -121,7 +122,7 @@ def asks_to_forget(text: str) -> bool:
 
 
 class _UserWords:
-    """The words of the user, including the words of dates that the user expressed relatively."""
+    """The words of the user, including the words of dates that the user gave relative to today."""
 
     def __init__(self, said: Sequence[str], today: date) -> None:
         self._text = "\n".join(map(_plain, said))
@@ -150,14 +151,14 @@ class _UserWords:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Return True if two words begin alike, like forms of one word: "vivo" and "vive", "dog" and "dogs"."""
+    """Return True if two words begin alike, as forms of one word do: "vivo" and "vive", "dog" and "dogs"."""
     shorter, longer = sorted((len(one), len(other)))
     same = next((at for at in range(shorter) if one[at] != other[at]), shorter)
     return same >= _BEGINNING and 3 * same >= 2 * shorter and 2 * same >= longer
 
 
 def _distinctive(value: str) -> set[str]:
-    """Return the parts of a value that cannot be paraphrased.
+    """Return the parts of a value that cannot be paraphrased, so that the user must have written them.
 
     These are numbers, except small ones that people write as words; capitalized words that do not begin a
     sentence; and the parts of addresses such as URLs, because an address with one wrong part is another

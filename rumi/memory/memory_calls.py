@@ -1,9 +1,10 @@
 """Control-socket calls about the memory; requests and answers are JSON objects.
 
-Each request concerns one `owner`. `list` lists the facts after fact number `after`. `set` stores a `value`
-under a `key`; with `also`, other facts under the key remain. `forget` deletes the facts under a `key`.
-`history` returns the history of a `key`. `extract` extracts facts from the owner's messages now, even if the
-session continues. `forget_everything` deletes everything that is stored about the owner.
+Each request concerns one `owner`. `list` lists the facts whose numbers are greater than `after`. `set` stores
+a `value` under a `key`; it replaces other facts under the key, unless `also` is true. `forget` deletes the
+facts under a `key`. `history` returns the history of a `key`. `extract` extracts facts from the owner's
+messages now, even if the session continues. `forget_everything` deletes everything that is stored about the
+owner.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -118,7 +119,7 @@ async def _extract(extract_for_owner: ExtractForOwner, owner: str) -> object:
 
 
 def fact_as_json(owner: str, fact: Fact) -> dict[str, object]:
-    """Return the fact as JSON; times as in RFC 3339."""
+    """Return the fact as a JSON object, with times in the format of RFC 3339."""
     return {"owner": owner, **asdict(fact), "created": utc(fact.created), "updated": utc(fact.updated)}
 
 

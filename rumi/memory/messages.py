@@ -16,11 +16,11 @@ MAX_FACTS = 1000
 
 
 class MemoryUnavailable(RumiError):
-    """`memory.db` cannot be read or written."""
+    """The memory cannot be used, because its database cannot be read or written."""
 
 
 class MemoryUnwritable(MemoryUnavailable, UsageError):
-    """`memory.db` cannot be written now, because of its disk or another program."""
+    """The memory's database temporarily cannot be written, because of its disk or another program."""
 
 
 class FactRefused(RumiError):
@@ -32,8 +32,8 @@ class Fact:
     """A fact about an owner.
 
     The fact comes from a `turn` of a `chat`; for an extracted fact, `turn` names the session instead, such as
-    `session 3`. `tainted`: the turn had read untrusted content. `created` and `updated` are seconds since
-    1970.
+    `session 3`. `tainted` is true if the turn had read untrusted content. `created` and `updated` are Unix
+    times.
     """
 
     key: str
@@ -48,7 +48,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class PastFact:
-    """A fact that another one replaced at the time `ended`, in seconds since 1970."""
+    """A fact that another fact has replaced. The replacement happened at `ended`, a Unix time."""
 
     fact: Fact
     ended: float
@@ -65,12 +65,12 @@ class NewFact:
 
 @dataclass(frozen=True, slots=True)
 class Remember(Request[tuple[Fact, ...]]):
-    """Store a fact, or renew its time. The reply lists the other facts with the same key, oldest first.
+    """Store a fact, or renew its time if it is stored. The reply lists the key's other facts, oldest first.
 
     Without `also`, the new fact replaces these other facts, which move to the key's history.
 
-    Keys are compared regardless of case and blanks; a fact shows the latest spelling of its key. An explicit
-    fact stays explicit, and a fact from an untainted source stays untainted.
+    Keys are compared without regard to case and blanks. A fact has the most recent spelling of its key. An
+    explicit fact stays explicit, and a fact from an untainted source stays untainted.
     """
 
     owner: str
@@ -85,12 +85,13 @@ class Remember(Request[tuple[Fact, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class StoreExtracted(Request[int]):
-    """Store facts extracted from a session up to its history entry `upto`.
+    """Store facts that were extracted from a session's history up to the entry `upto`.
 
     The reply is the number of new facts. Idempotent: a second request for the same chat, session and `upto`
     stores nothing and returns 0, even after a crash. `began` is the time at which the session began: a fact
-    is not stored if the user has deleted its key since then. A fact replaces the owner's fact with the key in
-    `replaces`, if there is exactly one; an explicit fact is only replaced by a fact with the same key.
+    is not stored if the user has deleted its key since then. If exactly one fact of the owner has the key
+    that a new fact names in `replaces`, the new fact replaces it. An explicit fact (one that the user stated)
+    is replaced only by a fact with the same key.
     """
 
     owner: str
@@ -114,7 +115,7 @@ class IsExtracted(Request[bool]):
 class Forget(Request[int]):
     """Delete all facts with a key. The reply is the number of deleted facts.
 
-    An undo of the `turn` restores the facts.
+    If the `turn` is undone, the facts are restored.
     """
 
     owner: str
@@ -124,7 +125,7 @@ class Forget(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """The result of an undo: keys with restored facts, and keys that something else has changed since."""
+    """The result of undoing a turn: keys with restored facts, and keys with facts changed again later."""
 
     restored: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -132,7 +133,7 @@ class TakenBack:
 
 @dataclass(frozen=True, slots=True)
 class TakeFactsBack(Request[TakenBack]):
-    """Undo the changes of a turn to facts. Facts that were changed again since then stay as they are."""
+    """Undo a turn's changes to facts. Facts that were changed again after the turn stay as they are."""
 
     turn: str
 
@@ -161,7 +162,7 @@ class Facts(Request[tuple[Fact, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Share(Request[int]):
-    """Share an owner's facts under one key with a group. The reply is the number of facts under the key.
+    """Share the facts that an owner has under one key with a group. The reply is the number of these facts.
 
     Refused with `FactRefused` if the owner already shares too many keys with that group.
     """

@@ -1,7 +1,7 @@
-"""Upgrades files with the original schema: one table, `facts`, of keys and values without owners.
+"""Upgrades a `memory.db` with the original schema: one table, `facts`, with keys and values but no owners.
 
-After the upgrade the facts belong to the owner of the terminal's chats. The file is copied first; the upgrade
-is one transaction, so that a killed process leaves the file with either the old or the new schema.
+After the upgrade the facts belong to the owner of the terminal's chats. The file is copied first. The upgrade
+is one transaction, so that the file has either the old or the new schema even if the process is killed.
 """
 
 import sqlite3
@@ -23,7 +23,7 @@ _MORE = ("source", "created_at", "updated_at")
 
 
 def has_original(db: sqlite3.Connection, path: Path) -> bool:
-    """Return True if an unversioned file has the original table without owners.
+    """Return True if a database file without a version number has the original table without owners.
 
     Raises:
         MemoryUnavailable: the file has a table of that name with other columns.
@@ -40,7 +40,7 @@ def has_original(db: sqlite3.Connection, path: Path) -> bool:
 
 
 def take_over(db: sqlite3.Connection, path: Path, now: float) -> None:
-    """Upgrade the file to the current schema; its facts become those of the terminal's owner. Blocking.
+    """Upgrade the file to the current schema; its facts then belong to the terminal's owner. Blocking.
 
     Raises:
         sqlite3.Error: the upgrade failed. Nothing has changed.
@@ -57,7 +57,7 @@ def take_over(db: sqlite3.Connection, path: Path, now: float) -> None:
 
 
 def _facts(db: sqlite3.Connection, now: float) -> Iterator[Fact]:
-    """Yield the old rows as facts, oldest first. Long texts are cut; the file's copy has the full texts."""
+    """Yield the old rows as facts, oldest first. Long texts are cut; the copied file has them in full."""
     there = {row[1] for row in db.execute("PRAGMA table_info(facts)")}
     columns = [*_NEEDED, *(name if name in there else "NULL" for name in _MORE)]
     order = "id" if "id" in there else "1"
@@ -81,9 +81,9 @@ def _cut(text: str, most: int) -> str:
 
 
 def _seconds(text: object, otherwise: float) -> float:
-    """Convert an old time to seconds since 1970; return `otherwise` if it is invalid.
+    """Convert a time of the original schema to a Unix time; return `otherwise` if the time is invalid.
 
-    Old times come from SQLite's `datetime('now')`: UTC without a zone.
+    These times come from SQLite's `datetime('now')`: they are in UTC and do not name a zone.
     """
     try:
         read = datetime.fromisoformat(str(text))

@@ -82,7 +82,7 @@ def forget_owner(request: ForgetOwner, transaction: Transaction) -> int:
 
 
 def _retire(db: Database, owner: str, id: int, now: float) -> None:
-    """Move a fact out of the current facts into the history of its key."""
+    """Move a fact from the current facts to the history of its key."""
     db.execute(
         f"INSERT INTO past (owner, folded, {_FACT}, ended)"
         f" SELECT owner, folded, {_FACT}, ? FROM facts WHERE id = ?",
@@ -166,7 +166,7 @@ def _put_extracted(db: Database, request: StoreExtracted, found: NewFact, now: f
 
 
 def _retire_replaced(db: Database, owner: str, key: str, by: Fact) -> None:
-    """Move the fact with the key in `replaces` to the history, if there is exactly one such fact.
+    """If exactly one fact has the key that a new fact names in `replaces`, move this fact to the history.
 
     An explicit fact is only replaced by a fact with the same key.
     """
@@ -211,9 +211,9 @@ def _forgotten_since(db: Database, owner: str, key: str, since: float) -> bool:
 
 
 def _find_fact(db: Database, owner: str, fact: Fact) -> int | None:
-    """Return the row id of an equal stored fact, None if there is none.
+    """Return the row id of a stored fact that equals this one, or None if there is none.
 
-    Values of extracted facts are also compared regardless of case.
+    If the fact was extracted, the case of its value does not matter.
     """
     rows = db.execute(
         "SELECT id, value FROM facts WHERE owner = ? AND folded = ? ORDER BY id", (owner, folded(fact.key))
@@ -250,7 +250,7 @@ def _renew(db: Database, fact_id: int, fact: Fact) -> None:
 
 
 def _evict_fact(db: Database, owner: str) -> None:
-    """Delete the extracted fact that was renewed longest ago, if the owner has `MAX_FACTS` facts.
+    """If the owner has `MAX_FACTS` facts, delete the extracted fact whose last renewal is the oldest.
 
     Raises:
         FactRefused: all facts of the owner are explicit.
@@ -270,7 +270,7 @@ def _evict_fact(db: Database, owner: str) -> None:
 
 
 def fact_of(row: tuple[object, ...]) -> Fact:
-    """Return the fact of a row."""
+    """Convert a row of the database to a fact."""
     key, value, source, chat, tainted, created, updated, turn = row
     return Fact(
         str(key),

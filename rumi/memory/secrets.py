@@ -1,4 +1,4 @@
-"""Detection of secrets in facts, because every prompt contains facts and must not contain secrets.
+"""Detects secrets in facts. Every prompt contains facts, so these must not contain secrets.
 
 A secret can only be detected by its form: by the patterns of `rumi.platform.secret_forms` and, in a fact, by
 the name of its key. A password that looks like a word under a neutral key (`wifi = sunflower`) is not

@@ -1,9 +1,9 @@
 """`memory.db`: opens the database, upgrades it, and executes each request in one transaction.
 
 Blocking, used by one thread at a time. The database is a SQLite file with WAL and `synchronous=FULL`, so that
-stored facts survive a power cut if the disk does not lie about writes, and deleted facts are overwritten.
-Alternatively, the database is a PostgreSQL database that several workers share; there, locks serialize the
-requests about one owner.
+stored facts survive a power cut (unless the disk reports writes that it has not made). Deleted facts are
+overwritten. Alternatively, the database is a PostgreSQL database that several workers share; there, locks
+serialize the requests about one owner.
 """
 
 import os
@@ -147,7 +147,7 @@ class MemoryStore:
         raise AssertionError("the last attempt returns or raises")
 
     def _connect(self) -> None:
-        """Reconnect if the connection is broken."""
+        """Reconnect if the connection to the database is broken."""
         if getattr(self._db, "broken", False):
             closed(self._db)
             self._db = self._open()

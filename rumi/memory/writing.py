@@ -1,4 +1,4 @@
-"""Normalization and comparison of facts, and a check that a fact may be stored."""
+"""Normalizes facts, compares them, and checks whether a fact may be stored."""
 
 import unicodedata
 from typing import Final

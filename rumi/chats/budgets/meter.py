@@ -1,9 +1,9 @@
-"""The meter of all model calls: reserves their cost before each attempt and settles it afterwards.
+"""The meter of all model calls: reserves a call's estimated cost, then settles the actual cost.
 
 Without a budget, calls do not wait for the disk: their usage is collected in memory and written once a
-second. With a budget, a call begins only after its reservation is on the disk; the transaction that checks
-the budget stores the reservation. An interrupted call is settled at its reserved amount, shortly afterwards
-or at the next start.
+second. With a budget, a call begins only after its reservation is on the disk; one transaction checks the
+budget and stores the reservation. An interrupted call is settled at its reserved amount, shortly after the
+interruption or at the next start.
 """
 
 import logging
@@ -63,7 +63,7 @@ _FIELDS: Final = tuple(dataclass_field.name for dataclass_field in fields(UsageR
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The configured prices and limits. `reply_tokens` is the number of tokens reserved for each reply."""
+    """The configured prices and cost limits. `reply_tokens` is the number of tokens reserved per reply."""
 
     prices: Mapping[str, Price] = field(default_factory=lambda: OWN_PRICES)
     limits: tuple[Limit, ...] = ()
@@ -135,12 +135,12 @@ class Budgets:
         return begun
 
     def _bounds(self, account: Account) -> tuple[Bound, ...]:
-        """Return the limits that apply to a call, each with its current period."""
+        """Return the budget limits that apply to a call, each with its current period, such as a day."""
         limits = (*self.rules.limits, *account.limits)
         return tuple(self.bound(limit) for limit in limits if account.name(limit.scope))
 
     def bound(self, limit: Limit) -> Bound:
-        """Return a limit with its current period."""
+        """Return a budget limit with its current period, such as a day or month."""
         return Bound(limit, *days_of(limit.period, self.now(), self.zone))
 
     def today(self) -> str:
@@ -179,7 +179,7 @@ class Budgets:
         """Write gathered usage and queued settlements. Calls must not overlap.
 
         On cancellation the current write may continue for `grace_s` seconds, so that no usage is written
-        twice. Settlements that are still queued then wait for the next call.
+        twice. The next call writes the settlements that are still queued.
 
         Raises:
             ActorError: the journal has stopped. Usage that was not stored is included in the next write.
@@ -271,7 +271,7 @@ def state_json(state: BudgetState, budgets: Budgets) -> dict[str, object]:
 
 
 class _CallAttempt:
-    """Accounting of one attempt at a model call; a cost is reserved only if limits (`bounds`) apply."""
+    """The accounting of one attempt at a model call. A cost is reserved only if `bounds` has limits."""
 
     __slots__ = ("_bounds", "_budgets", "_over", "account", "day", "key", "model", "price", "whole")
 
@@ -302,9 +302,9 @@ class _CallAttempt:
         return self.whole.completion_tokens if self._bounds else None
 
     async def settle(self, counted: Counted | None) -> Usage:
-        """Record the call's usage and return it with its price; for None, record an estimate.
+        """Record the call's usage and return it with its price. If `usage` is None, record an estimate.
 
-        On cancellation, the usage is still recorded, a little later.
+        On cancellation, the usage is still recorded, but only after this call has ended.
 
         Raises:
             ActorError: the journal has stopped; the usage is recorded later.
@@ -326,7 +326,7 @@ class _CallAttempt:
         return usage
 
     def abandon(self) -> None:
-        """Record the reserved amount as used; without a budget, record only the prompt. Never wait."""
+        """Record the reserved amount as used. Without a reservation, record only the prompt. Never wait."""
         if self._over:
             return
         self._over = True
@@ -337,7 +337,7 @@ class _CallAttempt:
             self._budgets.gather(rows)
 
     def _rows(self, counted: Counted | None) -> tuple[tuple[UsageRow, ...], Usage]:
-        """Return the usage rows of the call, and the call's usage with its price."""
+        """Return the rows that record the call's usage, and this usage with its price."""
         if counted is None:
             whole = self.whole if self._bounds else replace(self.whole, completion_tokens=0)
             counted = Counted(whole, estimated=True)
@@ -365,7 +365,7 @@ class _CallAttempt:
 
 
 def _shared(row: UsageRow, tools: list[str]) -> list[UsageRow]:
-    """Divide a reply's tokens and price among the tools that it called; the first tool gets the remainder."""
+    """Divide a reply's tokens and price equally among the called tools; the first also gets the remainder."""
     if not tools:
         return [row]
     parts = {
@@ -439,16 +439,17 @@ class Ledger(Actor[WriteNow]):
 
 @dataclass(frozen=True, slots=True)
 class SharedLedger:
-    """The ledger of a worker that shares its database: a `rumi.store.cluster.partitions.Part`.
+    """The ledger of a worker that shares its database with other workers.
 
-    It writes all usage and settlements before a handover of partitions, because the next worker counts any
-    reservation that remains as used.
+    Chats are divided into partitions, each served by one worker; this class is a
+    `rumi.store.cluster.partitions.Part`. It writes all usage and settlements before it hands partitions over,
+    because the next worker counts any remaining reservation as used.
     """
 
     ledger: ActorRef[WriteNow]
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Do nothing: a ledger has no work to resume in partitions that it takes over."""
+        """Do nothing, because earlier workers leave a ledger no work in partitions."""
         await trio.lowlevel.checkpoint()
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:

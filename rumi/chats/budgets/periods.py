@@ -10,7 +10,7 @@ LAST_DAY: Final = "9999-12-31"
 
 
 def day_of(now: float, zone: tzinfo | None = None) -> date:
-    """Return the date at the time `now` in `zone`, by default in the local time zone."""
+    """Return the date in `zone`, by default the local time zone, at the time `now`."""
     return _local(now, zone).date()
 
 

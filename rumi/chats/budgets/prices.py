@@ -18,7 +18,8 @@ _NANO_PER_THOUSAND: Final = 1_000_000
 class Price:
     """Prices of prompts, cached prompts and replies, in billionths of a USD per thousand tokens.
 
-    `written` is the price of prompt tokens that are written into the cache; None means the price of `input`.
+    `written` is the price of prompt tokens that are written into the cache; None means that these tokens cost
+    as much as `input`.
     """
 
     input: int
@@ -30,7 +31,7 @@ class Price:
     def per_million(
         input: float, output: float, cached: float | None = None, written: float | None = None
     ) -> "Price":
-        """Return a price from USD per million tokens. Without `cached`, cached tokens get no discount."""
+        """Return a price from USD per million tokens. If `cached` is None, cached tokens get no discount."""
         return Price(
             round(input * _NANO_PER_THOUSAND),
             round((input if cached is None else cached) * _NANO_PER_THOUSAND),

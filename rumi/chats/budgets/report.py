@@ -1,4 +1,4 @@
-"""The usage report, one document for both people and programs."""
+"""The usage report, a JSON document from which reports for people are also made."""
 
 from typing import Final, get_args
 
@@ -15,12 +15,12 @@ WAYS: Final = tuple(option for option in get_args(By) if option != "all")
 async def report(
     budgets: Budgets, by: str, *, owner: str = "", chat: str = "", first: str = "", last: str = ""
 ) -> dict[str, object]:
-    """Return the usage between two dates (by default this month), in total and grouped `by` one field.
+    """Return the usage between two dates (by default, of this month): its total, and grouped `by` a field.
 
     With an `owner` or a `chat`, only their usage is included.
 
     Raises:
-        UsageError: usage cannot be grouped by that field.
+        UsageError: usage cannot be grouped by the field.
     """
     way = next((option for option in get_args(By) if option == by and option != "all"), None)
     if way is None:

@@ -24,7 +24,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PeopleCommands:
-    """Handles commands about people. `used` writes all gathered usage, so that budgets are up to date."""
+    """Handles commands about people.
+
+    `used` stores the usage of model calls that is still in memory, so that the remaining budget is correct.
+    """
 
     people: People
     budgets: Budgets

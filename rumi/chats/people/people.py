@@ -25,7 +25,7 @@ CHAT_TOOLS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A person and their rights. `users` are their user ids in a channel; budgets use the `name` as a key."""
+    """A person and their rights. `users` are the person's ids in a channel; budgets use the `name`."""
 
     name: str
     rights: Rights
@@ -38,9 +38,10 @@ OWNER: Final = Principal(LOCAL, ADMIN)
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """All people by their user ids in channels. If no channel has `ids`, all chats belong to the owner.
+    """All people, found by their user ids in channels. If no channel has `ids`, all chats are the owner's.
 
-    Rights are looked up when they are used, so that messages stored earlier get the current rights.
+    Rights are looked up when they are needed, so that the current rights also apply to messages stored
+    earlier.
     """
 
     ids: ChatIds = field(default_factory=lambda: ChatIds(()))
@@ -57,8 +58,8 @@ class People:
     def _principal(self, chat: str, user: int | None) -> Principal:
         """Return the person with a user id in a chat.
 
-        Without an id, a private chat belongs to its Telegram user. A message stored by an earlier version, or
-        from a channel without users, has the rights of a member.
+        Without an id, a private chat belongs to its Telegram user. A message has the rights of a member if an
+        earlier version stored it, or if its channel has no users.
         """
         if self.ids.owner_of(chat) == LOCAL:
             return OWNER
@@ -68,7 +69,7 @@ class People:
         return self.persons.get(user) or Principal(f"#{user}", NOBODY, (user,))
 
     def name_of(self, owner: str) -> str:
-        """Return the name of the person to whom an `owner` of facts belongs; empty for an unknown one."""
+        """Return the name of the person whose facts are stored under `owner`; empty if unknown."""
         user = self.ids.user_of(owner)
         found = None if user is None else self.persons.get(user)
         return found.name if found is not None else ""
@@ -92,8 +93,8 @@ class People:
     ) -> str:
         """Return the reason why a message is refused, or an empty text if it is allowed.
 
-        With a `name`, the message is the command of that name with the arguments `rest`; otherwise it is a
-        request to the model.
+        With a `name`, the message is treated as the command of that name with the arguments `rest`; otherwise
+        as a request to the model.
         """
         rights = self.of(message).rights
         group = self.ids.may_be_group(message.chat)
@@ -127,7 +128,7 @@ class People:
     # Turns and tasks
 
     def tools(self, message: Incoming, tools: Sequence[T]) -> tuple[tuple[T, ...], dict[str, str]]:
-        """Return the tools of a turn, and for each other tool, by its name, a refusal for the model."""
+        """Return the tools that a turn may use, and the refusals that the model gets for all other tools."""
         rights = self.of(message).rights
         mine = tuple([tool for tool in tools if rights.may_use(tool.spec.name)])
         if len(mine) == len(tools):
@@ -138,7 +139,7 @@ class People:
     def tools_of_task(self, task: TaskRecord, tools: Sequence[T]) -> tuple[T, ...]:
         """Return the tools of a task.
 
-        A research task has its own tools. A bot gets only those chat tools that the person who started the
+        A research task has separate tools. A bot gets only those chat tools that the person who started the
         bot may use.
         """
         rights = self.of_task(task).rights
@@ -149,13 +150,13 @@ class People:
         )
 
     def account(self, message: Incoming) -> Account:
-        """Return the account of the model calls of a message's turn; in a group, its sender pays."""
+        """Return the account that pays for the model calls of a message's turn: that of the sender."""
         principal = self.of(message)
         owner = self.ids.owner_of(message.chat)
         return Account(message.chat, owner, person=principal.name, limits=principal.rights.limits)
 
     def account_of_task(self, task: TaskRecord, account: Account) -> Account:
-        """Return the account of a task's model calls: the person who asked for the task, and their limits.
+        """Return the account that pays for a task's model calls, with the limits of the task's person.
 
         Raises:
             RightsError: the person's role does not allow such a task, or no longer does.
@@ -170,12 +171,12 @@ class People:
         return replace(account, person=principal.name, limits=(*account.limits, *rights.limits))
 
     def most_schedules(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
-        """Return how many schedules a schedule's person may have (None: no limit), and their user ids."""
+        """Return how many schedules a schedule's person may have (None: no limit), and the person's ids."""
         principal = self._principal(schedule.owner, schedule.user)
         return principal.rights.schedules, principal.users
 
     def check_bots(self, task: TaskRecord, open_tasks: Sequence[TaskRecord]) -> None:
-        """Check that the person behind a task may start another bot besides those among the `open_tasks`.
+        """Check that the person who asked for a task may start one more bot than `open_tasks` has.
 
         Raises:
             RightsError: the person's role does not allow that many bots.

@@ -43,7 +43,8 @@ Watch: TypeAlias = Callable[[TurnEvent], None]
 class Recorder:
     """Retains recordings of the last `turns` turns of each chat, each of at most `max_bytes`.
 
-    `instructions` is the beginning of every prompt; its text depends on `programs` and `command_timeout_s`.
+    `instructions` is the beginning of every prompt. Its text depends on `programs` (the programs in the
+    sandbox) and `command_timeout_s`.
     """
 
     home: Path
@@ -98,7 +99,7 @@ def delete_recordings(home: Path, chats: Collection[str]) -> None:
 def recorded(
     recorder: Recorder | None, chat: str, turn: str, turn_input: TurnInput, watch: Watch
 ) -> Iterator[tuple[TurnInput, Watch]]:
-    """Record the turn that runs in this block; yield the input and event callback for the turn."""
+    """Record the turn that runs in this block; yield the input and the event callback to run it with."""
     if recorder is None or not recorder.turns:
         yield turn_input, watch
         return

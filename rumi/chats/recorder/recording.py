@@ -26,7 +26,7 @@ Json: TypeAlias = dict[str, Any]
 
 
 class RecordingError(RumiError):
-    """A recording that cannot be read."""
+    """Raised when a recording cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class RecordedTurn:
 
     @property
     def limits(self) -> TurnLimits:
-        """The turn's limits, without limits that this version does not know."""
+        """The turn's limits, except those that this version of Rumi does not know."""
         known = {dataclass_field.name for dataclass_field in fields(TurnLimits)}
         return TurnLimits(**{name: value for name, value in self.head["limits"].items() if name in known})
 
@@ -122,12 +122,12 @@ def load_message(record: Json) -> Message:
 
 
 def dump_spec(spec: ToolSpec) -> Json:
-    """Return a tool as JSON."""
+    """Return the specification of a tool as JSON."""
     return {"name": spec.name, "description": spec.description, "parameters": spec.parsed}
 
 
 def dump_request(request: ModelRequest) -> Json:
-    """Return a request as JSON, with everything that a model gets."""
+    """Return a model request as JSON, with everything that the model gets."""
     return {
         "messages": [dump_message(message) for message in request.messages],
         "tools": [dump_spec(tool) for tool in request.tools],
@@ -140,7 +140,7 @@ def dump_request(request: ModelRequest) -> Json:
 
 
 def in_bytes(request: Json) -> bytes:
-    """Return a request as canonical bytes for comparison."""
+    """Return a model request as bytes, so that equal requests have equal bytes."""
     return json.dumps(request, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode(
         "utf-8", "surrogatepass"
     )

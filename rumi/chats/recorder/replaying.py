@@ -1,4 +1,4 @@
-"""Replays a recorded turn with all recorded replies, or forks it onto another model at a given step.
+"""Replays a recorded turn with all recorded replies, or continues it with another model from a given step.
 
 Code, prompts and tool descriptions are the current ones; history, replies, results and the clock are the
 recorded ones. So unchanged code produces the same requests, byte for byte.
@@ -40,7 +40,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """The first request of a replay that differs: its number, the differing part, and a diff of the lines."""
+    """The first request that differs from the recorded one: its number, the part that differs, and a diff."""
 
     request: int
     where: str
@@ -65,14 +65,14 @@ class Forked:
 
 
 class _Over(Exception):
-    """The turn cannot continue: a request differs, or the recording ends because the turn was stopped."""
+    """Raised when a replay cannot continue: a request differs, or the recorded turn was stopped here."""
 
 
 async def replay(turn: RecordedTurn, now: Now, redact: Redactor | None = None) -> Replayed:
     """Replay a turn with all recorded replies and results; return the first difference, if any.
 
-    Replies and results take as long as they did originally, so run the replay on a clock that skips idle
-    time.
+    Replies and results take as long as they did in the recorded turn, so callers run the replay on a clock
+    that skips idle time.
     """
     model = _Replaying(turn, redact or Redactor([]))
     tools = _tools(turn, now)
@@ -90,7 +90,7 @@ async def replay(turn: RecordedTurn, now: Now, redact: Redactor | None = None) -
 
 
 async def fork(turn: RecordedTurn, now: Now, step: int, model: Model) -> Forked:
-    """Run a turn again, with its recorded replies before model call `step` and another model from then on.
+    """Run a turn again: use recorded replies before the model call `step`, and another model from then on.
 
     The tools change nothing: a recorded call returns its recorded result, any other call is refused.
     """
@@ -170,7 +170,7 @@ class _Replaying:
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         """Compare the request with the recorded one, then do what the recorded model did.
 
-        The recorded model replied, failed, or never returned.
+        The recorded model either replied, or failed, or was stopped before it replied.
         """
         await trio.lowlevel.checkpoint()
         self.asked += 1
@@ -229,7 +229,7 @@ class _Tools:
         self.all = tuple(_RecordedTool(spec, spec.name in concurrent, self.call) for spec in specs)
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the recorded result of a call with these arguments, or a refusal."""
+        """Return the recorded result of a call with these arguments; a refusal if no result was recorded."""
         await trio.lowlevel.checkpoint()
         self.made += 1
         found = self._results.get(_key(name, arguments))
@@ -323,7 +323,7 @@ def _diff(then: Json, now: Json) -> tuple[str, ...]:
 
 
 def _lines(value: Json) -> list[str]:
-    """Return a JSON object as lines, with its texts split into lines."""
+    """Return a JSON object as lines of text; texts in it are split into lines, too."""
     lines = list[str]()
     for name, item in value.items():
         text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, indent=1)

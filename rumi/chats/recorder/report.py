@@ -33,10 +33,10 @@ def contents(turn: RecordedTurn, redact: Redactor) -> list[str]:
 
 
 def pack(recording: Path, target: Path, redact: Redactor) -> None:
-    """Write a zip file with the recording and the versions of software, without secrets.
+    """Write a zip file with the recording and the versions of Rumi and other software, without secrets.
 
     Secrets are redacted again, because an earlier version of Rumi may have written the recording, and keys
-    may have been added since then.
+    that must be redacted may have been added since then.
 
     Raises:
         OSError: the file cannot be written, or the target already exists.

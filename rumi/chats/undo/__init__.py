@@ -1,5 +1,5 @@
-"""Snapshots of the chats' files from before their last turns, and the restoring of these files.
+"""Snapshots of chats' files, taken before turns change them, and restoring files from these snapshots.
 
-A snapshot is taken before the first tool call of a turn that may change files. Turns without such calls need
-no snapshot.
+A snapshot is taken before a turn's first tool call that may change files. Turns without such calls need no
+snapshot.
 """

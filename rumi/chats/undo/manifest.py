@@ -1,4 +1,4 @@
-"""The manifest of a snapshot: the entries of a workspace and the objects with their content."""
+"""A snapshot's manifest lists a workspace's files and folders, and the objects that hold their content."""
 
 import json
 from collections.abc import Mapping

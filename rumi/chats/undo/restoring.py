@@ -1,8 +1,8 @@
-"""Restores a chat's files from a snapshot: completely or not at all, even if the process is killed.
+"""Restores a chat's files from a snapshot, either completely or not at all, even if the process is killed.
 
 The restored folder tree is built completely in a staging folder. `rumi.platform.atomic_write.FolderSwap` then
-replaces the workspace by renaming; `Restoring.commit` completes an interrupted replacement. No process may
-use the workspace meanwhile.
+replaces the workspace by renaming; `Restoring.commit` completes an interrupted replacement. No other process
+may use the workspace during this.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ class Restoring:
     def commit(self, chat: str) -> None:
         """Replace the chat's files with those that `build` prepared, or complete an interrupted replacement.
 
-        Idempotent: do nothing if the files are already replaced.
+        Idempotent: do nothing if the files have already been replaced.
 
         Raises:
             OSError: the files cannot be replaced.

@@ -1,4 +1,4 @@
-"""Takes snapshots of the chats' files, and retains the snapshots of each chat's last turns.
+"""Takes snapshots of chats' files, and retains those from the last turns of each chat.
 
 Each version of a file is copied once, into an object: for files that have not changed, a snapshot reuses the
 objects of the previous snapshot. If the file system can share blocks, no data is copied at all. Objects are
@@ -34,7 +34,7 @@ BLOCK_BYTES: Final = 512
 
 
 class Unrestorable(RumiError):
-    """The files from before a turn cannot be restored; `cause` is the reason."""
+    """The files from before a turn cannot be restored; `cause` says why."""
 
     def __init__(self, cause: Cause) -> None:
         super().__init__(f"The files cannot be restored: {cause}.")
@@ -43,7 +43,7 @@ class Unrestorable(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class UndoLimits:
-    """Limits of undo: the number of a chat's turns, and of the bytes and files in its snapshots.
+    """Limits on a chat's snapshots: how many turns they cover, and how many bytes and files they contain.
 
     Only the bytes of copied files count, not those of files that share blocks.
     """
@@ -138,7 +138,7 @@ class Snapshots:
                 self._prune(chat)
 
     def _manifests(self, chat: str) -> dict[str, Path]:
-        """Return the manifests by turn, the oldest first."""
+        """Return a chat's manifests by the turns that they belong to, the oldest first."""
         found = sorted(self.folder(chat).glob("*-*.json"))
         return {path.stem.partition("-")[2]: path for path in found if path.name[:1].isdecimal()}
 

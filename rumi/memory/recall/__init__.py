@@ -1,1 +1,1 @@
-"""Recall: search in earlier conversations, with a separate index that follows the stored conversations."""
+"""Recall: searches earlier conversations by means of an index, which is updated when they change."""

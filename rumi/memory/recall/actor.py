@@ -1,4 +1,4 @@
-"""The recall's actor, which alone uses `recall.db`, and functions to send requests to this actor."""
+"""The recall's actor, the only one that uses `recall.db`, and functions to send requests to this actor."""
 
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -35,11 +35,11 @@ PAUSE_S: Final = 0.02
 
 
 class Recall(Actor[RecallMessage]):
-    """Answers one request after another, and keeps the search index up to date in the background.
+    """The recall's actor: executes one request after another, and updates the search index in the background.
 
     A failure does not crash the actor: the request is refused with `RecallUnavailable`, and the next request
-    opens the file again if necessary. So a failure of the recall affects only requests to the recall. When
-    the actor ends, a thread that waits for the database fails at once.
+    opens the file again if necessary. So a failure of the index affects only requests to the recall. When the
+    actor ends, a thread that is waiting for the database is made to fail at once.
     """
 
     concurrency = 64
@@ -61,7 +61,7 @@ class Recall(Actor[RecallMessage]):
         self._answered = self._failed = self._passages = 0
 
     async def started(self) -> None:
-        """Start to update the index; indexing the first batch of rows opens the file."""
+        """Start the task that updates the index. The task opens the file when it first indexes rows."""
         self.start_soon(self._follow)
         self.start_soon(self._cut_at_the_end)
 
@@ -82,7 +82,7 @@ class Recall(Actor[RecallMessage]):
             raise Refused(error) from error
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the number of passages, of requests since the start, and of failed requests."""
+        """Return the number of indexed passages, of requests since startup, and of failed requests."""
         return {"passages": self._passages, "requests": self._answered, "failed": self._failed}
 
     async def stopped(self, reason: str) -> None:
@@ -109,7 +109,7 @@ class Recall(Actor[RecallMessage]):
                 self._store.cut()
 
     async def _catch_up(self, most: int) -> bool:
-        """Index at most `most` batches of rows (slices); return True if there may be more."""
+        """Index at most `most` batches of rows; return True if more rows may remain."""
         for _ in range(most):
             if not await self._do(CatchUp(self._ids)):
                 return False
@@ -138,7 +138,7 @@ class AskRecall(Protocol):
     """A function that sends requests to the recall, in this process or in another one."""
 
     async def __call__(self, request: Request[R]) -> R:
-        """Return the reply. On cancellation the request is executed completely or not at all.
+        """Send a request and return the reply. On cancellation the request is executed either fully or not.
 
         Raises:
             RecallUnavailable: a file or the database cannot be used, or the recall does not answer.
@@ -171,7 +171,7 @@ async def open_recall(path: Path, database: Path | PostgresServer, ids: ChatIds)
 
 
 def asking(recall: ActorRef[Any]) -> AskRecall:
-    """Return a function that asks the actor and raises `RecallUnavailable` if the actor does not answer."""
+    """Return a function that sends requests to the actor; it raises `RecallUnavailable` without an answer."""
 
     async def ask(request: Request[R]) -> R:
         try:

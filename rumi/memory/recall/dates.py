@@ -1,4 +1,4 @@
-"""Parsing of a time span in a query: `in March`, `el martes pasado`, `hace dos semanas`, `2026-03-05`."""
+"""Parses the time span in a search query, such as `in March`, `el martes pasado` or `2026-03-05`."""
 
 import re
 from dataclasses import dataclass

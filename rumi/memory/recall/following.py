@@ -1,8 +1,9 @@
-"""Updates of the search index from the state: adds new rows, removes deleted passages, reads texts.
+"""Updates the search index from the state: adds new rows, removes deleted passages, and reads texts.
 
-The state consists of the tables of `state.db`, in a file or in a database that workers share (`state.py`). A
-cursor for each table marks the rows already indexed. The index contains no text: texts are read from the
-state, so deleted texts are no longer shown, even before their passages are removed from the index.
+The state consists of the tables of `state.db`, in a file or in a database that workers share (`state.py`).
+For each table, a cursor marks the last row that is already indexed. The index contains no text: texts are
+read from the state, so deleted texts are no longer shown, even before their passages are removed from the
+index.
 """
 
 import json
@@ -57,7 +58,7 @@ def catch_up(request: CatchUp, transaction: Indexing) -> bool:
 
 @steps.of(Prune)
 def prune(request: Prune, transaction: Indexing) -> int | None:
-    """Check the next batch of passages; remove those that were deleted or are too old.
+    """Check the next batch of indexed passages; remove those that are too old or deleted from the state.
 
     Return the cursor for the next batch, None at the end.
     """
@@ -95,9 +96,9 @@ def unindex(request: Unindex, transaction: Indexing) -> int:
 
 
 def _remove_for_good(db: Database, ids: list[int]) -> None:
-    """Remove passages and also their words, which would remain in the index's segments.
+    """Remove passages and their words. Without this, deleted words would remain in the index's segments.
 
-    FTS5 keeps deleted words until it merges segments, so `optimize` merges them now.
+    FTS5 keeps deleted words until it merges segments, so the command `optimize` merges the segments now.
     """
     remove(db, ids)
     db.execute("INSERT INTO words (words) VALUES ('optimize')")
@@ -159,7 +160,7 @@ def _entries(state: StateTables, chat: str, session: int, turn: str, first: int,
 
 
 def _folded(entries: Iterable[_Entry], first: int) -> tuple[str, str, float, int, bool]:
-    """Combine a turn's entries: return its question, answer, time, last entry and taint."""
+    """Combine a turn's history entries: return the turn's question, answer, time, last entry and taint."""
     said: list[str] = []
     answered: list[str] = []
     at, end, tainted = 0.0, first, False
@@ -175,7 +176,7 @@ def _folded(entries: Iterable[_Entry], first: int) -> tuple[str, str, float, int
 
 
 def _files(state: StateTables, turns: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
-    """Return the names of the attached files of turns, for the turns that have attachments."""
+    """Return for each turn the names of its attached files; turns without attachments are omitted."""
     turn_of = {(chat, int(turn[1:])): turn for chat, turn in turns if turn[1:].isdecimal()}
     names: dict[tuple[str, str], list[str]] = {}
     if not turn_of:
@@ -192,7 +193,7 @@ def _files(state: StateTables, turns: Iterable[tuple[str, str]]) -> dict[tuple[s
 
 
 def _tasks(db: Database, state: StateTables) -> bool:
-    """Index the results of tasks without a chat; other results are in the histories of their chats."""
+    """Index the results of tasks that have no chat; other results are in the histories of tasks' chats."""
     rows = state.read(
         "SELECT id, owner, question, answer, ended FROM tasks"
         " WHERE ended > ? AND chat = '' AND answer != '' ORDER BY ended LIMIT ?",
@@ -239,7 +240,7 @@ def _known(db: Database, kind: str, chat: str, session: int, first: int, at: flo
 def text_of(state: StateTables, id: int) -> tuple[str, str, bool] | None:
     """Return the question, the answer and the taint of a passage; None if it was deleted.
 
-    Also return None for a turn that has no reply yet, because it is the current turn.
+    Also return None for a turn without a reply: such a turn is still running.
     """
     rows = state.passages(_SHOWN, id - 1, id)
     if not rows:

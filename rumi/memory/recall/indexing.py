@@ -11,7 +11,7 @@ from rumi.store.protocol import Database
 
 @dataclass(frozen=True, slots=True)
 class StoredPassage:
-    """A passage of the state. `first` and `last` are the ids of its rows; `at` is in seconds since 1970."""
+    """A passage of the state. `first` and `last` are its first and last row's ids; `at` is a Unix time."""
 
     kind: Kind
     chat: str

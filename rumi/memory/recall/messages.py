@@ -20,14 +20,14 @@ MOST_QUERY_CHARS: Final = 500
 
 
 class RecallUnavailable(RumiError):
-    """`recall.db` or the state that it follows cannot be read now."""
+    """The recall cannot be used: `recall.db` or the state that it indexes cannot be read at the moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A found passage. `before` and `after` are the adjacent passages of the session, shortened.
+    """A passage found by a search. `before` and `after` are the session's adjacent passages, shortened.
 
-    `at` is in seconds since 1970. `tainted`: the passage or an adjacent one may contain untrusted content.
+    `at` is a Unix time. `tainted` is true if the passage or an adjacent one may contain untrusted content.
     """
 
     kind: Kind
@@ -46,7 +46,7 @@ class Passage:
 class SearchPassages(Request[tuple[Passage, ...]]):
     """Return an owner's passages for a query, the best first.
 
-    `since` and `until`, in seconds since 1970, limit the time of the passages.
+    Only passages between the Unix times `since` and `until` are returned.
     """
 
     owner: str
@@ -59,7 +59,7 @@ class SearchPassages(Request[tuple[Passage, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class CatchUp(Request[bool]):
-    """Index a batch of the new entries of the state. The reply is True if there may be more.
+    """Index a batch of new entries of the state. The reply is True if more new entries may remain.
 
     `ids` maps chats to their owners.
     """
@@ -79,14 +79,14 @@ class Prune(Request[int | None]):
 
 @dataclass(frozen=True, slots=True)
 class CountPassages(Request[int]):
-    """Return the number of passages."""
+    """Return the number of indexed passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unindex(Request[int]):
     """Remove all passages of an owner; the reply is their number.
 
-    Passages that are still in the state are indexed again.
+    Passages that are still in the state will be indexed again.
     """
 
     owner: str

@@ -1,4 +1,4 @@
-"""Parsing of a query into words, related words, a time span, and the kinds of answer it asks for."""
+"""Parses a query into words, related words, a time span, and the kinds of answer that the query asks for."""
 
 import re
 from collections.abc import Callable, Collection
@@ -43,7 +43,7 @@ SATURATION, BY_LENGTH = 1.2, 0.35
 
 @dataclass(frozen=True, slots=True)
 class QueryWord:
-    """A word of a query: its stems, and the stems of related words, which may be meant as well."""
+    """A word of a query: its stems, and the stems of related words that the query may mean as well."""
 
     text: str
     stems: frozenset[str]
@@ -52,7 +52,7 @@ class QueryWord:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A parsed query. `flags` combines `NUMBER`, `DATE` and `NAME`: the kinds of answer it asks for.
+    """A parsed query. `flags` says if it asks for a `NUMBER`, a `DATE` or a `NAME`.
 
     `lately` is 1 if the query asks for the current state of something, -1 for an earlier state, 0 for
     neither.
@@ -66,7 +66,7 @@ class ParsedQuery:
     def score(self, said: Collection[str], answered: Collection[str], weight: Weight, length: float) -> float:
         """Return the score of a passage; each word of the query counts once.
 
-        `length` is the number of stems of the passage relative to the average.
+        `length` is the passage's number of stems divided by the average number.
         """
         total, matched = 0.0, 0
         for word in self.words:

@@ -1,4 +1,4 @@
-"""Parsing of the search requests of clients and models."""
+"""Parses the search requests that clients and models send."""
 
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
@@ -15,7 +15,7 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> SearchPa
     """Return the search that a request describes.
 
     Raises:
-        UsageError: the request has no query, or a day that is not understood.
+        UsageError: the request has no query, or one of its days cannot be parsed.
     """
     query, limit = request.get("query"), request.get("limit")
     if not isinstance(query, str) or not query.strip():

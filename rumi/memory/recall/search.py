@@ -1,9 +1,9 @@
 """Search for passages by words, related words, similar spellings and dates.
 
-Candidates come from FTS5 with BM25. Rare words are searched first, so that frequent words cost nothing. A
-candidate's score counts each word of the query once. The passages adjacent to a good passage get a part of
-its score. The passages of a session get a part of the score of the line that describes the session. A second
-search uses rare words of the best passages.
+Candidates come from FTS5 with BM25. The query's rare words are searched first; words that are too frequent
+are not searched. A candidate's score counts each word of the query once. The passages adjacent to a good
+passage get a part of its score. The passages of a session get a part of the score of the line that describes
+the session. Then a second search is done for rare words from the best passages.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -67,7 +67,7 @@ class _ScoredPassage:
 
 @dataclass(slots=True)
 class _OwnerIndex:
-    """One owner's part of the index. `counts` caches the number of passages with each term.
+    """One owner's part of the index. `counts` caches, for each term, the number of passages that contain it.
 
     A term is a stem with the owner's id as a prefix, so passages of other owners have other terms.
     """
@@ -80,16 +80,16 @@ class _OwnerIndex:
     counts: dict[str, int] = field(default_factory=dict)
 
     def weight(self, terms: Collection[str]) -> float:
-        """Return the rarity of a word, by the most frequent of its terms."""
+        """Return how rare a word is, judged by the most frequent of its terms."""
         count = max(map(self.count, terms), default=0)
         return log(1 + (self.passages - count + 0.5) / (count + 0.5)) if count else log(1 + self.passages)
 
     def count(self, term: str) -> int:
-        """Return the number of passages with a term; 0 if `look_up` has not read the count."""
+        """Return the number of passages that contain a term; 0 if `look_up` has not read this number yet."""
         return self.counts.get(term, 0)
 
     def look_up(self, terms: Iterable[str]) -> None:
-        """Read the counts of terms that are not cached yet."""
+        """Read and cache the number of passages for each of these terms that is not cached yet."""
         new = [term for term in dict.fromkeys(terms) if term not in self.counts]
         for at in range(0, len(new), 500):  # far below SQLite's limit of parameters of one statement
             part = new[at : at + 500]
@@ -140,7 +140,7 @@ class _OwnerIndex:
         return (since is None or at >= since) and (until is None or at <= until)
 
     def beside(self, found: _ScoredPassage, *, after: bool) -> _ScoredPassage | None:
-        """Return the next or previous exchange of the session; None if there is none."""
+        """Return the session's exchange after or before the found one; None if there is none."""
         order = ("first > ?", "ASC") if after else ("first < ?", "DESC")
         row = self.db.execute(
             "SELECT p.id, kind, chat, session, first, at, flags, said, answered FROM passages AS p"
@@ -151,7 +151,7 @@ class _OwnerIndex:
         return None if row is None or found.kind != "exchange" else self.found(row)
 
     def found(self, row: _Row) -> _ScoredPassage:
-        """Convert a row to a candidate."""
+        """Convert a row of the index to a candidate."""
         id, kind, chat, session, first, at, flags, said, answered = row
         who = self.request.who
         return _ScoredPassage(
@@ -161,7 +161,7 @@ class _OwnerIndex:
         )  # fmt: skip
 
     def spelt_like(self, word: str) -> list[str]:
-        """Return terms with a spelling similar to a word that no passage contains."""
+        """For a word that no passage contains, return terms with a similar spelling."""
         wanted = " OR ".join(f'"{word[at : at + 3]}"' for at in range(len(word) - 2))
         rows = self.db.execute(
             "SELECT terms.term FROM (SELECT rowid FROM spellings WHERE spellings MATCH ? LIMIT 3000) AS s"
@@ -178,7 +178,7 @@ class _OwnerIndex:
 
 
 def _in_common(one: str, other: str, size: int) -> float:
-    """Return the share of `size`-letter sequences that two words have in common."""
+    """Return which fraction of the `size`-letter sequences of two words is common to both."""
     first, second = (
         frozenset(word[at : at + size] for at in range(len(word) - size + 1)) for word in (one, other)
     )
@@ -239,7 +239,7 @@ def _ranked(index: _OwnerIndex, query: ParsedQuery) -> list[_ScoredPassage]:
 
 
 def _with_spellings(index: _OwnerIndex, query: ParsedQuery) -> ParsedQuery:
-    """Return the query; words that no passage contains are replaced with similar spellings."""
+    """Return the query after replacing words that no passage contains with words of similar spelling."""
     words = []
     for word in query.words:
         if any(map(index.count, word.stems)) or len(word.text) < 4:
@@ -252,7 +252,7 @@ def _with_spellings(index: _OwnerIndex, query: ParsedQuery) -> ParsedQuery:
 
 
 def _hop(index: _OwnerIndex, query: ParsedQuery, pool: dict[int, _ScoredPassage], scored: _Scored) -> None:
-    """Also score passages by rare words of the best passages: a name in these may lead to the answer."""
+    """Also score passages by rare words from the best passages, as a name there may lead to the answer."""
     best = sorted(pool.values(), key=lambda candidate: -candidate.score)[:HOP_FROM]
     asked = {stem for word in query.words for stem in (*word.stems, *word.related)}
     new_stems = [stem for candidate in best for stem in (candidate.said | candidate.answered) - asked]
@@ -303,7 +303,7 @@ def _hand_on(index: _OwnerIndex, pool: dict[int, _ScoredPassage], scored: _Score
 
 
 def _fit(query: ParsedQuery, pool: dict[int, _ScoredPassage]) -> None:
-    """Raise the scores of candidates that have the requested kind or time of answer, or are recent."""
+    """Raise the scores of candidates that are recent, or that match the kind or time of answer asked for."""
     in_order = sorted(pool.values(), key=lambda candidate: candidate.at)
     for rank, candidate in enumerate(in_order):
         recent = rank / max(1, len(in_order) - 1)

@@ -1,8 +1,8 @@
-"""The state that the index follows: tables in the home's `state.db` or in a database that workers share.
+"""The state that is indexed: tables in the home's `state.db` or in a database that several workers share.
 
-The same SQL reads both, so one set of rules decides which rows are indexed and shown. The file and the shared
-database differ in three things: how passages of the index are compared with the tables, up to which id no new
-row can appear any more, and how many rows are indexed.
+The same SQL reads both, so the same rules decide in both cases which rows are indexed and shown. The file and
+the shared database differ in three things: in how passages of the index are compared with the tables, in the
+id up to which no new row can appear any more, and in the number of rows that are indexed.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _COLUMNS: Final = "id, kind, chat, session, turn, first, last"
 
 
 class StateTables(Protocol):
-    """The tables that an open index follows. Blocking; used only by the thread of the index."""
+    """The tables that an open index is built from. Blocking; used only by the thread of the index."""
 
     @property
     def error(self) -> type[Exception]:
@@ -52,7 +52,7 @@ class StateTables(Protocol):
         ...
 
     def passages(self, condition: str, after: int, last: int) -> list[PassageRow]:
-        """Return the passages with ids above `after`, up to `last`, that fulfil a condition.
+        """Return the passages that fulfil a condition, with ids greater than `after` and at most `last`.
 
         The condition is SQL that may use the columns of `passages` and the tables of the state.
         """
@@ -71,7 +71,7 @@ class StateTables(Protocol):
         ...
 
     def oldest(self) -> int:
-        """Return the id of a history entry; only entries with greater ids are indexed."""
+        """Return the id of a history entry: only entries with greater ids are indexed."""
         ...
 
     def is_another(self) -> bool:
@@ -79,7 +79,7 @@ class StateTables(Protocol):
         ...
 
     def cut(self) -> None:
-        """Make a thread that waits for the database fail at once. May be called from another thread."""
+        """Make a thread that is waiting for the database fail at once. May be called from any thread."""
         ...
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class StateTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Indexing(Transaction):
-    """The open transaction of an index, with the state that the index follows."""
+    """The open transaction of an index, and the state that the index is built from."""
 
     state: StateTables = field(kw_only=True)
 
@@ -106,7 +106,7 @@ def set_cursor(index: Database, name: str, value: float) -> None:
 
 
 class AttachedFile:
-    """The home's `state.db`, attached read-only. Its ids ascend in the order of the commits."""
+    """The home's `state.db`, attached read-only. Its ids grow in the order of commits."""
 
     error: type[Exception] = sqlite3.Error
 
@@ -156,9 +156,10 @@ class AttachedFile:
 class SharedDatabase:
     """A PostgreSQL database, over a separate connection that cannot write.
 
-    In PostgreSQL a lower id may be committed later than a higher one. So the index stores two cursors for a
-    table. Up to `settled` no new row can appear any more. Each catch-up reads the rows after `settled` again,
-    until all transactions that could have drawn one of their ids have ended.
+    In PostgreSQL a lower id may be committed later than a higher one. So for a table with such ids, the index
+    stores two cursors: one for the rows read so far, and `settled`. No new row can appear with an id up to
+    `settled`. Each catch-up reads the rows after `settled` again, until all transactions that could still
+    commit a row with an id in this range have ended.
 
     Raises:
         psycopg.Error: the server does not answer.
@@ -188,7 +189,7 @@ class SharedDatabase:
         return self._db.execute(sql, parameters)
 
     def passages(self, condition: str, after: int, last: int) -> list[PassageRow]:
-        """Return the passages that fulfil a condition; the database checks it on the passages sent to it."""
+        """Return the passages that fulfil a condition. They are sent to the database, which checks it."""
         rows = self._index.execute(
             f"SELECT {_COLUMNS} FROM passages WHERE id > ? AND id <= ?", (after, last)
         ).fetchall()
@@ -236,7 +237,7 @@ class SharedDatabase:
         set_cursor(self._index, what, last if more and last is not None else settled)
 
     def _is_final(self, what: Followed, settled: float) -> bool:
-        """Return True if this snapshot shows that no new row can appear with an id up to the mark.
+        """Return True if it is certain in this snapshot that no new row can appear with an id up to the mark.
 
         The mark is an id with a transaction number. Every transaction that had drawn an id up to the mark has
         a lower number: a transaction of the journal first locks rows, and so already has its number when it

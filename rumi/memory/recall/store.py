@@ -1,7 +1,8 @@
-"""`recall.db`, the index of stored conversations; it is rebuilt if missing, old or damaged.
+"""`recall.db`, the index of stored conversations; the index is rebuilt if it is missing, outdated or damaged.
 
 Plain blocking SQLite, used by one thread at a time. The file can be deleted without loss, because the index
-is derived from the state: `state.db` or a database that workers share. The state is only read.
+is derived from the state: `state.db` or a database that workers share. The state itself is never changed
+here.
 """
 
 import os
@@ -37,15 +38,15 @@ _READS: Final = (SearchPassages, CountPassages)
 
 
 def delete_index(path: Path) -> None:
-    """Delete the file and its log. The next start builds it again."""
+    """Delete the index file and its log. The next start builds the index again."""
     for end in _ENDS:
         path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
 
 
 class RecallStore:
-    """An open `recall.db` with the state that the index follows: `state.db` or a shared database.
+    """An open `recall.db`, and the state that it indexes: `state.db` or a shared database.
 
-    An error of the shared database sets `closed`; then a new store must be opened.
+    After an error of the shared database, `closed` is true, and a new store must be opened.
 
     Raises:
         RecallUnavailable: a file cannot be opened, or the database does not answer.
@@ -121,7 +122,7 @@ class RecallStore:
         self._db.close()
 
     def cut(self) -> None:
-        """Close the database's socket to wake a thread blocked on it. May be called from another thread."""
+        """Close the connection to the database, so that a thread blocked on it fails at once. Thread-safe."""
         self._state.cut()
 
     def do(self, request: Request[R]) -> R:

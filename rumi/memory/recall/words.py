@@ -1,4 +1,4 @@
-"""Reduces words of passages and queries to stems, in Spanish or English, and omits stop words.
+"""Reduces Spanish or English words of passages and queries to their stems, and omits stop words.
 
 A folded word has no capitals and no accents.
 """
@@ -86,7 +86,7 @@ def both(word: str) -> tuple[str, ...]:
 
 
 def language_of(words: list[str]) -> Language:
-    """Determine the language of folded words from the stop words among them."""
+    """Return the language of folded words, judged by the stop words among them."""
     spanish = sum(word in SPANISH for word in words)
     return "es" if spanish > sum(word in ENGLISH for word in words) else "en"
 
@@ -115,7 +115,7 @@ def stems_of(text: str) -> list[str]:
 
 
 def flags_of(text: str) -> int:
-    """Return the flags of a text, which say if it contains a `NUMBER`, a `DATE` or a `NAME`."""
+    """Return the flags of a text, which say whether it contains a `NUMBER`, a `DATE` or a `NAME`."""
     number = NUMBER if any(c.isdigit() for c in text) else 0
     return number | (DATE if _DATE.search(folded(text)) else 0) | (NAME if _NAME.search(text) else 0)
 
@@ -137,6 +137,6 @@ def concepts() -> Mapping[str, frozenset[str]]:
 
 
 def related(word: str) -> frozenset[str]:
-    """Return the stems of words that are related to a folded word, without its own stems."""
+    """Return the stems of words related to a folded word, without the stems of the word itself."""
     own = both(word)
     return frozenset().union(*(concepts().get(stem, frozenset()) for stem in own)).difference(own)
