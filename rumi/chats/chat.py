@@ -374,8 +374,8 @@ class Chat(Actor[ChatMessage]):
     def _answers(self, message: Incoming) -> bool:
         """If this message is the awaited yes or no to the turn's question, record the answer and return True.
 
-        The message then shares the turn's final reply. A yes or no is not an answer if it was written before
-        a person could read the question.
+        Such a message gets no reply of its own; the final reply of the turn answers it. A yes or no is not an
+        answer if it was written before a person could read the question.
         """
         job, yes = self._job, question_texts.yes_or_no(message.text)
         if not message.by_hand:

@@ -185,7 +185,10 @@ class _Work:
         return parts
 
     def _shown(self) -> list[str]:
-        """Return the message's untrusted text, quoted. Untrusted text is never parsed into steps."""
+        """Return the message's untrusted text as a quotation.
+
+        The offline model never looks for requests in untrusted text.
+        """
         shown = [fenced(f"{source}:\n\n{_clipped(text)}") for source, text in self._handed]
         return [self._texts["handed"], *shown] if shown else []
 

@@ -301,9 +301,11 @@ def _pause(running: Sequence[Running]) -> set[Running]:
 
 
 def fillers(counted: dict[Running, Use]) -> set[Running]:
-    """Return the measured commands that fill the disk: those with the largest recent growth or hidden use.
+    """Return those of the paused and measured commands that fill the disk, and are to be ended.
 
-    Commands that grew by less than an eighth of the largest growth continue until the next pause.
+    These are the commands that grew most since their last measurement, and those whose workspace may use more
+    space than could be counted. Commands that grew by less than an eighth of the largest growth are left out:
+    they run again until the next measurement.
     """
     bytes_by = {command: use.bytes - command.earlier.bytes for command, use in counted.items()}
     files_by = {command: use.files - command.earlier.files for command, use in counted.items()}

@@ -88,7 +88,7 @@ class StopTask:
 
 @dataclass(frozen=True, slots=True)
 class WakeTask:
-    """End the sleep of a task. Messages that people sent to the task are in the journal."""
+    """End the sleep of a task. It carries no text: the task reads people's messages from the journal."""
 
 
 TaskMessage: TypeAlias = RunTask | GoOn | StopTask | WakeTask

@@ -82,7 +82,7 @@ MOST_WORDS = 10
 
 
 def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:
-    """Return attachments that are quoted texts as JSON."""
+    """Encode attachments of the kind `words`, which are quoted texts, as JSON objects."""
     return [
         {"source": attachment.source, "text": attachment.text, "cut": attachment.cut}
         for attachment in attachments

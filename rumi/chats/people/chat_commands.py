@@ -26,7 +26,8 @@ logger = logging.getLogger(__name__)
 class PeopleCommands:
     """Handles commands about people.
 
-    `used` stores the usage of model calls that is still in memory, so that the remaining budget is correct.
+    `used` is called before a budget is shown: it writes the usage of model calls from memory to the journal,
+    so that the remaining budget is correct.
     """
 
     people: People

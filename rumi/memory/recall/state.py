@@ -1,8 +1,9 @@
 """The state that is indexed: tables in the home's `state.db` or in a database that several workers share.
 
-The same SQL reads both, so the same rules decide in both cases which rows are indexed and shown. The file and
-the shared database differ in three things: in how passages of the index are compared with the tables, in the
-id up to which no new row can appear any more, and in the number of rows that are indexed.
+The same SQL reads both, so the same rules decide which rows are indexed and shown. Three things differ
+between `state.db` and a shared database: how a passage of the index is found in the tables, up to which id
+all rows are committed (with several writers, a lower id can be committed later), and how many rows are
+indexed.
 """
 
 import contextlib

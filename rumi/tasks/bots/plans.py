@@ -337,5 +337,8 @@ class PlannedFetch(WebFetch):
         self._own = own
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return the approval question; None if the user's own messages contain this URL."""
+        """Return the question that asks a user to approve the fetch of the URL in `arguments`.
+
+        Return None if the user's own messages contain that URL: then no approval is needed.
+        """
         return super().question(arguments, self._own)

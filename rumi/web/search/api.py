@@ -188,7 +188,7 @@ class Kagi(_Keyed):
     _FIELDS: Final = Fields(url="url", snippet="snippet", date="time")
 
     async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
-        """Return Kagi's results, with the settings of the account that the key belongs to."""
+        """Search under the settings of the account that the key belongs to, and return Kagi's results."""
         workflow = "news" if query.topic == "news" else "search"
         answer = await self._api.ask({"query": query.text, "workflow": workflow, "limit": query.max_results})
         data = answer.get("data")

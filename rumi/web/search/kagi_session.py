@@ -30,7 +30,7 @@ class KagiSession:
         self._api = Api(self.TITLE, where, token, self.KEY_NAME, timeout_s=timeout_s, ca_file=ca_file)
 
     async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
-        """Return the results on Kagi's page, with the settings of the account that the token belongs to."""
+        """Return the results of Kagi's page. The search uses the settings of the token's account."""
         page = await self._api.page("kagi_session", {"q": query.text})
         items = results_in(page)
         if not items and _LOGIN.search(page):
