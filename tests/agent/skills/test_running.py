@@ -133,7 +133,7 @@ async def test_code_of_an_earlier_version_finds_the_context_by_its_earlier_name(
         "return f'{isinstance(context, Context)} {CannotDo.__name__}'",
         head="from rumi.skills.context import CannotDo, Context",
     )
-    assert (await run(tmp_path, skill)).text == "True CannotDo"
+    assert await run(tmp_path, skill) == "True CannotDo"
 
 
 async def test_files_beside_it_can_be_imported_and_prints_do_no_harm(tmp_path: Path) -> None:
