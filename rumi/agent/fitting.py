@@ -15,8 +15,6 @@ from rumi.models.model import Message
 STEP_SHARE: Final = 0.5
 """Shortening seen results reduces the messages to this share of the budget, if possible."""
 
-_NOTE_CHARS: Final = 200
-
 
 class Fitting:
     """The messages that a turn's prompts consist of, and their total size."""

@@ -23,7 +23,8 @@ from rumi.store.ownership import partition_of
 logger = logging.getLogger(__name__)
 
 WRITE_S = 5.0
-"""Maximum wait, in seconds, for the taint of a chat's files to be stored before a file is written."""
+"""Maximum time that a front end waits for the journal, in seconds: a cancelled one for its messages to be
+written, a file for the taint of its chat to be stored."""
 
 END_TURN_S = 20.0
 """Maximum time to stop the turns of a chat that no user can reach any more, in seconds."""

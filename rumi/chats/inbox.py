@@ -7,7 +7,7 @@ import trio
 
 from actors import ActorError, Supervisor
 from rumi.agent.prompts.message_entries import bounded
-from rumi.chats.chats import Chats
+from rumi.chats.chats import WRITE_S, Chats
 from rumi.chats.commands import is_stop
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.events import Replied
@@ -22,9 +22,6 @@ from rumi.platform.texts.language import Language
 from rumi.store.journal.inbox import Accept, JoinAlbums, Knows
 from rumi.store.journal.outbox import Undelivered
 from rumi.store.journal.records import Attachment, Incoming, NotStored
-
-WRITE_S = 5.0
-"""Maximum time that a cancelled front end waits for the journal to write its messages, in seconds."""
 
 COMMAND_REPLY_S = 60.0
 """Maximum time that `Inbox.command` waits for the reply to a command, in seconds."""

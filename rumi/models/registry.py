@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from rumi.errors import ConfigError
@@ -22,9 +22,6 @@ from rumi.models.settings import (
 from rumi.models.token_budget import TokenBudget
 from rumi.platform.config.providers import CHOICES, CUSTOM, OFFLINE, PROVIDERS, Dialect
 from rumi.platform.redact import Redactor
-
-if TYPE_CHECKING:
-    pass
 
 FIRST_TOKEN_S: Final = 300.0
 MOST_CHOSEN: Final = 32
