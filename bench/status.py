@@ -29,9 +29,9 @@ from bench.rounds import percentile, row, spread
 from bench.stop_telegram import Bench, Model, chat_of
 from bench.telegram_house import until
 from rumi.channels.attach.connection import connect
-from rumi.channels.attach.one_call import STATUS, ask, socket_path
+from rumi.channels.attach.one_call import STATUS, ask
 from rumi.platform.caller import TERMINAL
-from rumi.platform.home import Home
+from rumi.platform.home import Home, socket_path
 
 CHATS = 200
 ROUNDS = 3

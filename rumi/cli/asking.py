@@ -25,10 +25,9 @@ async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, o
     import trio
 
     from rumi.channels.attach.connection import NotRunning, WentAway, connect
-    from rumi.channels.attach.one_call import socket_path
     from rumi.cli.control import control_path
     from rumi.platform.caller import TERMINAL
-    from rumi.platform.home import HomeLocked
+    from rumi.platform.home import HomeLocked, socket_path
 
     deadline = trio.current_time() + BUSY_S
     while True:

@@ -243,7 +243,7 @@ async def attach_to_home(
         RumiError: The daemon refuses the client, or does not answer.
     """
     from rumi.channels.attach.client import NotAccepting, attach
-    from rumi.channels.attach.one_call import socket_path
+    from rumi.platform.home import socket_path
 
     daemon = home.lock_holder()
     if not daemon:

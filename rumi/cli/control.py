@@ -6,12 +6,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rumi.channels.attach.one_call import socket_path
 from rumi.cli import run_async
 from rumi.cli.printing import echo
 from rumi.errors import RumiError
 from rumi.platform.config.files import home_from
-from rumi.platform.home import Home
+from rumi.platform.home import Home, socket_path
 
 if TYPE_CHECKING:
     from rumi.channels.attach.connection import ControlClient

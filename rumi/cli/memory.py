@@ -186,9 +186,9 @@ async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
     from rumi.app.engine import find_engine
     from rumi.app.settings import cluster_of
     from rumi.channels.attach.connection import connect
-    from rumi.channels.attach.one_call import socket_path
     from rumi.platform.caller import TERMINAL
     from rumi.platform.config.cascade import load_settings
+    from rumi.platform.home import socket_path
     from rumi.store.cluster.building import leases_of
 
     loaded = load_settings(home.root, os.environ, {})

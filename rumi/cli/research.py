@@ -126,7 +126,7 @@ async def connected_to(caller: "Caller", home: "Home") -> "AsyncIterator[Control
     """
     from rumi.channels.attach.client import NotAccepting
     from rumi.channels.attach.connection import NotRunning, connect
-    from rumi.channels.attach.one_call import socket_path
+    from rumi.platform.home import socket_path
 
     if not home.lock_holder():
         raise NotAccepting("No process holds the home any more.")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -19,6 +20,9 @@ from rumi.errors import UsageError
 from rumi.platform import home_permissions
 from rumi.platform.atomic_write import FolderSwap
 from rumi.platform.openat import opened
+
+if TYPE_CHECKING:
+    pass
 
 BRIEFLY = "rumi memory ("
 BRIEF_S = 3.0
@@ -349,3 +353,20 @@ def workspaces_in(root: Path) -> Path:
 def _read_lock_owner(lock: int) -> str:
     """Return the description that the lock's owner wrote into the lock file."""
     return os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"
+
+
+LONGEST_SOCKET_PATH = 100
+"""Maximum length of a socket path in bytes that every system accepts (Linux: 107 and a terminating NUL)."""
+
+
+def socket_path(run: Path, installation: str) -> Path:
+    """Return `run/control.sock` in the home; if that path is too long, one in the user's runtime folder."""
+    path = run / "control.sock"
+    if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
+        return path
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if not os.path.isdir(runtime):
+        import tempfile  # seldom needed, and the start of every command would wait for it
+
+        runtime = os.path.join(tempfile.gettempdir(), f"rumi-{os.getuid()}")
+    return Path(runtime) / f"rumi-{installation}.sock"

@@ -8,11 +8,10 @@ import trio
 
 from actors import ChildSpec, Supervisor
 from rumi.channels.attach.connection import WentAway
-from rumi.channels.attach.one_call import socket_path
 from rumi.channels.control.server import ControlServer
 from rumi.cli.asking import when_free
 from rumi.platform.caller import Caller
-from rumi.platform.home import Home
+from rumi.platform.home import Home, socket_path
 
 
 async def here(home: Home, request: Mapping[str, object]) -> object:

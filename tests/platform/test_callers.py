@@ -13,14 +13,14 @@ from trio_websocket import WebSocketRequest
 
 from rumi.app.app import App, open_app
 from rumi.channels.attach.connection import OtherVersion, connect
-from rumi.channels.attach.one_call import STATUS, line, socket_path
+from rumi.channels.attach.one_call import STATUS, line
 from rumi.channels.attach.one_call import ask as ask_line
 from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.channels.telegram import Telegram
 from rumi.errors import RumiError
 from rumi.platform.caller import PROGRAM, TERMINAL, WORKER, Caller
 from rumi.platform.config.cascade import load_settings
-from rumi.platform.home import Home
+from rumi.platform.home import Home, socket_path
 from rumi.store.journal.records import TaskRecord
 from rumi.store.journal.tasks import AddTask, EndTask
 from tests import mypy_snippet

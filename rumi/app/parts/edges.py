@@ -16,7 +16,6 @@ from rumi.app.parts.store import StorePart
 from rumi.app.parts.tasks import TasksPart
 from rumi.app.recall_calls import recall_call
 from rumi.app.status import StatusSource
-from rumi.channels.attach.one_call import socket_path
 from rumi.channels.attach.reconnecting import RoutedChat
 from rumi.channels.control.attach_server import About, AttachServer
 from rumi.channels.control.event_stream import EventStream
@@ -30,6 +29,7 @@ from rumi.chats.chat_calls import chat_call
 from rumi.memory.memory_calls import memory_call
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds
+from rumi.platform.home import socket_path
 from rumi.store.cluster.partitions import Dependents, Partitioned
 from rumi.store.ownership import partition_of
 from rumi.tasks.bots.bot_calls import bot_call

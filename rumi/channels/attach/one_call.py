@@ -2,8 +2,6 @@
 
 import os
 import socket
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -38,18 +36,3 @@ def ask(path: str | os.PathLike[str], request: bytes, timeout_s: float = TIMEOUT
         while part := connection.recv(1 << 20):
             parts.append(part)
     return b"".join(parts)
-
-
-LONGEST = 100
-"""Maximum length of a socket path in bytes that every system accepts (Linux: 107 and a terminating NUL)."""
-
-
-def socket_path(run: Path, installation: str) -> Path:
-    """Return `run/control.sock` in the home; if that path is too long, one in the user's runtime folder."""
-    path = run / "control.sock"
-    if len(os.fsencode(path)) <= LONGEST:
-        return path
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    if not os.path.isdir(runtime):
-        runtime = os.path.join(tempfile.gettempdir(), f"rumi-{os.getuid()}")
-    return Path(runtime) / f"rumi-{installation}.sock"

@@ -7,12 +7,11 @@ import trio
 
 import rumi
 from rumi.channels.attach.connection import connect
-from rumi.channels.attach.one_call import socket_path
 from rumi.cli.doctor.check import Check, Examination, ReportCheck, blocking
 from rumi.errors import ConfigError, RumiError
 from rumi.platform.caller import TERMINAL
 from rumi.platform.config.cascade import Loaded, load_settings
-from rumi.platform.home import Home
+from rumi.platform.home import Home, socket_path
 from rumi.platform.redact import Redactor
 from rumi.platform.texts.language import Language, detect_language
 from rumi.platform.texts.storage import waits_for_the_disk

@@ -6,9 +6,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from rumi.channels.attach.one_call import socket_path
 from rumi.cli.doctor.check import Check
-from rumi.platform.home import Danger, Home
+from rumi.platform.home import Danger, Home, socket_path
 from rumi.platform.home_permissions import FOREIGN, READABLE
 
 NAMED = 5

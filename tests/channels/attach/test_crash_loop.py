@@ -12,14 +12,13 @@ from rich.console import Console
 from rumi.app.app import App, open_app
 from rumi.app.engine import ready_engine
 from rumi.channels.attach.connection import ControlClient, connect
-from rumi.channels.attach.one_call import socket_path
 from rumi.channels.attach.status_view import render
 from rumi.channels.attach.wire import Wire
 from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.models.offline import Offline
 from rumi.platform.caller import TERMINAL
 from rumi.platform.config.cascade import load_settings
-from rumi.platform.home import Home
+from rumi.platform.home import Home, socket_path
 from rumi.platform.logs.entries import Wanted, read
 from rumi.platform.logs.lines import line_of
 from tests.chats.house import reply_to

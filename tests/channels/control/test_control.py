@@ -20,12 +20,13 @@ from trio_websocket import wrap_server_stream
 from actors import ChildSpec, PendingAsk, Supervisor
 from rumi.channels.attach import wire
 from rumi.channels.attach.connection import CONNECT_S, ControlClient, NoAnswer, NotRunning, connect
-from rumi.channels.attach.one_call import ask, line, socket_path
+from rumi.channels.attach.one_call import ask, line
 from rumi.channels.attach.wire import MAX_MESSAGE_BYTES, Wire, WireClosed
 from rumi.channels.control.server import ControlServer
 from rumi.channels.control.stacks import dump_on_signal
 from rumi.errors import RumiError
 from rumi.platform.caller import TERMINAL, Caller
+from rumi.platform.home import socket_path
 
 
 async def echo(caller: Caller, request: Mapping[str, object]) -> object:
