@@ -190,7 +190,8 @@ class Node(ABC):
                 self._note_crash(outcome.error)
             first = first and not outcome.started
             if first and outcome.reason == "crashed":
-                # Whoever waits for this first start gets the error; it must not use up the restart budget.
+                # The caller that waits for this first start gets the error; it must not use up the restart
+                # budget.
                 self._start_error = outcome.error
                 break
             delay_s = self._above._ended(self, outcome)

@@ -20,7 +20,7 @@ class UnknownUserError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Age(Request[int]):
-    """Get the age of a user. Refused with UnknownUserError if there is no such user."""
+    """Get the age of a user. An unknown user is refused with `UnknownUserError`."""
 
     user: str
 

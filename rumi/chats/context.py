@@ -61,7 +61,7 @@ SKILLS_SHARE = 1 / 6
 
 @dataclass(frozen=True, slots=True)
 class ChatLimits:
-    """Limits on every chat; times are in seconds. If `history_messages` is None, there is no such limit.
+    """Limits on every chat; times are in seconds. If `history_messages` is None, any number is kept.
 
     `turn_of` maps a channel's name to the limits on turns whose messages came through that channel. `turn`
     has the limits on all other turns.

@@ -94,7 +94,7 @@ class Subscription(Generic[E]):
         self._arrived.set()
 
     def _lose_one(self) -> bool:
-        """Drop the oldest event for which `retains` is false. Return False if there is no such event."""
+        """Drop the oldest event for which `retains` is false. Return False if all events are retained."""
         for node, event in enumerate(self._queue):
             if not self._backlog.retains(event):
                 del self._queue[node]

@@ -239,7 +239,7 @@ def find_recording(home: Path, named: str) -> Path:
     """Return the file of a recorded turn, by its id or its path.
 
     Raises:
-        UsageError: there is no such recording.
+        UsageError: the recording does not exist.
     """
     if TURN.fullmatch(named):
         found = sorted((home / "recordings").glob(f"*/{named}.jsonl"))

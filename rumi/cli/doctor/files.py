@@ -78,7 +78,7 @@ def _own_files(home: Home) -> Iterator[Path]:
 
 
 def _secret(home: Home, path: Path) -> bool:
-    """Return True for keys, users' texts, and sockets: whoever connects to a socket acts as the owner."""
+    """Return True for keys, users' texts, and sockets, whose clients act with the rights of the owner."""
     if path.parent == home.root:
         return path.name == ".env" or path.name == home.terminal_history.name or ".db" in path.name
     return path.name.endswith((".sock", ".jsonl"))

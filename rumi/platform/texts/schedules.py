@@ -185,7 +185,7 @@ def zone_is(language: Language, zone: str) -> str:
 
 
 def zone_unknown(language: Language, name: str, like: str) -> str:
-    """Say that there is no such time zone, and suggest similar ones."""
+    """Say that the time zone is unknown, and suggest similar ones."""
     if like:
         return pick(
             language, f"❌ No hay zona {name}. ¿Será {like}?", f"❌ Unknown zone {name}. Perhaps: {like}?"
