@@ -28,7 +28,7 @@ def command() -> None:
     """Show the skills, switch them on and off, make new ones.
 
     A skill is a folder with a SKILL.md: in RUMI_HOME/skills, in the folders of
-    [skills] dirs, or in .rumi/agent/skills of the folder that you are in.
+    [skills] dirs, or in .rumi/skills of the folder that you are in.
     """
 
 

@@ -300,8 +300,8 @@ COMMANDS: Final[dict[str, str]] = {
     # rumi skills
     "Show the skills, switch them on and off, make new ones.": "Muestra las habilidades, las enciende y apaga, hace nuevas.",
     "A skill is a folder with a SKILL.md: in RUMI_HOME/skills, in the folders of [skills] dirs, or in "
-    ".rumi/agent/skills of the folder that you are in.": "Una habilidad es una carpeta con un SKILL.md: en RUMI_HOME/skills, en las carpetas de [skills] dirs, o en "
-    ".rumi/agent/skills de la carpeta en la que estás.",
+    ".rumi/skills of the folder that you are in.": "Una habilidad es una carpeta con un SKILL.md: en RUMI_HOME/skills, en las carpetas de [skills] dirs, o en "
+    ".rumi/skills de la carpeta en la que estás.",
     "Make a new skill in RUMI_HOME/skills.": "Hace una habilidad nueva en RUMI_HOME/skills.",
     "NAME is a word such as tidy-folder. It works at once, and has its own test.": "NAME es una palabra como ordenar-carpeta. Funciona enseguida, y tiene su propia prueba.",
     "A skill that is a program, with a skill.py.": "Una habilidad que es un programa, con un skill.py.",
