@@ -63,9 +63,8 @@ def list_(as_json: bool = False) -> None:
     for row, server in zip(listed, servers.values(), strict=True):
         tools = f"{len(row['tools'])}" if "tools" in row else "-"
         state = in_words(reader(), str(row.get("state", NOT_RUNNING)))
-        echo(
-            f"{server.name:<24} {state:<12} {tools:>4}  {', '.join(in_words(reader(), mark) for mark in _marks(server))}".rstrip()
-        )
+        marks = ", ".join(in_words(reader(), mark) for mark in _marks(server))
+        echo(f"{server.name:<24} {state:<12} {tools:>4}  {marks}".rstrip())
         if row.get("withheld"):
             names = ", ".join(map(flat, row["withheld"]))
             say(
