@@ -13,6 +13,8 @@ from prometheus_client import metrics_core as families
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from rumi.channels.status_dump import Item, below, chats, rows, top, trouble
+
 _encode, CONTENT_TYPE = choose_encoder("application/openmetrics-text")
 
 Kind: TypeAlias = Literal["gauge", "counter"]
@@ -101,7 +103,7 @@ FIGURES: Final = (
 """Metrics that actors report themselves. Each new number of an actor needs an entry here."""
 
 
-def metrics(dump: Mapping[str, Any]) -> bytes:
+def metrics(dump: Item) -> bytes:
     """Return all metrics of a status dump as OpenMetrics text. docs/operations.md lists their names."""
     return _encode(_Dump(dump))
 
@@ -110,7 +112,7 @@ def metrics(dump: Mapping[str, Any]) -> bytes:
 class _Dump(Collector):
     """Collects from one status dump, in no registry: the process keeps no second set of counters."""
 
-    dump: Mapping[str, Any]
+    dump: Item
 
     def collect(self) -> Iterator[families.Metric]:
         dump = self.dump
@@ -118,7 +120,7 @@ class _Dump(Collector):
         yield from _process(dump)
         yield from _counts(dump["counts"])
         yield from _tree(dump)
-        actors = {node["id"]: node["figures"] for node in dump["tree"]["children"]}
+        actors = {id: node["figures"] for id, node in top(dump).items()}
         for figure in FIGURES:
             if samples := list(_samples(actors, figure.path)):
                 yield _family(figure.name, figure.kind, figure.about, samples)
@@ -181,9 +183,8 @@ def _counts(counts: Mapping[str, Any]) -> Iterator[families.Metric]:
     )
 
 
-def _tree(dump: Mapping[str, Any]) -> Iterator[families.Metric]:
-    children = {node["id"]: node for node in dump["tree"]["children"]}
-    states = Counter(node["state"] for node in _below(dump["tree"]))
+def _tree(dump: Item) -> Iterator[families.Metric]:
+    states = Counter(node["state"] for node in _every(dump["tree"]))
     yield _family(
         "rumi_actors",
         "gauge",
@@ -195,50 +196,43 @@ def _tree(dump: Mapping[str, Any]) -> Iterator[families.Metric]:
         "gauge",
         "Messages queued in mailboxes, by the actor below the root that has them or holds the one that does.",
         [
-            ({"actor": id}, sum(descendant["mailbox"]["depth"] for descendant in _below(node)))
-            for id, node in sorted(children.items())
+            ({"actor": id}, sum(descendant["mailbox"]["depth"] for descendant in _every(node)))
+            for id, node in sorted(top(dump).items())
         ],
     )
-    chats = _children(children, "chats")
-    working = sum(1 for chat in chats if chat["figures"].get("job"))
-    yield _one("rumi_chats", "gauge", "Chats in memory.", len(chats))
+    found, working = chats(dump)
+    yield _one("rumi_chats", "gauge", "Chats in memory.", len(found))
     yield _one("rumi_chats_working", "gauge", "Chats that work on something.", working)
     failed = len(dump.get("failed") or {})
     yield _one("rumi_chats_failed", "gauge", "Chats that have reached their restart limit.", failed)
-    queued = sum(chat["figures"].get("queued", 0) for chat in chats)
+    queued = sum(chat["figures"].get("queued", 0) for chat in found)
     yield _one("rumi_messages_queued", "gauge", "Messages that wait for a turn of their own.", queued)
     yield _one("rumi_messages_pending", "gauge", "Messages without a final reply.", dump["pending"])
-    turns = sum(1 for chat in chats if chat["figures"].get("job") in ("turn", "retry", "answer"))
+    turns = sum(1 for chat in found if chat["figures"].get("job") in ("turn", "retry", "answer"))
     yield _one("rumi_turns_running", "gauge", "Turns of chats that run.", turns)
-    yield _one("rumi_tasks", "gauge", "Tasks that have not ended.", len(_children(children, "tasks")))
-    sandboxes = _children(children, "sandboxes")
+    yield _one("rumi_tasks", "gauge", "Tasks that have not ended.", len(below(dump, "tasks")))
+    sandboxes = below(dump, "sandboxes")
     held = sum(1 for sandbox in sandboxes if sandbox["figures"].get("container"))
     yield _one("rumi_sandboxes", "gauge", "Sandboxes that have a container.", held)
-    browser_views = [page["figures"].get("windows", 0) for page in _children(children, "page")]
+    browser_views = [page["figures"].get("windows", 0) for page in below(dump, "page")]
     if browser_views:
         yield _one("rumi_page_windows", "gauge", "Browsers that look at the page.", sum(browser_views))
     if dump.get("outbox") is not None:
         yield _one("rumi_outbox_replies", "gauge", "Replies that nobody has yet.", dump["outbox"])
-    trouble = int((dump.get("storage") or {}).get("trouble") is not None)
-    yield _one("rumi_storage_trouble", "gauge", "1 while state.db cannot be written.", trouble)
+    failing = int(bool(trouble(dump)))
+    yield _one("rumi_storage_trouble", "gauge", "1 while state.db cannot be written.", failing)
     sizes = [({"file": name}, size) for name, size in (dump.get("databases") or {}).items()]
     yield _family("rumi_database_bytes", "gauge", "Databases, what is not yet merged included.", sizes)
 
 
-def _children(children: Mapping[str, Any], id: str) -> list[Any]:
-    return list(children[id]["children"]) if id in children else []
-
-
-def _below(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _every(tree: Item) -> Iterator[Item]:
     """Yield a node and all of its descendants."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(node["children"])
+    return (
+        row.what for row in rows(tree, lambda node: (node["children"], "")) if not isinstance(row.what, str)
+    )
 
 
-def _process(dump: Mapping[str, Any]) -> Iterator[families.Metric]:
+def _process(dump: Item) -> Iterator[families.Metric]:
     """Yield metrics of the process, with the names that all Prometheus clients use."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     with open("/proc/self/statm", encoding="ascii") as statm:
