@@ -11,7 +11,7 @@ from rumi.agent.prompts.prompts import Prompts, built_in, words_in
 from rumi.channels.attach.peers import LEAST_SECRET, key_of, peer_of
 from rumi.chats.budgets.amounts import nano_of
 from rumi.chats.budgets.meter import Rules
-from rumi.chats.budgets.prices import OWN_PRICES, Price
+from rumi.chats.budgets.prices import Price
 from rumi.chats.context import ChatLimits
 from rumi.chats.people.people import People, Principal
 from rumi.chats.undo.snapshots import UndoLimits
@@ -165,7 +165,7 @@ def budget_rules_of(loaded: Loaded) -> Rules:
                 most = getattr(settings.budget, f"{scope}_{unit}_per_{period}")
                 if most is not None:
                     limits.append(Limit(scope, unit, period, nano_of(most) if unit == "usd" else most))
-    return Rules({**OWN_PRICES, **prices}, tuple(limits), settings.budget.reply_tokens)
+    return Rules(prices, tuple(limits), settings.budget.reply_tokens)
 
 
 def bot_limits_of(loaded: Loaded) -> BotLimits:

@@ -85,6 +85,8 @@ def _loaded() -> "Loaded":
 
 
 def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
+    import time
+
     from rumi.app.settings import budget_rules_of
     from rumi.chats.budgets.prices import price_of
     from rumi.models.settings import context_tokens_of, model_settings_of, model_takes_pictures
@@ -93,7 +95,7 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
     used = configured(loaded)
     rows = []
     for name in dict.fromkeys([*used, *known_names()]):
-        price = price_of(name, prices)
+        price = price_of(name, prices, time.time())
         first = name == settings.default and settings.context_tokens
         rows.append(
             {
@@ -101,8 +103,7 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
                 "used_as": list(used.get(name, ())),
                 "key": _key(settings, name),
                 "context": first or context_tokens_of(name),
-                "usd_per_million": price
-                and [n / 1_000_000 for n in (price.input, price.output, price.cached)],
+                "usd_per_million": price and list(price.per_million_usd()),
                 "pictures": model_takes_pictures(name, settings),
             }
         )

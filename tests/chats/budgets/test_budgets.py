@@ -16,7 +16,7 @@ from actors import ChildSpec, Supervisor
 from rumi.agent.breakers import TurnLimits
 from rumi.app.budget_calls import usage_call
 from rumi.chats.budgets.meter import Budgets, Rules
-from rumi.chats.budgets.prices import Price
+from rumi.chats.budgets.prices import Price, prices_source
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.fitting import request_tokens
 from rumi.models.metering import Account, Limit
@@ -384,5 +384,5 @@ async def test_the_report_is_one_document(tmp_path: Path, autojump_clock: MockCl
                 "renews": "2026-11-24T00:00:00+00:00",
             }
         ],
-        "prices_of": "2026-11-23",
+        "prices_of": prices_source(),
     }
