@@ -202,10 +202,10 @@ def _start(settings: ServerSettings, home: Path) -> ServerProcess:
                 pass_fds=fds,
                 start_new_session=True,
             )
-            return ServerProcess(popen, family=not settings.sandbox)
+            return ServerProcess(popen, family=not settings.section.sandbox)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise McpError(f"The command {settings.command} cannot be started: {why}.") from error
+        raise McpError(f"The command {settings.section.command} cannot be started: {why}.") from error
 
 
 _Prepared = tuple[list[str], dict[str, str], tuple[int, ...]]
@@ -217,9 +217,9 @@ def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
     environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ} | dict(
         settings.env
     )
-    if not settings.sandbox:
+    if not settings.section.sandbox:
         parent = [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]
-        yield [*parent, str(find(settings.command)), *settings.args], environment, ()
+        yield [*parent, str(find(settings.section.command)), *settings.section.args], environment, ()
         return
     try:
         from rumi.sandbox.bubblewrap.engine import find_bwrap

@@ -49,7 +49,7 @@ def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
 
     try:
         model_settings = model_settings_of(loaded, "en")
-        if key_owner(model_settings.default) in model_settings.unread:
+        if key_owner(model_settings.default) in model_settings.secrets.unread:
             return Check("model", "ok", f"{model_settings.default}; a command prints its key"), True
         if variable := missing_key(model_settings):
             found = f"{model_settings.default} needs {variable}; without it the offline model is used"
@@ -126,18 +126,18 @@ def mcp(loaded: Loaded) -> list[Check]:
 
 
 def _checked(server: ServerSettings) -> Check:
-    name = f"mcp {server.name}"
+    name, section = f"mcp {server.name}", server.section
     try:
         if server.fault is not None:
             raise server.fault
-        if server.command:
-            find(server.command)
+        if section.command:
+            find(section.command)
     except RumiError as error:
         return Check(name, "failure", error.message, error.advice)
-    if server.command and not server.sandbox:
+    if section.command and not section.sandbox:
         found = f"{server.name} runs without a sandbox and can read and change all that this user can"
         return Check(name, "warning", found, f"In config.toml: [mcp.{server.name}] sandbox = true")
-    if server.url and server.url.startswith("http://") and server.headers and "//127.0.0.1" not in server.url:
+    if section.url.startswith("http://") and server.headers and "//127.0.0.1" not in section.url:
         found = f"{server.name} gets its headers over http, which others may read on the way"
         return Check(name, "warning", found, "Use https.")
     return Check(name, "ok", f"configured; rumi mcp test {server.name} tries it")
