@@ -301,7 +301,7 @@ async def test_one_page_for_the_command_line_leaves_nothing_running() -> None:
         with pytest.raises(FetchRefused):
             await fetch_once("http://10.0.0.1/", settings, Secrets())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(fetch_once, server.url("/slow"), settings)
+            nursery.start_soon(fetch_once, server.url("/slow"), settings, Secrets())
             await server.until(lambda it: len(it.asked) == 2)
             nursery.cancel_scope.cancel()
         await server.until(lambda it: it.open == 0)
