@@ -221,7 +221,9 @@ UserId: TypeAlias = Annotated[int, Field(gt=0, lt=2**52)]  # Telegram guarantees
 class Section(BaseModel):
     """Base class of all sections: immutable; refuses unknown keys and does not convert values."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, defer_build=True
+    )
 
 
 class CustomServerSection(Section):
@@ -671,27 +673,29 @@ class LogSection(Section):
 class Settings(Section):
     """The whole configuration: all sections. Immutable."""
 
+    # `model_construct` needs no validator, so a start builds only the one of `Settings`.
+
     language: Literal["auto", "es", "en"] = "auto"
-    model: ModelSection = ModelSection()
-    agent: AgentSection = AgentSection()
-    sandbox: SandboxSection = SandboxSection()
-    session: SessionSection = SessionSection()
-    chat: ChatSection = ChatSection()
-    fetch: FetchSection = FetchSection()
-    search: SearchSection = SearchSection()
-    tasks: TasksSection = TasksSection()
-    research: ResearchSection = ResearchSection()
-    budget: BudgetSection = BudgetSection()
+    model: ModelSection = ModelSection.model_construct()
+    agent: AgentSection = AgentSection.model_construct()
+    sandbox: SandboxSection = SandboxSection.model_construct()
+    session: SessionSection = SessionSection.model_construct()
+    chat: ChatSection = ChatSection.model_construct()
+    fetch: FetchSection = FetchSection.model_construct()
+    search: SearchSection = SearchSection.model_construct()
+    tasks: TasksSection = TasksSection.model_construct()
+    research: ResearchSection = ResearchSection.model_construct()
+    budget: BudgetSection = BudgetSection.model_construct()
     prices: dict[TrueModelName, PriceSection] = {}
-    schedules: SchedulesSection = SchedulesSection()
-    bots: BotsSection = BotsSection()
-    memory: MemorySection = MemorySection()
-    undo: UndoSection = UndoSection()
-    store: StoreSection = StoreSection()
-    record: RecordSection = RecordSection()
-    skills: SkillsSection = SkillsSection()
-    telegram: TelegramSection = TelegramSection()
+    schedules: SchedulesSection = SchedulesSection.model_construct()
+    bots: BotsSection = BotsSection.model_construct()
+    memory: MemorySection = MemorySection.model_construct()
+    undo: UndoSection = UndoSection.model_construct()
+    store: StoreSection = StoreSection.model_construct()
+    record: RecordSection = RecordSection.model_construct()
+    skills: SkillsSection = SkillsSection.model_construct()
+    telegram: TelegramSection = TelegramSection.model_construct()
     mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}
     people: dict[Annotated[str, _checked(_check_server_name)], PersonSection] = {}
     roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
-    log: LogSection = LogSection()
+    log: LogSection = LogSection.model_construct()
