@@ -108,12 +108,12 @@ def test_tabs_in_code_become_columns_because_telegram_makes_one_space_of_a_tab()
         ("1. a\n1. b\n5. c", "1. a\n1. b\n5. c"),
         ("0. a\n\ntext\n\n7. b", "0. a\n\ntext\n\n7. b"),
         ("> - a\n>   3. b\n>   1. c", "• a\n3. b\n  1. c"),
-        ("1. Step:\n\n   ```\n   cmd\n   ```\n\n   Then\n2. z", "1. Step:\ncmd\nThen\n2. z"),
+        ("1. Step:\n\n   ```\n   cmd\n   ```\n\n   Then\n2. z", "1. Step:\n\ncmd\nThen\n2. z"),
         ("- a\n  ```\n  x\n  ```\n  b", "• a\nx\nb"),
         ("- a\n  # h\n  c", "• a\nh\nc"),
         ("- a\n  > q\n\n  c", "• a\nq\nc"),
         ("- a\n  <div>\n- b", "• a\n<div>\n• b"),
-        ("- a\n\n  ***\n  b", "• a\n———\nb"),
+        ("- a\n\n  ***\n  b", "• a\n\n———\nb"),
         ("- a\n  | x |\n  |---|\n  | 1 |", "• a\nx\n-\n1"),
     ],
 )
@@ -223,13 +223,13 @@ async def test_the_offline_models_output_reads_as_it_was_printed() -> None:
     assert reading(reply.text) == (output, [("pre", output, "")])
 
 
-def test_where_the_libraries_fail_the_words_get_through(
+def test_where_the_parser_fails_the_words_get_through(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(source: str) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(module, "repaired", fail)
+    monkeypatch.setattr(module, "parsed", fail)
     with caplog.at_level(logging.WARNING):
         assert reading("**a**\tb") == ("**a** b", [])
     assert "cannot be formatted" in caplog.text
