@@ -6,7 +6,7 @@
 import html
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from markdown_it.common.utils import normalizeReference, unescapeAll
@@ -29,7 +29,6 @@ _BORDER: Final = re.compile(r"(?<!\\)\|")
 _STYLES: Final[dict[str, Kind]] = {"strong_open": "bold", "em_open": "italic", "s_open": "strikethrough"}
 _STYLE_ENDS: Final = ("strong_close", "em_close", "s_close")
 _BLANK: Final = " \t>"
-_RULE: Final = "———"
 
 
 def read(markdown: str) -> tuple[str, tuple[TextSpan, ...]]:
@@ -86,6 +85,14 @@ class _OpenLink(NamedTuple):
     closing: str
 
 
+class _OpenTable(NamedTuple):
+    """A table whose end has not been written yet: its source, the text of its cells, and its alignments."""
+
+    typed: str
+    rows: list[list[str]]
+    alignments: list[str]
+
+
 class _Writer:
     """Writes the tokens of one source text."""
 
@@ -101,62 +108,130 @@ class _Writer:
         self._quotes: list[int] = []
         self._styles: list[tuple[Kind, int]] = []  # with the start; -1 within the same style
         self._links: list[_OpenLink] = []
-        self._in_table = False
+        self._table: _OpenTable | None = None
 
     def written(self, tokens: Sequence[Token]) -> tuple[str, tuple[TextSpan, ...]]:
         """Return the text of block tokens, and its spans in order."""
-        at = 0
-        while at < len(tokens):
-            at = self._block(tokens, at)
+        for at, token in enumerate(tokens):
+            kind = token.type
+            if kind == "inline":
+                if self._table is None:
+                    self._inline(token)
+                else:
+                    self._table.rows[-1].append(self._cell(token))
+            elif kind == "list_item_open":
+                self._start_item(token.info, tokens[at + 2 : at + 3])
+            elif (write := _BLOCKS.get(kind)) is not None:
+                write(self, token, token.map[0] if token.map else 0)
         text = "".join(self._parts).replace("\t", " ")
         return text, ordered(text, self._spans)
 
-    def _block(self, tokens: Sequence[Token], at: int) -> int:
-        """Write the token at index `at`, or a whole table. Return the index of the next token."""
-        token = tokens[at]
-        line = token.map[0] if token.map else 0
-        match token.type:
-            case "inline":
-                self._inline(token)
-            case "paragraph_open":
-                self._begin(0 if self._lists else line)
-            case "heading_open":
-                self._begin(line)
-                self._open_style("bold")
-            case "heading_close":
-                self._close_style()
-            case "fence" | "code_block":
-                self._code(token.content.removesuffix("\n"), clean(unescapeAll(token.info)).strip(), line)
-            case "bullet_list_open" | "ordered_list_open":
-                if not self._lists:
-                    self._begin(line)
-                self._lists += 1
-            case "bullet_list_close" | "ordered_list_close":
-                self._lists -= 1
-            case "list_item_open":
-                self._item(token.info, tokens[at + 2].content if at + 2 < len(tokens) else "")
-            case "list_item_close":
-                self._at_item = False
-                self._end_line()
-            case "blockquote_open":
-                self._begin(line)
-                self._quotes.append(self._length)
-            case "blockquote_close":
-                start = self._quotes.pop()
-                if not self._quotes:
-                    self._span(start, "blockquote")
-            case "hr":
-                self._begin(line)
-                self._write(_RULE)
-            case "html_block":
-                self._begin(line)
-                self._write(token.content.strip("\n"))
-            case "definition":
-                self._begin(line)
-                self._write(self._typed(token).lstrip(" \t>"))
-            case "table_open":
-                return self._table(tokens, at, line)
-        return at + 1
+    def _start_paragraph(self, token: Token, line: int) -> None:
+        self._begin(0 if self._lists else line)
+
+    def _start_heading(self, token: Token, line: int) -> None:
+        self._begin(line)
+        self._start_style("bold")
+
+    def _end_heading(self, token: Token, line: int) -> None:
+        self._end_style()
+
+    def _start_list(self, token: Token, line: int) -> None:
+        if not self._lists:
+            self._begin(line)
+        self._lists += 1
+
+    def _end_list(self, token: Token, line: int) -> None:
+        self._lists -= 1
+
+    def _start_item(self, number: str, content: Sequence[Token]) -> None:
+        if self._length:
+            self._end_line()
+        task = bool(content) and content[0].content[:2] in ("☐ ", "☑ ")
+        mark = f"{int(number)}. " if number else "" if task else "• "
+        self._write("  " * (self._lists - 1) + mark)
+        self._at_item = True
+
+    def _end_item(self, token: Token, line: int) -> None:
+        self._at_item = False
+        self._end_line()
+
+    def _start_quote(self, token: Token, line: int) -> None:
+        self._begin(line)
+        self._quotes.append(self._length)
+
+    def _end_quote(self, token: Token, line: int) -> None:
+        start = self._quotes.pop()
+        if not self._quotes:
+            self._span(start, "blockquote")
+
+    def _rule(self, token: Token, line: int) -> None:
+        self._begin(line)
+        self._write("———")
+
+    def _html(self, token: Token, line: int) -> None:
+        self._begin(line)
+        self._write(token.content.strip("\n"))
+
+    def _definition(self, token: Token, line: int) -> None:
+        self._begin(line)
+        self._write(self._typed(token))
+
+    def _code_block(self, token: Token, line: int) -> None:
+        self._begin(line)
+        info = clean(unescapeAll(token.info)).strip()
+        found = _LANGUAGE.match(info)
+        more = info[found.end() :].strip(" \t,:}") if found else info
+        if more:  # usually a file's name
+            self._write(more + "\n")
+        self._code(token.content.removesuffix("\n"), found[1] if found else "")
+
+    def _code(self, code: str, language: str = "") -> None:
+        start = self._length
+        self._write(code.expandtabs(_TAB))  # Telegram shows a tab as one space
+        self._span(start, "pre", language)
+
+    def _start_table(self, token: Token, line: int) -> None:
+        self._begin(line)
+        self._table = _OpenTable(self._typed(token), [], [])
+
+    def _start_row(self, token: Token, line: int) -> None:
+        assert self._table is not None
+        self._table.rows.append([])
+
+    def _start_header(self, token: Token, line: int) -> None:
+        assert self._table is not None
+        self._table.alignments.append(str(token.attrs.get("style", "")).removeprefix("text-align:"))
+
+    def _end_table(self, token: Token, line: int) -> None:
+        """Write the table: as aligned columns if they fit, otherwise as one record per row."""
+        assert self._table is not None
+        (typed, rows, alignments), self._table = self._table, None
+        for row, source in zip(rows[1:], typed.split("\n")[2:], strict=False):
+            row[-1] += _surplus(source.strip(_BLANK), len(row))
+        aligned = columns(rows, alignments)
+        if aligned is not None:
+            self._code(aligned)
+            return
+        self._padding_left -= len(rows) * sum(map(len, rows[0]))
+        if self._padding_left < 0:
+            self._code(typed)
+            return
+        for number, record in enumerate(records(rows)):
+            self._write("\n\n" if number else "")
+            start = self._length
+            self._write(record[0])
+            self._span(start, "bold")
+            self._write("".join(f"\n{cell}" for cell in record[1:]))
+
+    def _cell(self, token: Token) -> str:
+        """Return the text of a table cell on one line."""
+        parts, length, spans = len(self._parts), self._length, len(self._spans)
+        self._inline(token)
+        cell = "".join(self._parts[parts:])
+        del self._parts[parts:], self._spans[spans:]
+        self._length = length
+        return " ".join(cell.replace(_CELL_BREAK, " ").split()) or cell.replace(_CELL_BREAK, "<br>").strip()
 
     def _write(self, text: str) -> None:
         self._parts.append(text)
@@ -189,24 +264,7 @@ class _Writer:
 
     def _typed(self, token: Token) -> str:
         first, end = token.map or (0, 0)
-        return "\n".join(self._lines[first:end]).strip("\n")
-
-    def _item(self, number: str, content: str) -> None:
-        if self._length:
-            self._end_line()
-        mark = f"{int(number)}. " if number else "" if content[:2] in ("☐ ", "☑ ") else "• "
-        self._write("  " * (self._lists - 1) + mark)
-        self._at_item = True
-
-    def _code(self, code: str, info: str, line: int) -> None:
-        found = _LANGUAGE.match(info)
-        more = info[found.end() :].strip(" \t,:}") if found else info
-        self._begin(line)
-        if more:  # usually a file's name
-            self._write(more + "\n")
-        start = self._length
-        self._write(code.expandtabs(_TAB))  # Telegram shows a tab as one space
-        self._span(start, "pre", found[1] if found else "")
+        return "\n".join(self._lines[first:end]).strip("\n").lstrip(_BLANK)
 
     def _inline(self, token: Token) -> None:
         """Write the text of a paragraph, a heading or a picture."""
@@ -225,30 +283,30 @@ class _Writer:
             elif kind in ("softbreak", "hardbreak"):
                 self._write("\n")
             elif kind in _STYLES:
-                self._open_style(_STYLES[kind])
+                self._start_style(_STYLES[kind])
             elif kind in _STYLE_ENDS:
-                self._close_style()
+                self._end_style()
             elif kind == "link_open":
                 behind = tokens[at + 2 : at + 3]
                 only = tokens[at + 1].content if behind and behind[0].type == "link_close" else ""
-                self._open_link(token, str(token.attrs["href"]), only)
+                self._start_link(token, str(token.attrs["href"]), only)
             elif kind == "link_close":
-                self._close_link()
+                self._end_link()
             elif kind == "image":
-                self._open_link(token, str(token.attrs["src"]), token.content)
+                self._start_link(token, str(token.attrs["src"]), token.content)
                 self._inline(token)
-                self._close_link()
+                self._end_link()
             elif kind == "text_special":  # a reference such as &amp;, which can produce any character
                 self._write(clean(html.unescape(token.markup)))
             else:  # HTML; in a table, nothing else breaks a line
-                line_break = self._in_table and _BREAK.fullmatch(token.content)
+                line_break = self._table is not None and _BREAK.fullmatch(token.content)
                 self._write(_CELL_BREAK if line_break else token.content)
 
-    def _open_style(self, kind: Kind) -> None:
+    def _start_style(self, kind: Kind) -> None:
         within = any(kind == open_kind for open_kind, _ in self._styles)
         self._styles.append((kind, -1 if within else self._length))
 
-    def _close_style(self) -> None:
+    def _end_style(self) -> None:
         kind, start = self._styles.pop()
         if start >= 0:
             self._span(start, kind)
@@ -266,7 +324,7 @@ class _Writer:
             self._span(start, "code")
             self._styles = [(kind, self._length if opened >= 0 else -1) for kind, opened in self._styles]
 
-    def _open_link(self, token: Token, address: str, text: str) -> None:
+    def _start_link(self, token: Token, address: str, text: str) -> None:
         """Begin a link or a picture, which becomes a link. `text` is its text, if it has no markup.
 
         Its brackets are shown if its definition has the same: `[1]`.
@@ -286,7 +344,7 @@ class _Writer:
             self._write(opening)
         self._links.append(_OpenLink(start, len(self._parts), address, linked, closing))
 
-    def _close_link(self) -> None:
+    def _end_link(self) -> None:
         """End a link. Shows the URL if the link text is empty or Telegram would refuse the link."""
         start, first, address, linked, closing = self._links.pop()
         words = "".join(self._parts[first:]).strip()
@@ -296,51 +354,31 @@ class _Writer:
             self._write(address)
         if linked and not any(link.linked for link in self._links):
             self._span(start, "text_link", address)
-        if address and words and words != address and not closing and (self._in_table or not linked):
+        if address and words and words != address and not closing and (self._table is not None or not linked):
             self._write(f" ({address})")
 
-    def _table(self, tokens: Sequence[Token], at: int, line: int) -> int:
-        """Write the table at index `at`: as aligned columns if they fit, otherwise as one record per row."""
-        self._in_table = True
-        typed = self._typed(tokens[at])
-        rows: list[list[str]] = []
-        alignments: list[str] = []
-        while (token := tokens[at]).type != "table_close":
-            match token.type:
-                case "tr_open":
-                    rows.append([])
-                    source = self._typed(token).strip(_BLANK)
-                case "th_open":
-                    alignments.append(str(token.attrs.get("style", "")).removeprefix("text-align:"))
-                case "inline":
-                    rows[-1].append(self._cell(token))
-                case "tr_close":
-                    rows[-1][-1] += _surplus(source, len(rows[-1]))
-            at += 1
-        self._in_table = False
-        aligned = columns(rows, alignments)
-        if aligned is None:
-            self._padding_left -= len(rows) * sum(map(len, rows[0]))
-        if aligned is not None or self._padding_left < 0:
-            self._code(typed if aligned is None else aligned, "", line)
-            return at + 1
-        self._begin(line)
-        for number, record in enumerate(records(rows)):
-            self._write("\n\n" if number else "")
-            start = self._length
-            self._write(record[0])
-            self._span(start, "bold")
-            self._write("".join(f"\n{cell}" for cell in record[1:]))
-        return at + 1
 
-    def _cell(self, token: Token) -> str:
-        """Return the text of a table cell on one line."""
-        before = len(self._parts), self._length, len(self._spans)
-        self._inline(token)
-        cell = "".join(self._parts[before[0] :])
-        del self._parts[before[0] :], self._spans[before[2] :]
-        self._length = before[1]
-        return " ".join(cell.replace(_CELL_BREAK, " ").split()) or cell.replace(_CELL_BREAK, "<br>").strip()
+_BLOCKS: Final[dict[str, Callable[[_Writer, Token, int], None]]] = {
+    "paragraph_open": _Writer._start_paragraph,
+    "heading_open": _Writer._start_heading,
+    "heading_close": _Writer._end_heading,
+    "bullet_list_open": _Writer._start_list,
+    "bullet_list_close": _Writer._end_list,
+    "ordered_list_open": _Writer._start_list,
+    "ordered_list_close": _Writer._end_list,
+    "list_item_close": _Writer._end_item,
+    "blockquote_open": _Writer._start_quote,
+    "blockquote_close": _Writer._end_quote,
+    "fence": _Writer._code_block,
+    "code_block": _Writer._code_block,
+    "table_open": _Writer._start_table,
+    "tr_open": _Writer._start_row,
+    "th_open": _Writer._start_header,
+    "table_close": _Writer._end_table,
+    "hr": _Writer._rule,
+    "html_block": _Writer._html,
+    "definition": _Writer._definition,
+}
 
 
 def _surplus(row: str, columns: int) -> str:

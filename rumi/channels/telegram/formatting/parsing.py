@@ -5,13 +5,34 @@ indentation and its marks stay as they were typed.
 """
 
 import re
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
-from markdown_it.rules_block.table import table
+from markdown_it.rules_block import (
+    StateBlock,
+    blockquote,
+    code,
+    fence,
+    heading,
+    hr,
+    html_block,
+    list_block,
+    reference,
+    table,
+)
 from markdown_it.rules_core import StateCore
-from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline import (
+    StateInline,
+    autolink,
+    backtick,
+    entity,
+    html_inline,
+    image,
+    link,
+    newline,
+    text,
+)
 from markdown_it.rules_inline.emphasis import tokenize as emphasis
 from markdown_it.rules_inline.escape import escape
 from markdown_it.rules_inline.strikethrough import tokenize as strikethrough
@@ -19,11 +40,20 @@ from markdown_it.token import Token
 
 from rumi.channels.markdown import configured
 
-_DEEPEST: Final = 20
+BlockRule: TypeAlias = Callable[[StateBlock, int, int, bool], bool]
+
+_DEEPEST: Final = 40
 _CELLS: Final = 50_000
 
 _MARKUP: Final = re.compile(r"[&*<\[\\_`~]")
 """A paragraph without any of these characters is plain text."""
+
+_SIMPLE_EMPHASIS: Final = re.compile(
+    r"(\*\*?)(?![\s*])([^*_~`!&<>\[\]\\\n]*[^*_~`!&<>\[\]\\\s])\1(?=[\s.,:;!?)]|$)"
+)
+"""Stars around words without further markup. Behind white space they can be nothing else than emphasis."""
+
+_UNDERLINE: Final = re.compile(r"(?:-+|=+)[ \t]*$")
 
 _STOPS: Final = re.compile(r"[\n&*<\[\]\\_`~]|!(?=\[)")
 """Where a rule may apply. The parser's default has more characters, which only other rules need."""
@@ -34,9 +64,9 @@ _ESCAPED: Final = frozenset("`*_#~|<>+-.!$&")
 Before other characters a backslash is text: `\\(a\\)`, `\\\\server`.
 """
 
-_WITHIN_ADDRESS: Final = re.compile(r"https?://[^\s<>()\[\]`]*$")
+_WITHIN_ADDRESS: Final = re.compile(r"https?://[^\s<>()\[\]`]*\Z")
 _WITHIN_WINDOWS_PATH: Final = re.compile(
-    r"(?:^|[\s\"'(`*_])(?:(?:[A-Za-z]:|\.{1,2}|%\w{1,32}%)\\|\\[A-Za-z0-9\\])[^\s*?\"<>|]*$"
+    r"(?:^|[\s\"'(`*_])(?:(?:[A-Za-z]:|\.{1,2}|%\w{1,32}%)\\|\\[A-Za-z0-9\\])[^\s*?\"<>|]*\Z"
 )
 _NAME_GOES_ON: Final = re.compile(r"[./\\]\w|\(")
 _LOOK_BACK: Final = 300
@@ -56,11 +86,7 @@ def parsed(source: str) -> list[Token]:
     Raises `Overgrown` for a text that is nested deeper than the parser reads, or whose tables have far more
     cells than the text has characters.
     """
-    tokens = _PARSER.parse(source)
-    # The parser drops what is inside the deepest list or quote that it opens.
-    if any(token.level >= _DEEPEST - 1 and token.nesting == 1 and token.block for token in tokens):
-        raise Overgrown
-    return tokens
+    return _PARSER.parse(source)
 
 
 def linkable(address: str) -> bool:
@@ -92,13 +118,98 @@ def _parser() -> MarkdownIt:
     parser = configured(_Parser("commonmark", options))
     parser.core.ruler.at("inline", _inline)
     parser.core.ruler.disable(["normalize", "text_join"])
-    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+    # Trying only the rules for a line's first character, and for a mark, halves the time of parsing.
+    parser.block.ruler.enableOnly("code")  # the parser asks for this name
+    parser.block.ruler.at("code", _block)
+    for name, interrupting in _INTERRUPTING.items():
+        parser.block.ruler.push(f"interrupts_{name}", interrupting, {"alt": [name]})
     parser.inline.terminator_re = _STOPS
-    parser.inline.ruler.at("escape", _escape)
-    parser.inline.ruler.at("emphasis", _marks)
-    parser.inline.ruler.disable("strikethrough")
+    parser.inline.ruler.enableOnly("text")
+    parser.inline.ruler.at("text", _mark_or_text)
     parser.inline.ruler2.after("emphasis", "plain_marks", _plain_marks)
     return parser
+
+
+def _block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
+    """Read the block that begins at a line."""
+    if state.level > _DEEPEST - 3:  # the parser drops the content of a list or quote that is nested deeper
+        raise Overgrown
+    if state.is_code_block(line):
+        return code(state, line, end, silent)
+    start = state.bMarks[line] + state.tShift[line]
+    if state.src.find("|", start, state.eMarks[line]) >= 0 and _table(state, line, end, silent):
+        return True
+    for rule in _BLOCKS.get(state.src[start], ()):
+        if rule(state, line, end, silent):
+            return True
+    return _paragraph(state, line, end)
+
+
+def _paragraph(state: StateBlock, first: int, end: int) -> bool:
+    """Read a paragraph, or a heading of lines above `===` or `---`."""
+    interrupts = _INTERRUPTING["paragraph"]
+    parent, state.parentType = state.parentType, "paragraph"
+    underline = None
+    line = first + 1
+    while line < state.lineMax and not state.isEmpty(line):
+        indent = state.sCount[line] - state.blkIndent
+        if indent <= 3:  # deeper lines continue the paragraph
+            start = state.bMarks[line] + state.tShift[line]
+            underline = _UNDERLINE.match(state.src, start, state.eMarks[line]) if indent >= 0 else None
+            # A negative number marks a line of a quote's last paragraph that has no `>`.
+            if underline or (state.sCount[line] >= 0 and interrupts(state, line, end, True)):
+                break
+        line += 1
+    state.parentType = parent
+    state.line = line + 1 if underline else line
+    kind, tag = ("heading", "h1") if underline else ("paragraph", "p")
+    state.push(f"{kind}_open", tag, 1).map = [first, state.line]
+    content = state.push("inline", "", 0)
+    content.content = state.getLines(first, line, state.blkIndent, False).strip()
+    content.children = []
+    state.push(f"{kind}_close", tag, -1)
+    return True
+
+
+def _interrupts(rules: Mapping[str, Sequence[BlockRule]], tables: bool) -> BlockRule:
+    """Return a rule that says whether a line begins a block although another block is open."""
+
+    def interrupts(state: StateBlock, line: int, end: int, silent: bool) -> bool:
+        start = state.bMarks[line] + state.tShift[line]
+        for rule in rules.get(state.src[start], ()):
+            if rule(state, line, end, silent):
+                return True
+        return (
+            tables and state.src.find("|", start, state.eMarks[line]) >= 0 and table(state, line, end, silent)
+        )
+
+    return interrupts
+
+
+_BLOCKS: Final[dict[str, tuple[BlockRule, ...]]] = {
+    **dict.fromkeys("`~", (fence,)),
+    **dict.fromkeys("*-", (hr, list_block)),
+    **dict.fromkeys("+0123456789", (list_block,)),
+    "_": (hr,),
+    ">": (blockquote,),
+    "<": (html_block,),
+    "#": (heading,),
+    "[": (reference,),
+}
+"""The rules for blocks by their first character."""
+
+_IN_QUOTE: Final = {first: rules for first, rules in _BLOCKS.items() if first != "["}
+_IN_ITEM: Final = {
+    **dict.fromkeys("`~", (fence,)),
+    **dict.fromkeys("*-_", (hr,)),
+    ">": (blockquote,),
+}
+_INTERRUPTING: Final = {
+    "paragraph": _interrupts(_IN_QUOTE, tables=True),
+    "reference": _interrupts(_IN_QUOTE, tables=True),
+    "blockquote": _interrupts(_IN_QUOTE, tables=False),
+    "list": _interrupts(_IN_ITEM, tables=False),
+}
 
 
 def _inline(state: StateCore) -> None:
@@ -109,7 +220,12 @@ def _inline(state: StateCore) -> None:
         }
     for token in state.tokens:
         if token.type == "inline" and _MARKUP.search(token.content):
-            token.children = state.md.inline.parse(token.content, state.md, state.env, [])
+            content = StateInline(token.content, state.md, state.env, [])
+            state.md.inline.tokenize(content)
+            if content.delimiters or any(level and level["delimiters"] for level in content.tokens_meta):
+                for rule in state.md.inline.ruler2.getRules(""):
+                    rule(content)
+            token.children = content.tokens
 
 
 def _table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
@@ -117,6 +233,16 @@ def _table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     if found and len(state.tokens) > 3 * (_CELLS + len(state.src)):
         raise Overgrown
     return found
+
+
+def _mark_or_text(state: StateInline, silent: bool) -> bool:
+    """Read a mark with the rule for its character, or the text before the next mark."""
+    rule = _MARKS.get(state.src[state.pos], text)
+    return rule(state, silent)
+
+
+def _angle(state: StateInline, silent: bool) -> bool:
+    return autolink(state, silent) or html_inline(state, silent)
 
 
 def _escape(state: StateInline, silent: bool) -> bool:
@@ -136,6 +262,16 @@ def _escape(state: StateInline, silent: bool) -> bool:
 
 def _marks(state: StateInline, silent: bool) -> bool:
     """Read marks of emphasis or strike-through, and note their positions for `_plain_marks`."""
+    if silent:
+        return False
+    apart = state.pos == 0 or state.src[state.pos - 1] in " \n"
+    if apart and (simple := _SIMPLE_EMPHASIS.match(state.src, state.pos, state.posMax)):
+        kind = "strong" if len(simple[1]) == 2 else "em"
+        state.push(f"{kind}_open", kind, 1)
+        state.push("text", "", 0).content = simple[2]
+        state.push(f"{kind}_close", kind, -1)
+        state.pos = simple.end()
+        return True
     first = len(state.delimiters)
     if not (emphasis(state, silent) or strikethrough(state, silent)):
         return False
@@ -151,9 +287,11 @@ def _plain_marks(state: StateInline) -> None:
     """Change marks that are part of a URL, formula or name back to text."""
     opened: list[Token] = []
     for token in state.tokens:
-        if token.type in ("em_open", "strong_open", "s_open"):
+        if "at" not in token.meta or not token.nesting:
+            continue
+        if token.nesting == 1:
             opened.append(token)
-        elif token.type in ("em_close", "strong_close", "s_close") and opened:
+        else:
             start = opened.pop()
             inner = start.type == "strong_open"  # the second of its two marks became the token
             end = token.meta["at"] + len(start.markup)
@@ -177,5 +315,17 @@ def _looks_back(pattern: re.Pattern[str], source: str, at: int) -> bool:
     # Bounded: searching from the start of the text at every mark would take quadratic time.
     return pattern.search(source[max(0, at - _LOOK_BACK) : at]) is not None
 
+
+_MARKS: Final = {
+    "\n": newline,
+    "\\": _escape,
+    "`": backtick,
+    **dict.fromkeys("*_~", _marks),
+    "[": link,
+    "!": image,
+    "<": _angle,
+    "&": entity,
+}
+"""The rules for marks by their first character."""
 
 _PARSER: Final = _parser()

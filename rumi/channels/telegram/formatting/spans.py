@@ -10,15 +10,15 @@ from unicodedata import category, normalize
 Kind: TypeAlias = Literal["blockquote", "pre", "text_link", "code", "bold", "strikethrough", "italic"]
 
 BLOCKS: Final[tuple[Kind, ...]] = ("blockquote", "pre")
-_ORDER: Final[tuple[Kind, ...]] = (
-    "blockquote",
-    "bold",
-    "strikethrough",
-    "italic",
-    "text_link",
-    "code",
-    "pre",
-)
+_ORDER: Final[dict[Kind, int]] = {
+    "blockquote": 0,
+    "bold": 1,
+    "strikethrough": 2,
+    "italic": 3,
+    "text_link": 4,
+    "code": 5,
+    "pre": 6,
+}
 
 
 class TextSpan(NamedTuple):
@@ -34,7 +34,7 @@ class TextSpan(NamedTuple):
 def ordered(text: str, spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
     """Return nested spans without white space at their ends, each before the spans that it contains."""
     trimmed = [span for span in (trim(text, span) for span in spans) if span is not None]
-    return tuple(sorted(trimmed, key=lambda span: (span.start, -span.end, _ORDER.index(span.kind))))
+    return tuple(sorted(trimmed, key=lambda span: (span.start, -span.end, _ORDER[span.kind])))
 
 
 def trim(text: str, span: TextSpan) -> TextSpan | None:
@@ -70,6 +70,12 @@ _SEQUENCES: Final = re.compile(
 
 
 _LINE_ENDS: Final = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+
+
+_UNCLEAN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\u2028-\u202e\u2066-\u2069\u030a\u0333\u033f]"
+)
+"""The characters that `clean` may change."""
 
 
 _RINGED: Final = re.compile("[A-Za-z]\u030a")
@@ -113,6 +119,8 @@ def clean(text: str) -> str:
     newlines stay, and all other kinds of line end become newlines. A surrogate pair becomes the character
     that it encodes, and a lone surrogate becomes U+FFFD.
     """
+    if not _UNCLEAN.search(text):
+        return text
     if _SURROGATES.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text))
