@@ -39,6 +39,7 @@ A = "https://a.io"
         "@name #tag /command",
         "#notitle and 1.no list",
         "*lonely and _lonely and `lonely",
+        ">" * 100 + " deep",
     ],
 )
 def test_what_is_no_markup_stays_as_it_was_typed(typed: str) -> None:
@@ -50,6 +51,7 @@ def test_what_is_no_markup_stays_as_it_was_typed(typed: str) -> None:
     [
         ("**b** *i* _i_ ~~s~~ `c`", "b i i s c", "bold italic italic strikethrough code"),
         ("***both***", "both", "bold italic"),
+        ("https://a.io/\n*i* **b**", "https://a.io/\ni b", "italic bold"),
         ("**bold `code` bold**", "bold code bold", "bold code bold"),
         ("**N**ational and Hyper**T**ext", "National and HyperText", "bold bold"),
         ("*outer **inner** outer*", "outer inner outer", "italic bold"),
@@ -176,6 +178,10 @@ def test_a_wide_table_becomes_a_record_for_each_row() -> None:
 def test_a_border_too_many_in_a_row_loses_no_words() -> None:
     text, _ = reading("| a | b |\n|---|---|\n| 1 | x || `y` |\n| 2 | z | **w**")
     assert text == "a | b\n--+----------\n1 | x || `y`\n2 | z | **w**"
+
+
+def test_a_path_in_a_table_keeps_its_backslashes() -> None:
+    assert reading("| a |\n|---|\n| C:\\x\\_y |")[0] == "a\n-------\nC:\\x\\_y"
 
 
 def test_a_table_without_rows_still_shows_its_header() -> None:

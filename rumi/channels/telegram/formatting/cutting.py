@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Final
 
 from rumi.channels.telegram.formatting.spans import BLOCKS, TextSpan, breakable, characters_within, units
@@ -29,19 +28,9 @@ class Cuts:
         self._links = [span.start for span in spans if span.kind == "text_link"]
         self._code = [span for span in spans if span.kind == "pre"]
         self._code_starts = [span.start for span in self._code]
-        self._spans = spans
-
-    @cached_property
-    def _whole(self) -> list[tuple[int, int]]:
-        return _outermost(s for s in self._spans if s.kind not in BLOCKS and self._fits(s.start, s.end))
-
-    @cached_property
-    def _whole_starts(self) -> list[int]:
-        return [start for start, _ in self._whole]
-
-    @cached_property
-    def _titles(self) -> set[int]:
-        return {span.end for span in self._spans if span.kind == "bold" and self._is_line(span)}
+        self._whole = _outermost(s for s in spans if s.kind not in BLOCKS and self._fits(s.start, s.end))
+        self._whole_starts = [start for start, _ in self._whole]
+        self._titles = {span.end for span in spans if span.kind == "bold" and self._is_line(span)}
 
     def __iter__(self) -> Iterator[tuple[int, int, str]]:
         start, above = self._begin(0)

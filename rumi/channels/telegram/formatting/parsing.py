@@ -5,7 +5,7 @@ indentation and its marks stay as they were typed.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection
 from typing import Final, TypeAlias
 
 from markdown_it import MarkdownIt
@@ -17,7 +17,9 @@ from markdown_it.rules_block import (
     heading,
     hr,
     html_block,
+    lheading,
     list_block,
+    paragraph,
     reference,
     table,
 )
@@ -43,7 +45,7 @@ from rumi.channels.markdown import configured
 BlockRule: TypeAlias = Callable[[StateBlock, int, int, bool], bool]
 
 _DEEPEST: Final = 40
-_CELLS: Final = 50_000
+_TOKENS: Final = 50_000
 
 _MARKUP: Final = re.compile(r"[&*<\[\\_`~]")
 """A paragraph without any of these characters is plain text."""
@@ -52,8 +54,6 @@ _SIMPLE_EMPHASIS: Final = re.compile(
     r"(\*\*?)(?![\s*])([^*_~`!&<>\[\]\\\n]*[^*_~`!&<>\[\]\\\s])\1(?=[\s.,:;!?)]|$)"
 )
 """Stars around words without further markup. Behind white space they can be nothing else than emphasis."""
-
-_UNDERLINE: Final = re.compile(r"(?:-+|=+)[ \t]*$")
 
 _STOPS: Final = re.compile(r"[\n&*<\[\]\\_`~]|!(?=\[)")
 """Where a rule may apply. The parser's default has more characters, which only other rules need."""
@@ -130,60 +130,43 @@ def _parser() -> MarkdownIt:
     return parser
 
 
+def _rules(state: StateBlock, line: int) -> tuple[BlockRule, ...]:
+    """Return the rules for blocks that may begin at a line."""
+    start = state.bMarks[line] + state.tShift[line]
+    rules = _BLOCKS.get(state.src[start], ())
+    return (_table, *rules) if state.src.find("|", start, state.eMarks[line]) >= 0 else rules
+
+
 def _block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
     """Read the block that begins at a line."""
     if state.level > _DEEPEST - 3:  # the parser drops the content of a list or quote that is nested deeper
         raise Overgrown
     if state.is_code_block(line):
         return code(state, line, end, silent)
-    start = state.bMarks[line] + state.tShift[line]
-    if state.src.find("|", start, state.eMarks[line]) >= 0 and _table(state, line, end, silent):
-        return True
-    for rule in _BLOCKS.get(state.src[start], ()):
+    for rule in _rules(state, line):
         if rule(state, line, end, silent):
             return True
-    return _paragraph(state, line, end)
+    one_line = line + 1 >= state.lineMax or state.isEmpty(line + 1)
+    return (not one_line and lheading(state, line, end, silent)) or paragraph(state, line, end, silent)
 
 
-def _paragraph(state: StateBlock, first: int, end: int) -> bool:
-    """Read a paragraph, or a heading of lines above `===` or `---`."""
-    interrupts = _INTERRUPTING["paragraph"]
-    parent, state.parentType = state.parentType, "paragraph"
-    underline = None
-    line = first + 1
-    while line < state.lineMax and not state.isEmpty(line):
-        indent = state.sCount[line] - state.blkIndent
-        if indent <= 3:  # deeper lines continue the paragraph
-            start = state.bMarks[line] + state.tShift[line]
-            underline = _UNDERLINE.match(state.src, start, state.eMarks[line]) if indent >= 0 else None
-            # A negative number marks a line of a quote's last paragraph that has no `>`.
-            if underline or (state.sCount[line] >= 0 and interrupts(state, line, end, True)):
-                break
-        line += 1
-    state.parentType = parent
-    state.line = line + 1 if underline else line
-    kind, tag = ("heading", "h1") if underline else ("paragraph", "p")
-    state.push(f"{kind}_open", tag, 1).map = [first, state.line]
-    content = state.push("inline", "", 0)
-    content.content = state.getLines(first, line, state.blkIndent, False).strip()
-    content.children = []
-    state.push(f"{kind}_close", tag, -1)
-    return True
-
-
-def _interrupts(rules: Mapping[str, Sequence[BlockRule]], tables: bool) -> BlockRule:
+def _interrupts(without: Collection[BlockRule]) -> BlockRule:
     """Return a rule that says whether a line begins a block although another block is open."""
 
     def interrupts(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-        start = state.bMarks[line] + state.tShift[line]
-        for rule in rules.get(state.src[start], ()):
-            if rule(state, line, end, silent):
+        for rule in _rules(state, line):  # noqa: SIM110 - any() would cost more than the rules
+            if rule not in without and rule(state, line, end, silent):
                 return True
-        return (
-            tables and state.src.find("|", start, state.eMarks[line]) >= 0 and table(state, line, end, silent)
-        )
+        return False
 
     return interrupts
+
+
+def _table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    found = table(state, first, end, silent)
+    if len(state.tokens) > _TOKENS + 2 * len(state.src):
+        raise Overgrown
+    return found
 
 
 _BLOCKS: Final[dict[str, tuple[BlockRule, ...]]] = {
@@ -198,17 +181,11 @@ _BLOCKS: Final[dict[str, tuple[BlockRule, ...]]] = {
 }
 """The rules for blocks by their first character."""
 
-_IN_QUOTE: Final = {first: rules for first, rules in _BLOCKS.items() if first != "["}
-_IN_ITEM: Final = {
-    **dict.fromkeys("`~", (fence,)),
-    **dict.fromkeys("*-_", (hr,)),
-    ">": (blockquote,),
-}
 _INTERRUPTING: Final = {
-    "paragraph": _interrupts(_IN_QUOTE, tables=True),
-    "reference": _interrupts(_IN_QUOTE, tables=True),
-    "blockquote": _interrupts(_IN_QUOTE, tables=False),
-    "list": _interrupts(_IN_ITEM, tables=False),
+    "paragraph": _interrupts({reference}),
+    "reference": _interrupts({reference}),
+    "blockquote": _interrupts({reference, _table}),
+    "list": _interrupts({reference, _table, list_block, html_block, heading}),
 }
 
 
@@ -226,13 +203,6 @@ def _inline(state: StateCore) -> None:
                 for rule in state.md.inline.ruler2.getRules(""):
                     rule(content)
             token.children = content.tokens
-
-
-def _table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    found = table(state, first, end, silent)
-    if found and len(state.tokens) > 3 * (_CELLS + len(state.src)):
-        raise Overgrown
-    return found
 
 
 def _mark_or_text(state: StateInline, silent: bool) -> bool:
