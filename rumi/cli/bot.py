@@ -365,10 +365,11 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     from rumi.cli.stored import stored_of
     from rumi.memory.actor import open_memory
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.calls import answer
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.threads import Threads
     from rumi.store.journal.actor import open_journal
-    from rumi.tasks.bots.bot_calls import bot_call
+    from rumi.tasks.bots.bot_calls import BotCalls
     from rumi.tasks.bots.files import BotFiles
     from rumi.tasks.tasks import StoredTasks
 
@@ -377,4 +378,5 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     with home.lock("rumi bot"):
         async with open_journal(stored_of(home).state) as ask, open_memory(stored_of(home).memory) as memory:
             stored = StoredTasks(ask, ChatWorkspaces(home.workspaces, threads), home.tasks)
-            return await bot_call(BotFiles(home.root, home.files), stored, memory, threads)(TERMINAL, request)
+            calls = BotCalls(BotFiles(home.root, home.files), stored, memory, threads)
+            return await answer(calls, "bots", TERMINAL, request)

@@ -161,10 +161,11 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Execute the request on the files of a home that no process has locked, so no turn can be running."""
-    from rumi.chats.chat_calls import chat_call
+    from rumi.chats.chat_calls import ChatCalls
     from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.calls import answer
     from rumi.platform.chat_ids import BUILT_IN
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.threads import Threads
@@ -180,7 +181,7 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
                 files = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
                 await ChatWorkspaces(files.workspaces, Threads()).remove(chat)
 
-            return await chat_call(ask, delete, BUILT_IN)(TERMINAL, request)
+            return await answer(ChatCalls(ask, delete, BUILT_IN), "chats", TERMINAL, request)
 
 
 def _shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -164,8 +164,9 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Execute the request on the database of a home that no process has locked."""
     from rumi.cli.stored import stored_of
     from rumi.memory.actor import open_memory
-    from rumi.memory.memory_calls import memory_call
+    from rumi.memory.memory_calls import MemoryCalls
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.calls import answer
     from rumi.platform.chat_ids import BUILT_IN
 
     async def extract_for_owner(owner: str) -> int:
@@ -173,7 +174,8 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
 
     with home.lock("rumi memory"):
         async with open_memory(stored_of(home).memory) as ask:
-            return await memory_call(ask, extract_for_owner, BUILT_IN)(TERMINAL, request)
+            calls = MemoryCalls(ask, extract_for_owner, BUILT_IN)
+            return await answer(calls, "memory", TERMINAL, request)
 
 
 async def _in_full(home: "Home", request: Mapping[str, object]) -> object:

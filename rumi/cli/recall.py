@@ -59,10 +59,11 @@ async def _here(home: "Home", request: Mapping[str, object]) -> object:
     """Execute the request on the databases of a home that no process has locked."""
     import time
 
-    from rumi.app.recall_calls import recall_call
+    from rumi.app.recall_calls import RecallCommands
     from rumi.cli.stored import stored_of
     from rumi.memory.recall.actor import open_recall
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.calls import answer
     from rumi.platform.chat_ids import BUILT_IN
     from rumi.store.journal.actor import open_journal
 
@@ -71,4 +72,4 @@ async def _here(home: "Home", request: Mapping[str, object]) -> object:
         async with open_journal(state):  # migrates the database, which the recall index only reads
             pass
         async with open_recall(home.recall_db, state, BUILT_IN) as ask:
-            return await recall_call(ask, BUILT_IN, time.time)(TERMINAL, request)
+            return await answer(RecallCommands(ask, BUILT_IN, time.time), "recall", TERMINAL, request)

@@ -167,15 +167,16 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     from rumi.app.settings import schedule_limits_of
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.calls import answer
     from rumi.platform.chat_ids import BUILT_IN
     from rumi.platform.config.cascade import load_settings
     from rumi.store.journal.actor import open_journal
     from rumi.tasks.bots.files import BotFiles
-    from rumi.tasks.schedules.schedule_calls import schedule_call
+    from rumi.tasks.schedules.schedule_calls import ScheduleCalls
     from rumi.tasks.schedules.stored import StoredSchedules
 
     limits = schedule_limits_of(load_settings(home.root, os.environ, {}))
     with home.lock("rumi schedule"):
         async with open_journal(stored_of(home).state) as ask:
             stored = StoredSchedules(ask, limits, has_bot=BotFiles(home.root).has)
-            return await schedule_call(stored, BUILT_IN)(TERMINAL, request)
+            return await answer(ScheduleCalls(stored, BUILT_IN), "schedules", TERMINAL, request)

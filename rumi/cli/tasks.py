@@ -124,18 +124,19 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.calls import answer
     from rumi.platform.chat_ids import BUILT_IN
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.threads import Threads
     from rumi.store.journal.actor import open_journal
-    from rumi.tasks.task_calls import task_call
+    from rumi.tasks.task_calls import TaskCalls
     from rumi.tasks.tasks import StoredTasks
 
     home = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
     with home.lock("rumi tasks"):
         async with open_journal(stored_of(home).state) as ask:
             stored = StoredTasks(ask, ChatWorkspaces(home.workspaces, Threads()), home.tasks)
-            return await task_call(stored, BUILT_IN)(TERMINAL, request)
+            return await answer(TaskCalls(stored, BUILT_IN), "tasks", TERMINAL, request)
 
 
 async def _follow(id: int) -> dict[str, Any]:

@@ -50,11 +50,12 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
     """Execute the request on the database of a home that no process has locked."""
     import time
 
-    from rumi.app.budget_calls import usage_call
+    from rumi.app.budget_calls import UsageCalls
     from rumi.app.settings import budget_rules_of
     from rumi.chats.budgets.meter import Budgets
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.calls import answer
     from rumi.platform.chat_ids import BUILT_IN
     from rumi.platform.config.cascade import load_settings
     from rumi.store.journal.actor import open_journal
@@ -62,7 +63,8 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
     rules = budget_rules_of(load_settings(home.root, os.environ, {}))
     with home.lock("rumi usage"):
         async with open_journal(stored_of(home).state) as ask:
-            return await usage_call(Budgets(ask, rules, time.time), BUILT_IN)(TERMINAL, request)
+            calls = UsageCalls(Budgets(ask, rules, time.time), BUILT_IN)
+            return await answer(calls, "usage", TERMINAL, request)
 
 
 def _show(found: Mapping[str, Any]) -> None:
