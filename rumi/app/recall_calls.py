@@ -10,7 +10,7 @@ from rumi.chats.commands import ChatCommand
 from rumi.errors import RumiError
 from rumi.memory.recall.actor import AskRecall
 from rumi.memory.recall.presenting import shown
-from rumi.memory.recall.request import search_of
+from rumi.memory.recall.request import Query, Since, Until, search_of
 from rumi.platform.caller import Caller
 from rumi.platform.calls import call
 from rumi.platform.chat_ids import ChatIds
@@ -55,16 +55,16 @@ class RecallCommands:
         self,
         caller: Caller,
         *,
-        query: str,
+        query: Query,
         owner: str | None = None,
-        since: str = "",
-        until: str = "",
+        since: Since = "",
+        until: Until = "",
         who: Literal["", "user", "assistant"] = "",
         limit: int = 0,
     ) -> object:
         """Return the passages of earlier conversations that match a `query`, best match first.
 
-        The days `since` and `until` are like 2026-11-23, yesterday or march. `who` selects one side.
+        Days are like 2026-11-23, yesterday or march. `who` selects one side.
 
         Raises:
             UsageError: The request is invalid.

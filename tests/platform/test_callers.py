@@ -304,14 +304,22 @@ async def _serve(handler: object, listener: trio.SocketListener) -> None:
 
 SNIPPET = """
 from pathlib import Path
-from rumi.platform.caller import TERMINAL, ControlCall
+from rumi.platform.caller import TERMINAL, Caller, ControlCall
+from rumi.platform.calls import call
 from rumi.channels.attach.connection import connect
 from rumi.tasks.tasks import StoredTasks
 from collections.abc import Mapping
 
 async def without(request: Mapping[str, object]) -> object: ...
 
-call: ControlCall = without  # expected: assignment
+served: ControlCall = without  # expected: assignment
+
+class Calls:
+    @call("x.with")
+    async def with_caller(self, caller: Caller, *, id: int) -> object: ...
+
+    @call("x.without")  # expected: type-var
+    async def without_caller(self, *, id: int) -> object: ...
 
 async def main(tasks: StoredTasks, serve: ControlCall) -> None:
     async with connect(Path("x")) as client:  # expected: call-arg
