@@ -258,9 +258,12 @@ COMMANDS: Final[dict[str, str]] = {
     "Names are like Europe/Madrid.": "Los nombres son como Europe/Madrid.",
     "This time never comes.": "Esa hora no llega nunca.",
     "Give another one.": "Dá otra.",
-    "The request names no schedule.": "El pedido no nombra ningún programa.",
-    "The schedules do not know this request.": "Los programas no conocen ese pedido.",
-    "They can list, show, pause, resume, run, delete and add.": "Saben list, show, pause, resume, run, delete y add.",
+    # rumi.platform.calls
+    "The call {name} needs the field {field}.": "El pedido {name} necesita el campo {field}.",
+    "The field {field} of the call {name} is not valid: {why}.": "El campo {field} del pedido {name} no es válido: {why}.",
+    'The call {name} does not know "do": {do}.': 'El pedido {name} no conoce "do": {do}.',
+    "It knows {known}.": "Conoce {known}.",
+    "docs/calls.md lists the fields of each call.": "docs/calls.md tiene los campos de cada pedido.",
     # rumi memory
     "Show, change and export what the assistant knows about its users.": "Muestra, cambia y exporta lo que el asistente sabe de sus usuarios.",
     "Whose facts: local, or such as tg11111111.": "De quién: local, o por ejemplo tg11111111.",
@@ -433,8 +436,6 @@ COMMANDS: Final[dict[str, str]] = {
     "There is nothing to search for.": "No hay nada que buscar.",
     "Name a word.": "Decí una palabra.",
     "Check its name: rumi chats list shows the chats.": "Revisá el nombre: rumi chats list muestra los chats.",
-    "The chats do not know this request.": "Los chats no conocen ese pedido.",
-    "They can list, show, search and delete.": "Pueden list, show, search y delete.",
     # The first set-up.
     "Ask for what a new installation needs, and write config.toml and .env.": "Pregunta lo que necesita una instalación nueva y escribe config.toml y .env.",
     "It asks for the language, the model and its key, the bot's token and the users it serves. Keys are tried out online. Enter keeps what is there; comments in the files stay. Ctrl-C leaves, and nothing is written.": "Pregunta el idioma, el modelo y su clave, el token del bot y a quiénes atiende. Las claves se prueban en línea. Enter deja lo que hay; los comentarios de los archivos quedan. Con Ctrl-C se sale y no se escribe nada.",

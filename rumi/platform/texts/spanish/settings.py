@@ -110,7 +110,6 @@ SETTINGS: Final[dict[str, str]] = {
     "Set it to one long random text for all workers, in the environment or in .env.": "Ponele un texto largo y al azar, el mismo en todos los procesos, en el entorno o en .env.",
     "STORE_TOKEN has less than {count} characters.": "STORE_TOKEN tiene menos de {count} caracteres.",
     "Make one: openssl rand -hex 32": "Hacé una: openssl rand -hex 32",
-    "The request names no question.": "El pedido no nombra ninguna pregunta.",
     "{path} was made by a newer Rumi (schema {found}, this one knows {known}).": "{path} es de un Rumi más nuevo (esquema {found}; este conoce el {known}).",
     "Use the newer program, or another RUMI_HOME.": "Usá el programa más nuevo, u otro RUMI_HOME.",
     "Copying {path} takes {wanted} MB, and its disk has {free} MB free.": "Copiar {path} ocupa {wanted} MB, y en su disco quedan {free} MB.",
