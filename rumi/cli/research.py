@@ -11,7 +11,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon
 from rumi.cli.model_names import model_option
-from rumi.cli.printing import echo, echo_json
+from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
 from rumi.errors import RumiError, single
 from rumi.platform.chat_ids import DEFAULT_CHAT
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rumi.platform.home import Home
 
 MODEL = model_option()
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 KEEP = click.option("--keep", "--no-cleanup", "keep", is_flag=True, help="Keep the files of its workspace.")
 BACKGROUND = click.option(
     "--background", is_flag=True, help="Print its number and exit; the result comes to the chat cli."

@@ -2,12 +2,14 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 from functools import cache
 
 import click
 
-from rumi.cli.printing import echo
+from rumi.cli.printing import echo, prompt
+from rumi.errors import UsageError
 from rumi.platform.texts import translation
 from rumi.platform.texts.language import Language, LanguageSetting, detect_language
 
@@ -46,6 +48,22 @@ def translate(text: str) -> str:
 def say(text: str, *, err: bool = False) -> None:
     """Print one of Rumi's own sentences in the reader's language."""
     echo(translate(text), err=err)
+
+
+def confirms_deletion(question: str, unattended: UsageError) -> bool:
+    """Ask a question about a deletion; return True for a yes. Otherwise say that nothing was deleted.
+
+    Raises:
+        UsageError: `unattended`, because standard input is not a terminal.
+    """
+    from rumi.platform.texts import questions as question_texts
+
+    if not sys.stdin.isatty():
+        raise unattended
+    if question_texts.yes_or_no(prompt(question, prompt_suffix=" ")) is True:
+        return True
+    say("Nothing was deleted.")
+    return False
 
 
 class Formatter(click.HelpFormatter):

@@ -1,15 +1,15 @@
 """`rumi tasks`."""
 
 import os
-from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from rumi.cli import run_async
-from rumi.cli.asking import when_free
+from rumi.cli.asking import ask
 from rumi.cli.daemon import say
-from rumi.cli.printing import echo, echo_json
+from rumi.cli.printing import JSON, echo, echo_json, flat_lines, local_time
 from rumi.cli.speaking import reader
 from rumi.errors import UsageError
 from rumi.platform.printable import flat
@@ -17,9 +17,8 @@ from rumi.platform.printable import flat
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rumi.platform.home import Home
+_ask = partial(ask, "tasks")
 
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 EXIT_CODES: Final = {"succeeded": 0, "out_of_budget": 3, "stopped": 130, "interrupted": 130}
 """Exit codes by the state of an ended task; the exit code of any other state is 1."""
 UNCONFIRMED: Final = 5
@@ -54,7 +53,7 @@ def list_(as_json: bool = False) -> None:
             task_texts.task_state(language, task["state"]),
             flat(task_texts.shortly(task["question"])),
         )
-        echo(f"{task['id']:>5}  {task['kind']:<5} {state:<14} {_when(task['created'])}  {question}")
+        echo(f"{task['id']:>5}  {task['kind']:<5} {state:<14} {local_time(task['created'])}  {question}")
 
 
 @command.command()
@@ -108,35 +107,7 @@ def as_report(task: "Mapping[str, Any]") -> dict[str, Any]:
 
 def text_of(task: "Mapping[str, Any]") -> str:
     """Return a task's answer, cleaned for a terminal."""
-    return "\n".join(flat(line) for line in str(task["answer"]).split("\n"))
-
-
-def _ask(do: str, **fields: object) -> Any:
-    from rumi.platform.config.files import home_from
-    from rumi.platform.home import Home
-
-    home = Home(home_from(os.environ)).make()
-    return run_async(when_free, home, "tasks", _here, {"do": do, **fields})
-
-
-async def _here(home: "Home", request: "Mapping[str, object]") -> object:
-    """Execute the request on the files of a home that no process has locked, so no task can be running."""
-    from rumi.chats.services import ChatWorkspaces
-    from rumi.cli.stored import stored_of
-    from rumi.platform.caller import TERMINAL
-    from rumi.platform.calls import answer
-    from rumi.platform.chat_ids import BUILT_IN
-    from rumi.platform.config.cascade import load_settings
-    from rumi.platform.threads import Threads
-    from rumi.store.journal.actor import open_journal
-    from rumi.tasks.task_calls import TaskCalls
-    from rumi.tasks.tasks import StoredTasks
-
-    home = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
-    with home.lock("rumi tasks"):
-        async with open_journal(stored_of(home).state) as ask:
-            stored = StoredTasks(ask, ChatWorkspaces(home.workspaces, Threads()), home.tasks)
-            return await answer(TaskCalls(stored, BUILT_IN), "tasks", TERMINAL, request)
+    return flat_lines(task["answer"])
 
 
 async def _follow(id: int) -> dict[str, Any]:
@@ -149,8 +120,7 @@ async def _follow(id: int) -> dict[str, Any]:
 
 def say_step(step: str) -> None:
     """Print a step of a task on standard error, cleaned for a terminal."""
-    lines = "\n  ".join(flat(line) for line in step.split("\n"))
-    say(f"· {lines}")
+    say("· " + flat_lines(step).replace("\n", "\n  "))
 
 
 async def _source(id: int, number: int) -> str:
@@ -165,7 +135,7 @@ async def _source(id: int, number: int) -> str:
     if sources.get(number) is None:
         raise UsageError(f"Task {id} has no source {number}.", "Its answer lists those that it has.")
     text = await sources.text(number)
-    return "\n".join(flat(line) for line in text.split("\n"))
+    return flat_lines(text)
 
 
 def _described(task: "Mapping[str, Any]") -> str:
@@ -175,9 +145,4 @@ def _described(task: "Mapping[str, Any]") -> str:
     tokens = spent["prompt_tokens"] + spent["completion_tokens"]
     used = f"{spent['calls']} calls · {tokens} tokens · {spent['seconds']:.0f} s · {spent['sources']} sources"
     head = f"{task['id']} · {task['kind']} · {task_texts.task_state(reader(), task['state'])} · {used}"
-    question = "\n".join(flat(line) for line in str(task["question"]).split("\n"))
-    return "\n\n".join(filter(None, (head, question, text_of(task))))
-
-
-def _when(time: str) -> str:
-    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M")
+    return "\n\n".join(filter(None, (head, flat_lines(task["question"]), text_of(task))))

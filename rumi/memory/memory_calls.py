@@ -48,8 +48,8 @@ class MemoryCalls:
     """
 
     ask: AskMemory
-    extract_for_owner: ExtractForOwner
     ids: ChatIds
+    extract_for_owner: ExtractForOwner | None = None
     forget_all: ForgetAll | None = None
 
     @call("memory.list")
@@ -101,6 +101,7 @@ class MemoryCalls:
     @call("memory.extract", key=PartitionKey("owner", default=LOCAL))
     async def extract(self, caller: Caller, *, owner: str | None = None) -> object:
         """Extract facts from the owner's messages now, even if the session continues."""
+        assert self.extract_for_owner is not None, "only a complete app can extract facts"
         new_facts = None
         with trio.move_on_after(EXTRACT_S):
             new_facts = await self.extract_for_owner(self._owner(caller, owner))

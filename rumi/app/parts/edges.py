@@ -126,7 +126,7 @@ def _calls(
     parts: tuple[object, ...] = (
         ProcessCalls(status, chats.inbox, ids, inputs.language, chats.everything),
         RecallCommands(store.recall, ids, time.time),
-        MemoryCalls(store.memory, agent.fact_extraction.extract_for_owner, ids, chats.forgetting.forget),
+        MemoryCalls(store.memory, ids, agent.fact_extraction.extract_for_owner, chats.forgetting.forget),
         ChatCalls(store.journal.ask, chats.inbox.chats.delete, ids),
         TaskCalls(tasks.tasks, ids),
         UsageCalls(store.budgets, ids, chats.budgets.written),
