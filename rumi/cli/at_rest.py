@@ -18,6 +18,7 @@ from rumi.platform.threads import Threads
 from rumi.store.journal.actor import open_journal
 
 if TYPE_CHECKING:
+    from rumi.app.app import App
     from rumi.platform.home import Home
 
 COMMANDS: Final = {"bots": "bot", "schedules": "schedule"}
@@ -33,6 +34,26 @@ async def answer_at_rest(home: "Home", call: str, request: Mapping[str, object])
     with home.lock(f"rumi {COMMANDS.get(call, call)}"):
         async with _part(home, call) as part:
             return await answer(part, call, TERMINAL, request)
+
+
+@asynccontextmanager
+async def app_at_rest(home: "Home", purpose: str) -> AsyncIterator["App"]:
+    """Lock the home for a command, and run a complete app in this process, for as long as the block lasts.
+
+    Raises:
+        RumiError: The home is locked, or the app does not start.
+    """
+    from rumi.app.app import open_app
+    from rumi.app.engine import find_engine
+    from rumi.app.settings import cluster_of
+    from rumi.store.cluster.building import leases_of
+
+    loaded = load_settings(home.root, os.environ, {})
+    with home.lock(purpose):
+        cluster = cluster_of(loaded)
+        engine = await find_engine(home, loaded, leases=leases_of(cluster))
+        async with open_app(home, loaded, engine, cluster=cluster) as app:
+            yield app
 
 
 @asynccontextmanager

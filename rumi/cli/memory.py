@@ -153,24 +153,16 @@ async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
     A complete app is needed because extracting facts calls the model, and forgetting everything concerns all
     parts of the app.
     """
-    from rumi.app.app import open_app
-    from rumi.app.engine import find_engine
-    from rumi.app.settings import cluster_of
     from rumi.channels.attach.connection import connect
+    from rumi.cli.at_rest import app_at_rest
     from rumi.platform.caller import TERMINAL
-    from rumi.platform.config.cascade import load_settings
     from rumi.platform.home import socket_path
-    from rumi.store.cluster.building import leases_of
 
-    loaded = load_settings(home.root, os.environ, {})
-    with home.lock(f"rumi memory {request['do']}"):
-        cluster = cluster_of(loaded)
-        engine = await find_engine(home, loaded, leases=leases_of(cluster))
-        async with (
-            open_app(home, loaded, engine, cluster=cluster),
-            connect(socket_path(home.run, home.installation()), TERMINAL) as client,
-        ):
-            return await client.call("memory", **request)
+    async with (
+        app_at_rest(home, f"rumi memory {request['do']}"),
+        connect(socket_path(home.run, home.installation()), TERMINAL) as client,
+    ):
+        return await client.call("memory", **request)
 
 
 def _language() -> "Language":

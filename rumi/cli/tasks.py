@@ -11,11 +11,14 @@ from rumi.cli.asking import ask
 from rumi.cli.daemon import say
 from rumi.cli.printing import JSON, echo, echo_json, flat_lines, local_time
 from rumi.cli.speaking import reader
-from rumi.errors import UsageError
+from rumi.errors import RumiError, UsageError, single
+from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from rumi.cli.daemon import Launch
 
 _ask = partial(ask, "tasks")
 
@@ -96,6 +99,40 @@ def exit_code_of(task: "Mapping[str, Any]") -> int:
     """Return the exit code for the outcome of a task."""
     code = EXIT_CODES.get(str(task["state"]), 1)
     return code or (UNCONFIRMED if task["report"].get("not_done") else 0)
+
+
+def run_printed(
+    work: "Callable[[Launch], Awaitable[dict[str, Any]]]",
+    *,
+    background: bool,
+    as_json: bool,
+    unfinished: "Callable[[Launch, Mapping[str, Any]], None]" = lambda begun, task: None,
+) -> None:
+    """Start a daemon if none runs, have `work` run or begin a task, print its outcome, and exit.
+
+    `unfinished` is called with a task that has not succeeded. With `as_json`, an error is printed as JSON.
+    """
+    from rumi.cli.daemon import launch_daemon
+
+    try:
+        begun = launch_daemon(DEFAULT_CHAT, {})
+        done = run_async(work, begun)
+    except (RumiError, BaseExceptionGroup) as raised:
+        error = single(raised)
+        if not as_json or not isinstance(error, RumiError):
+            raise
+        echo_json({"error": error.to_json()}, indent=2)
+        raise click.exceptions.Exit(error.exit_code) from None
+    if as_json:
+        echo_json(as_report(done), indent=2)
+    elif background:
+        echo(str(done["id"]))
+    else:
+        echo(text_of(done), err=done["state"] == "failed")
+    if not background:
+        if done["state"] != "succeeded":
+            unfinished(begun, done)
+        raise click.exceptions.Exit(exit_code_of(done))
 
 
 def as_report(task: "Mapping[str, Any]") -> dict[str, Any]:
