@@ -25,9 +25,8 @@ from rumi.agent.tool import (
 from rumi.errors import RumiError, single
 from rumi.models.model import ToolCall
 from rumi.platform.redact import HIDDEN
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import translate
 from rumi.platform.untrusted_text import one_line
+from rumi.texts import Language, Text, translate
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +152,9 @@ class Acting:
             return ToolResult(False, str(error))
         except Exception as error:  # a bug in a tool becomes a result, and the turn continues
             logger.warning("the tool %s raised", call.name, exc_info=error)
-            return ToolResult(False, f"{call.name} failed: {type(error).__name__}")
+            return ToolResult(
+                False, Text("{name} failed: {name2}", name=call.name, name2=type(error).__name__)
+            )
 
     def _ran(self, call: ToolCall) -> CommandTrace | None:
         """Return the command that an interrupted call had started; None if it had started none."""

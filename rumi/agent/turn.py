@@ -40,9 +40,9 @@ from rumi.models.model import (
 from rumi.models.token_budget import context_of, prompt_share
 from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.replies import Breaker
 from rumi.platform.texts.translation import error_text
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

@@ -21,10 +21,10 @@ from rumi.platform.calls import call
 from rumi.platform.chat_ids import CHAT_ID, LOCAL, ChatIds
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import budgets as budget_texts
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Incoming
 from rumi.store.journal.spending import Grant, Spending, Standing, UsageRow
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class BudgetCommands:
             return f"❌ {error_text(language, error)}"
         except ActorError as error:
             logger.warning("budgets do not answer: %r", error)
-            return f"❌ {translate(language, 'The budgets do not answer. Try again in a moment.')}"
+            return f"❌ {gettext(language, 'The budgets do not answer. Try again in a moment.')}"
 
     def _is_admin(self, message: Incoming) -> bool:
         """Return True if the sender is the home's owner (on terminal or page), or an admin of a channel."""
@@ -118,7 +118,7 @@ def _day(text: str) -> str:
         UsageError: The text is not a day.
     """
     if text and not _DAY.fullmatch(text):
-        raise UsageError(f"{text!r} is not a day.", "Write it like 2026-11-23.")
+        raise UsageError("{filters} is not a day.", "Write it like 2026-11-23.", filters=repr(text))
     return text
 
 

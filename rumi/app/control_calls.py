@@ -23,10 +23,10 @@ from rumi.memory.memory_calls import MemoryCalls
 from rumi.platform.caller import Caller
 from rumi.platform.calls import CHAT, Declaration, call, declared_in
 from rumi.platform.chat_ids import ChatIds, check_chat_id
-from rumi.platform.texts.language import Language
 from rumi.tasks.bots.bot_calls import BotCalls
 from rumi.tasks.schedules.schedule_calls import ScheduleCalls
 from rumi.tasks.task_calls import TaskCalls
+from rumi.texts import Language
 
 ChatId: TypeAlias = Annotated[str, AfterValidator(check_chat_id)]
 

@@ -19,8 +19,8 @@ from rumi.agent.events import (
 )
 from rumi.agent.tool import CommandTrace, ToolResult
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Reason
+from rumi.texts import Language
 
 T = TypeVar("T", covariant=True)
 

@@ -177,7 +177,7 @@ def _deleted(home: "Home") -> "DaemonGone | None":
     if home.lock_identity() is not None:
         return None
     return DaemonGone(
-        f"The home {home.root} was deleted, and this window ends.", "Start again with: rumi chat"
+        "The home {root} was deleted, and this window ends.", "Start again with: rumi chat", root=home.root
     )
 
 
@@ -221,7 +221,7 @@ async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
 def _introduce(launch: Launch, port: "RemoteChat", daemon: str) -> None:
     """Print notices about the daemon before the chat begins."""
     from rumi.platform.texts import operating as operation_texts
-    from rumi.platform.texts.translation import translate
+    from rumi.texts import translate
 
     language = launch.language
     if port.service:

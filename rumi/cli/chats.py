@@ -9,7 +9,7 @@ import click
 
 from rumi.cli.asking import ask
 from rumi.cli.printing import JSON, Styled, echo, echo_json, local_time
-from rumi.cli.speaking import confirms_deletion, say, translate
+from rumi.cli.speaking import confirms_deletion, say, tr
 from rumi.platform.printable import flat
 
 _ask = partial(ask, "chats")
@@ -108,7 +108,7 @@ def export(chat: str, as_json: bool) -> None:
     for entry in (row for row in entries if row["role"] != "system"):
         if entry["session"] != session:
             session = entry["session"]
-            echo(f"\n## {translate('Session')} {session}")
+            echo(f"\n## {tr('Session')} {session}")
         echo(f"\n**{_who(entry)}** · {entry['time']}\n")
         text = _text(entry)
         echo(_fenced(text) if entry["role"] == "tool" else text)
@@ -127,11 +127,11 @@ def delete(chat: str, yes: bool) -> None:
     _ask("show", chat=chat, before=1)  # fails for an unknown chat, before the question is asked
     unattended = UsageError("Deleting a chat needs --yes where no one can answer.")
     if not yes and not confirms_deletion(
-        translate(f"Delete all of {chat}, and its files? (y/n)"), unattended
+        tr("Delete all of {chat}, and its files? (y/n)", chat=chat), unattended
     ):
         return
     _ask("delete", chat=chat)
-    say(f"{chat} was deleted.")
+    say("{chat} was deleted.", chat=chat)
 
 
 def _pages(chat: str) -> Iterator[list[dict[str, Any]]]:
@@ -147,7 +147,8 @@ def _shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _who(entry: dict[str, Any]) -> str:
-    return translate({"user": "you", "assistant": "Rumi", "tool": "result"}.get(entry["role"], entry["role"]))
+    names = {"user": tr("you"), "assistant": "Rumi", "tool": tr("result")}
+    return names.get(str(entry["role"]), str(entry["role"]))
 
 
 def _text(entry: dict[str, Any]) -> str:

@@ -69,7 +69,7 @@ async def _fetch(url: str) -> str:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(show)
     if failed:
-        raise FetchError(f"not fetched: {one_line(str(failed[0]))}")
+        raise FetchError("not fetched: {failed}", failed=one_line(str(failed[0])))
     return shown
 
 

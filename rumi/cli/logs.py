@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rumi.platform.logs.entries import Wanted
-    from rumi.platform.texts.language import Language
+    from rumi.texts import Language
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 

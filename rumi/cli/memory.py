@@ -8,11 +8,11 @@ import click
 
 from rumi.cli.asking import ask
 from rumi.cli.printing import JSON, console, echo, echo_json, local_day
-from rumi.cli.speaking import confirms_deletion, translate
+from rumi.cli.speaking import confirms_deletion, tr
 
 if TYPE_CHECKING:
     from rumi.platform.home import Home
-    from rumi.platform.texts.language import Language
+    from rumi.texts import Language
 
 OWNER = click.option("--owner", default="local", help="Whose facts: local, or such as tg11111111.")
 
@@ -90,7 +90,7 @@ def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
 
     unattended = UsageError("Deleting everything needs --yes where no one can answer.")
     if not yes and not confirms_deletion(
-        translate(f"Delete all that is stored of {owner}? (y/n)"), unattended
+        tr("Delete all that is stored of {owner}? (y/n)", owner=owner), unattended
     ):
         return
     answer = _ask("forget_everything", owner=owner)

@@ -92,9 +92,9 @@ def _now(home: "Home", recorded: "RecordedTurn") -> "Now":
 def _print_replay(found: "Replayed") -> None:
     difference = found.difference
     if difference is None:
-        say(f"The same: {found.requests} requests, {found.calls} tool calls.")
+        say("The same: {requests} requests, {calls} tool calls.", requests=found.requests, calls=found.calls)
         return
-    say(f"Request {difference.request} differs: {difference.where}")
+    say("Request {request} differs: {where}", request=difference.request, where=difference.where)
     for line in difference.diff:
         echo(line)
     sys.exit(1)

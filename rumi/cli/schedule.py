@@ -8,16 +8,17 @@ import click
 from rumi.cli.asking import ask
 from rumi.cli.daemon import say
 from rumi.cli.printing import JSON, echo, echo_json, flat_lines
-from rumi.cli.speaking import reader, translate
+from rumi.cli.speaking import reader, tr
 from rumi.errors import UsageError
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.printable import flat
+from rumi.texts import Text
 
 _ask = partial(ask, "schedules")
 
 ID = click.argument("schedule", type=click.IntRange(min=1), metavar="ID")
 
-NOTHING_FIRES = "Nothing fires until a Rumi runs: rumi serve"
+NOTHING_FIRES = Text("Nothing fires until a Rumi runs: rumi serve")
 
 
 @click.group(invoke_without_command=True)
@@ -63,7 +64,7 @@ def add(
             )
         )
     if not added.get("runs"):
-        say(translate(NOTHING_FIRES))
+        say(tr(NOTHING_FIRES))
 
 
 @command.command("list")

@@ -32,7 +32,7 @@ def _filled(text: str, info: ValidationInfo) -> str:
         UsageError: The text is empty.
     """
     if not written(text):
-        raise UsageError(f"The {info.field_name} cannot be empty.")
+        raise UsageError("The {name} cannot be empty.", name=info.field_name)
     return text
 
 

@@ -27,16 +27,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller, ControlCall, Rights
-from rumi.platform.texts.language import Language
+from rumi.platform.texts.language import known_language
 
 Method = TypeVar("Method", bound=Callable[Concatenate[Any, Caller, ...], Awaitable[object]])
 
 _DECLARED: Final = "declared_call"
-
-
-def language_field(value: object) -> Language | None:
-    """Return the language that a request names; None if this version does not know the language."""
-    return "es" if value == "es" else "en" if value == "en" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +66,10 @@ class Declaration:
         Raises:
             UsageError: A field is missing or not valid.
         """
-        given = {name: value for name, value in request.items() if value is not None}
-        if language_field(given.get("language")) is None:
-            given.pop("language", None)
+        language = known_language(request.get("language"))
+        given = {
+            name: value for name, value in {**request, "language": language}.items() if value is not None
+        }
         try:
             valid = _model(self.method).model_validate(given)
         except ValidationError as error:
@@ -94,8 +90,14 @@ class Declaration:
         field = ".".join(map(str, first["loc"]))
         advice = "docs/calls.md lists the fields of each call."
         if first["type"] == "missing":
-            return UsageError(f"The call {self.name} needs the field {field}.", advice)
-        return UsageError(f"The field {field} of the call {self.name} is not valid: {first['msg']}.", advice)
+            return UsageError("The call {call} needs the field {field}.", advice, call=self.name, field=field)
+        return UsageError(
+            "The field {field} of the call {call} is not valid: {why}.",
+            advice,
+            call=self.name,
+            field=field,
+            why=first["msg"],
+        )
 
 
 def call(
@@ -137,7 +139,11 @@ async def answer(part: Any, name: str, caller: Caller, request: Mapping[str, obj
     if declared is None:
         known = ", ".join(one.partition(".")[2] for one in table if one.startswith(f"{name}."))
         raise UsageError(
-            f'The call {name} does not know "do": {json.dumps(request.get("do"))}.', f"It knows {known}."
+            'The call {call} does not know "do": {do}.',
+            "It knows {known}.",
+            call=name,
+            do=json.dumps(request.get("do")),
+            known=known,
         )
     if declared.rights == "all":
         caller.check_all()

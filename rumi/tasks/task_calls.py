@@ -9,10 +9,10 @@ from rumi.errors import RumiError
 from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call
 from rumi.platform.chat_ids import LOCAL, ChatIds
-from rumi.platform.texts.language import Language
 from rumi.platform.timestamps import utc
 from rumi.store.journal.records import TaskRecord
 from rumi.tasks.tasks import StoredTasks, Tasks
+from rumi.texts import Language
 
 MOST_LISTED: Final = 1000
 

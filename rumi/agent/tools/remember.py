@@ -9,7 +9,7 @@ from rumi.memory.messages import FactRefused, Remember
 from rumi.memory.writing import checked
 from rumi.models.model import ToolSpec
 from rumi.platform.texts import memory as memory_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 SPEC = ToolSpec(
     name="remember",

@@ -15,6 +15,7 @@ from rumi.platform.openat import shown
 from rumi.platform.threads import Offload
 from rumi.sandbox.incoming import safe_name
 from rumi.sandbox.workspace import WorkspaceError, open_beneath
+from rumi.texts import os_error
 
 MAX_FILE_BYTES: Final = 50 * 1024 * 1024
 """Maximum size of a sent file, in bytes: Telegram's limit for files from a bot."""
@@ -127,9 +128,15 @@ def _read(workspace: Path, relative: str, max_bytes: int) -> bytes:
             large = os.fstat(file.fileno()).st_size > max_bytes
             content = b"" if large else file.read(max_bytes + 1)
         except OSError as error:
-            raise WorkspaceError(f"{shown(relative)} cannot be read: {error.strerror}.") from error
+            raise WorkspaceError(
+                "{relative} cannot be read: {strerror}.", relative=shown(relative), strerror=os_error(error)
+            ) from error
     if large or len(content) > max_bytes:  # checked again, because the file may have grown since `fstat`
-        raise WorkspaceError(f"{shown(relative)} is larger than {max_bytes / _MEGA:g} MB.")
+        raise WorkspaceError(
+            "{relative} is larger than {max_bytes} MB.",
+            relative=shown(relative),
+            max_bytes=f"{max_bytes / _MEGA:g}",
+        )
     if not content:
-        raise WorkspaceError(f"{shown(relative)} is empty, and empty files cannot be sent.")
+        raise WorkspaceError("{relative} is empty, and empty files cannot be sent.", relative=shown(relative))
     return content

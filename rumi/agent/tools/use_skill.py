@@ -20,8 +20,8 @@ from rumi.agent.skills.running import AskModel, CodeRunner, SkillRun
 from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
-from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import one_line, untrusted_block
+from rumi.texts import Language
 from rumi.web.links import links_in
 
 MOST_CHARS: Final = 60_000
@@ -137,7 +137,9 @@ class UseSkill(Tool):
         missing = [tool for tool in skill.header.tools_required if tool.casefold() not in there]
         if missing:
             raise SkillError(
-                f"The skill {skill.name} needs tools that this chat does not have: {', '.join(missing)}."
+                "The skill {name} needs tools that this chat does not have: {missing}.",
+                name=skill.name,
+                missing=", ".join(missing),
             )
 
     async def _run(self, skill: Skill, skill_input: str, calls: Calls) -> ToolResult:

@@ -31,13 +31,13 @@ from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.calls import CHAT, answer, call
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.outbox import Undelivered
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import partition_of
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.tasks import Tasks
+from rumi.texts import Language, Text
 
 logger = logging.getLogger(__name__)
 
@@ -437,7 +437,10 @@ class AttachServer:
             other = [key for key in other if key != "model.default"]
         language = opening.language
         if opening.new and away:
-            raise RumiError(f"The worker {away} serves this chat, and cannot be reached from here.")
+            raise RumiError(
+                "The worker {unreachable_worker} serves this chat, and cannot be reached from here.",
+                unreachable_worker=away,
+            )
         if opening.new:
             if self._inbox.chats.works(chat):
                 raise RumiError(reply_texts.busy(language))
@@ -594,7 +597,9 @@ class AttachServer:
             return _error_answer(error)
         except Exception as error:  # noqa: BLE001  # a chat that fails to start must not end the daemon
             logger.warning("a window's chat %s did not start: %r", chat.chat, error)
-            return _error_answer(RumiError(f"The chat {chat.chat} does not start.", "Look at: rumi status"))
+            return _error_answer(
+                RumiError("The chat {chat} does not start.", "Look at: rumi status", chat=chat.chat)
+            )
         client.known_deliveries.update(reply.delivery for reply in replies)
         others = {
             number for other in self._clients if other is not client for number in other.latest_messages
@@ -609,9 +614,10 @@ class AttachServer:
 
 
 def _unreachable_note(worker: str) -> str:
-    return (
-        f"The worker {worker} serves this chat, and cannot be reached from here: "
-        "each reply appears when it is complete."
+    return Text(
+        "The worker {worker} serves this chat, and cannot be reached from here: each reply appears "
+        "when it is complete.",
+        worker=worker,
     )
 
 

@@ -19,11 +19,11 @@ from rumi.errors import RumiError, answer_of
 from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, answer, call
 from rumi.platform.chat_ids import LOCAL, task_key
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import TaskRecord
 from rumi.tasks.bots.bots import Bots, SessionStart
 from rumi.tasks.task_calls import NEW_TASK, TASK, NewTask, task_as_json
 from rumi.tasks.tasks import Tasks
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from rumi.models.model import ModelError, Usage
 from rumi.platform.config.providers import OFFLINE
 from rumi.platform.grace import with_grace
 from rumi.platform.texts import budgets as budget_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.spending import (
     Bound,
@@ -38,6 +37,7 @@ from rumi.store.journal.spending import (
     Standing,
     UsageRow,
 )
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

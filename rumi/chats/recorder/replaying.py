@@ -190,7 +190,14 @@ class _Replaying:
             await trio.sleep_forever()  # until the turn's time limit, as the recorded call did
         await trio.sleep(model_call.took)
         if model_call.failure is not None:
-            raise ModelError(**model_call.failure)
+            failure = model_call.failure
+            raise ModelError(
+                failure["kind"],
+                "{message}",
+                "{advice}" if failure["advice"] else "",
+                message=failure["message"],
+                advice=failure["advice"],
+            )
         assert model_call.reply is not None
         return model_call.reply
 

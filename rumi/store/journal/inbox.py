@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Final, get_args
 
-from rumi.platform.texts.language import Language
 from rumi.store.journal.albums import insert_part, part_of
 from rumi.store.journal.history import history_of, insert_history, session_of, taint_of
 from rumi.store.journal.outbox import insert_reply
@@ -21,6 +20,7 @@ from rumi.store.journal.records import (
 from rumi.store.journal.transaction import JournalRequest, OwnedWrite, Read, clean, mine, steps
 from rumi.store.journal.undo import FindUndo, find_undo
 from rumi.store.steps import Transaction
+from rumi.texts import Language
 
 SEEN_S = 48 * 3600.0
 """Retention of update numbers, in seconds. A source may repeat an update for half that time, and may restart

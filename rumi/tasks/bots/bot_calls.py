@@ -16,7 +16,6 @@ from rumi.memory.writing import checked
 from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call
 from rumi.platform.chat_ids import DEFAULT_CHAT, bot_key
-from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload
 from rumi.platform.timestamps import utc
 from rumi.store.journal.records import IterationRecord, TaskRecord
@@ -27,6 +26,7 @@ from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.importing import Foreign, foreign_bots, take_over_skills
 from rumi.tasks.task_calls import task_as_json as task_json
 from rumi.tasks.tasks import StoredTasks
+from rumi.texts import Language
 
 BOT: Final = PartitionKey("name", of="bot")
 
@@ -84,7 +84,7 @@ class BotCalls:
         await self._config(name)
         sessions = await self._sessions(name)
         if any(not task.ended for task in sessions):
-            raise BotError(f"The bot {name} is at work.", f"Stop it first: rumi bot stop {name}")
+            raise BotError("The bot {name} is at work.", "Stop it first: rumi bot stop {name}", name=name)
         # The folder last: it defines the bot, so a failed deletion can be repeated.
         await self._forget_all(name)
         await self.tasks.remove_files(bot_key(name))

@@ -12,7 +12,6 @@ from operator import itemgetter
 from typing import Any, Final
 
 from rumi.platform.texts import research as research_texts
-from rumi.platform.texts.language import Language
 from rumi.tasks.research.prose import (
     Sentence,
     Span,
@@ -29,6 +28,7 @@ from rumi.tasks.research.prose import (
     words_of,
 )
 from rumi.tasks.research.sources import Source, SourceText
+from rumi.texts import Language
 
 LEAST_QUOTED_WORDS: Final = 4
 """Minimum number of words in a quotation. Fewer words in quotation marks count as a name or a term."""

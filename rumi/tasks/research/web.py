@@ -16,12 +16,12 @@ from rumi.agent.tools.write_file import WriteFile
 from rumi.models.model import ToolSpec, text_tokens
 from rumi.models.token_budget import prompt_share
 from rumi.platform.openat import shown
-from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload, Threads
 from rumi.platform.untrusted_text import harmless, one_line
 from rumi.tasks.research.receipts import Report, check
 from rumi.tasks.research.sources import NOTE_CHARS, Source, Sources, SourcesFull
 from rumi.tasks.research.workspace import MOST_BYTES, workspace_tools
+from rumi.texts import Language
 from rumi.web.messages import FetchError, Method, Page, SearchResults, Topic
 
 PAGE_SHARE: Final = 1 / 8

@@ -9,7 +9,6 @@ from rumi.errors import UsageError
 from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call
 from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds
-from rumi.platform.texts.language import Language
 from rumi.platform.timestamps import utc
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
 from rumi.tasks.schedules.firing import in_words, next_in_words
@@ -17,6 +16,7 @@ from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.stored import StoredSchedules
 from rumi.tasks.schedules.times import NotATime, zone_names
 from rumi.tasks.schedules.when import read_when
+from rumi.texts import Language
 
 SCHEDULE: Final = PartitionKey("id", of="schedule")
 
@@ -86,7 +86,7 @@ class ScheduleCalls:
                 'or "0 9 * * 1".',
             )
         if zone and zone.casefold() not in zone_names():
-            raise UsageError(f"Unknown time zone {zone}.", "Names are like Europe/Madrid.")
+            raise UsageError("Unknown time zone {zone}.", "Names are like Europe/Madrid.", zone=zone)
         new = ScheduleRecord(
             caller.owner,
             caller.chat_in(chat or DEFAULT_CHAT, self.ids.owner_of),

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rumi.platform.texts.spanish import SENTENCES
 
 import rumi
 from actors import ActorCrashed
 from rumi.errors import RumiError
-from rumi.platform.texts.spanish import SENTENCES
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.translation import error_text
+from rumi.texts import translate
 from tests.cli.program import Program
 from tests.conftest import ROOT
 
