@@ -28,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller, ControlCall, Rights
 from rumi.platform.texts.language import known_language
+from rumi.texts import Text
 
 Method = TypeVar("Method", bound=Callable[Concatenate[Any, Caller, ...], Awaitable[object]])
 
@@ -88,7 +89,7 @@ class Declaration:
     def _refusal(self, error: ValidationError) -> UsageError:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        advice = "docs/calls.md lists the fields of each call."
+        advice = Text("docs/calls.md lists the fields of each call.")
         if first["type"] == "missing":
             return UsageError("The call {call} needs the field {field}.", advice, call=self.name, field=field)
         return UsageError(
