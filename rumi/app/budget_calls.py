@@ -96,7 +96,7 @@ class BudgetCommands:
 
     async def _allow(self, message: Incoming, language: Language, said: str) -> str:
         if not self._is_admin(message):
-            return budget_texts.budget_admins_only(language)
+            return gettext(language, "⛔ Only an admin can allow more.")
         found = _ALLOW.fullmatch(said)
         if found is None:
             return budget_texts.allow_usage(language)
@@ -108,7 +108,7 @@ class BudgetCommands:
         await self._budgets.ask(Grant(self._budgets.today(), owner, chat, nano, tokens))
         shown = amount_text(amount.unit, amount.most)
         self._audit.write("budget_allowed", chat_id=chat, amount=shown, by=message.chat)
-        return budget_texts.budget_allowed(language, shown, chat)
+        return gettext(language, "✅ The chat {chat} may use {amount} more today.", chat=chat, amount=shown)
 
 
 def _day(text: str) -> str:

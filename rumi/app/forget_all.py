@@ -22,7 +22,7 @@ from rumi.store.journal.tasks import ListTasks
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.tasks import Tasks
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +56,16 @@ class Forgetting:
         owner = self.ids.owner_of(message.chat)
         if self.ids.may_be_group(message.chat) and not message.admin and owner != LOCAL:
             await trio.lowlevel.checkpoint()
-            return recall_texts.forget_everything_refused(language)
+            return gettext(language, "❌ In a group only an admin can delete everything.")
         if command.rest.casefold() not in SURE:
             await trio.lowlevel.checkpoint()
-            return recall_texts.may_forget_everything(language, owner)
+            return gettext(
+                language,
+                "This deletes for good all that I know of {owner}: facts, the history of all its "
+                "chats, the index, recordings, tasks and schedules. Files stay. To do it, write "
+                "`/forget_everything yes`.",
+                owner=owner,
+            )
         counts = await self.forget(owner, message)
         await self.inbox.accept(message.chat, "/reset", language, unattended=True)
         return recall_texts.everything_forgotten(language, counts)

@@ -22,7 +22,7 @@ from rumi.platform.texts import undo as undo_texts
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import Incoming, Undone
 from rumi.store.journal.undo import EndUndo, FindLastTurn, FindUndo, TakeBack
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -55,17 +55,23 @@ class Undoing:
         """
         undo = self._services.undo
         if undo is None or not undo.snapshots.limits.turns:
-            return undo_texts.undo_is_off(language)
+            return gettext(language, "Nothing can be undone here: it is off (`[undo] turns = 0`).")
         done = await self._journal.ask(FindUndo(self._chat, message.id))
         if done is None:
             last = await self._journal.ask(FindLastTurn(self._chat))
             if last is None:
-                return undo_texts.nothing_to_undo(language)
+                return gettext(language, "There is nothing to undo.")
             if last.behind >= undo.snapshots.limits.turns:
-                return undo_texts.undone_enough(language, last.behind)
+                return gettext(
+                    language,
+                    "I have taken back {count} turns in a row; I cannot go further back.",
+                    count=last.behind,
+                )
             asker, mine = last.user, message.user
             if None not in (asker, mine) and asker != mine and not message.admin:
-                return undo_texts.not_yours_to_undo(language)
+                return gettext(
+                    language, "Somebody else asked for that turn: only they or an admin can undo it."
+                )
             calls = tuple(_remaining(last.calls))
             done = await self._decide(undo, Undone(message.id, last.turn, last.text, calls=calls))
         if not done.done:

@@ -41,10 +41,8 @@ from rumi.models.model import Message, Model
 from rumi.models.token_budget import takes_pictures
 from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import operating as operation_texts
-from rumi.platform.texts import people as people_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.platform.texts import undo as undo_texts
 from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
 from rumi.sandbox.engine import SandboxError
@@ -52,7 +50,7 @@ from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import Begin, Retriable
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.records import HistoryEntry, Reason
-from rumi.texts import Text
+from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
 
@@ -336,9 +334,13 @@ class Worker:
         if job.kind == "retry":
             earlier = await services.journal.ask(Retriable(self._chat))
             if earlier is None:
-                return reply_texts.nothing_to_retry(job.language)
+                return gettext(job.language, "There is nothing to retry.")
             if not self._context.people.may_retry(job.message, earlier):
-                return people_texts.retry_refused(job.language)
+                return gettext(
+                    job.language,
+                    "🔒 Somebody with another role asked for that: only they can retry it. Ask in your "
+                    "own words.",
+                )
             job.message = replace(
                 job.message,
                 text=earlier.text,
@@ -413,7 +415,16 @@ class Worker:
         self._services.fact_extraction.session_ended()
         job.sealed = True
         return Done(
-            await self._settle(Settle(self._chat, job.messages, reply_texts.new_session(job.language)))
+            await self._settle(
+                Settle(
+                    self._chat,
+                    job.messages,
+                    gettext(
+                        job.language,
+                        "✨ New session: what was said before stays stored, and I no longer go by it.",
+                    ),
+                )
+            )
         )
 
     async def _take_back(self, job: Job) -> Done:
@@ -425,7 +436,7 @@ class Worker:
         try:
             text = await self.undoing.take_back(job.message, job.language)
         except SandboxError as error:
-            text = undo_texts.not_undone(job.language, error_text(job.language, error))
+            text = gettext(job.language, "❌ Nothing was undone. {why}", why=error_text(job.language, error))
         job.sealed = True
         return Done(await self._settle(Settle(self._chat, job.messages, job.final_reply(text))))
 
@@ -481,7 +492,13 @@ class Worker:
 
     async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:
         """Ask whether to delete the files. Return None for a yes, otherwise the `Done` of the reset."""
-        text = reply_texts.may_delete_files(job.language, use.files, operation_texts.short_size(use.bytes))
+        text = ngettext(
+            job.language,
+            "Delete this chat's files as well ({count} file, {size}), besides container and history?",
+            "Delete this chat's files as well ({count} files, {size}), besides container and history?",
+            use.files,
+            size=operation_texts.short_size(use.bytes),
+        )
         asked = ConfirmationAsked(token_hex(8), text)
         verdict: Verdict = "no"
         started = TurnStarted(f"/reset {FILES}", job.message.id, job.language, job.message.origin)

@@ -230,9 +230,15 @@ class Tasks(StoredTasks):
                         model=message.model,
                         user=message.user,
                     )
-                    return task_texts.task_begins(language, (await self.begin(task)).id)
+                    return gettext(
+                        language,
+                        "🔎 Task {id} has begun. Its result comes here; /stop {id} stops it.",
+                        id=(await self.begin(task)).id,
+                    )
                 case _:
-                    return task_texts.task_usage(language)
+                    return gettext(
+                        language, "Use /research QUESTION, /tasks, or /stop and the number of a task."
+                    )
         except RumiError as error:
             return f"❌ {error_text(language, error)}"
         except ActorError as error:
@@ -557,7 +563,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
         if loaded is None or loaded[0].ended:
             return
         task = loaded[0]
-        text = task_texts.task_gave_up(task.language)
+        text = gettext(task.language, "❌ Something failed several times. Ask for it again.")
         result = task_texts.task_result(task.language, task.id, "failed", task.question, text)
         spent = self._tasks.spent(task.id)
         stored = await self._services.journal.ask(

@@ -37,7 +37,7 @@ from rumi.store.journal.spending import (
     Standing,
     UsageRow,
 )
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,17 @@ class Budgets:
         if not bounds:
             return begun
         if price is None and any(bound.limit.unit == "usd" for bound in bounds):
-            return ModelError("budget", budget_texts.no_price(language, model), model=model)
+            return ModelError(
+                "budget",
+                gettext(
+                    language,
+                    "⛔ There is a budget in money, and the price of {model} is not known. Set it in "
+                    'config.toml, in USD per million tokens: [prices."{model}"] input = 0.15, output '
+                    "= 0.60",
+                    model=model,
+                ),
+                model=model,
+            )
         try:
             refused = await self.ask(
                 ReserveCall(

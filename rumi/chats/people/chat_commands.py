@@ -81,7 +81,10 @@ class PeopleCommands:
         """Share a fact of the sender with the group, or stop sharing it; without a key, list shared facts."""
         ids, key = self.people.ids, written(command.rest)
         if not ids.may_be_group(message.chat) or message.user is None:
-            return people_texts.share_in_groups(language)
+            return gettext(
+                language,
+                "Facts are shared in a group: send `/share KEY` there, and `/unshare KEY` to take it back.",
+            )
         group, owner = ids.owner_of(message.chat), ids.private_owner(message.chat, message.user)
         if not key:
             shared = await self.memory(Shared(group, owner))

@@ -62,7 +62,7 @@ from rumi.tasks.bots.tools import AskUser, Session, SessionComplete, SessionHist
 from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork
 from rumi.tasks.research.sources import Source
 from rumi.tasks.research.workspace import workspace_tools
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 from rumi.web.links import urls_in_words
 from rumi.web.tree import Web
 
@@ -165,7 +165,11 @@ class BotKind:
 
             def lacks(error: RumiError) -> None:
                 context.report(
-                    bot_texts.bot_without_history(context.language, error_text(context.language, error))
+                    gettext(
+                        context.language,
+                        "the project has no history of git: {why}",
+                        why=error_text(context.language, error),
+                    )
                 )
 
             await clone(project, link, context.shell, self.sandbox_limits, self.offload, lacks)

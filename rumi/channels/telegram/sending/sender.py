@@ -49,6 +49,7 @@ from rumi.store.journal.inbox import MovedGroups, Previewed, RecordMove
 from rumi.store.journal.outbox import Delivered, PartSent, Undeliverable, Undelivered, UndeliveredChats
 from rumi.store.journal.store import NotOwner
 from rumi.store.ownership import partition_of
+from rumi.texts import gettext
 
 logger = logging.getLogger(__name__)
 
@@ -360,7 +361,7 @@ class Sender(Actor[SenderMessage]):
         if counts:
             words = question_texts.verdict(press.language, "yes" if press.yes else "no")
         elif question is not None and question.open:
-            words = telegram_texts.not_your_question(press.language)
+            words = gettext(press.language, "This question is for somebody else.")
         else:
             words = telegram_texts.question_closed(press.language)
         async with trio.open_nursery() as nursery:
