@@ -165,7 +165,6 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Execute the request on a home that no process has locked, so no schedule can fire."""
-    from rumi.app.settings import schedule_limits_of
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
     from rumi.platform.chat_ids import BUILT_IN
@@ -175,7 +174,7 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     from rumi.tasks.schedules.schedule_calls import schedule_call
     from rumi.tasks.schedules.stored import StoredSchedules
 
-    limits = schedule_limits_of(load_settings(home.root, os.environ, {}))
+    limits = load_settings(home.root, os.environ, {}).settings.schedules
     with home.lock("rumi schedule"):
         async with open_journal(stored_of(home).state) as ask:
             stored = StoredSchedules(ask, limits, has_bot=BotFiles(home.root).has)

@@ -67,8 +67,10 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
         what, since = word(STORAGE.get(why, why)), duration(status["storage"]["trouble_s"] or 0.0)
         storage = gettext(language, "storage: {what}, since {since}", what=what, since=since)
         lines.append(Text(storage, style="bold red"))
-    for why in status["sandbox"]["degraded"]:
-        lines.append(Text(gettext(language, "degraded: {why}", why=word(why)), style="yellow"))
+    lines.extend(
+        Text(gettext(language, "degraded: {why}", why=word(why)), style="yellow")
+        for why in status["sandbox"]["degraded"]
+    )
     table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
     table.add_column(gettext(language, "actor"), no_wrap=True, overflow="ellipsis", max_width=28)
     table.add_column(gettext(language, "state"), no_wrap=True)

@@ -23,9 +23,11 @@ from rumi.errors import single
 from rumi.models.model import Emit, Message, Model, ModelError, ModelRequest, Reply, ToolSpec
 from rumi.models.token_budget import context_of
 from rumi.platform.redact import Redactor
+from rumi.texts import Text
 
 NOT_RECORDED: Final = ToolResult(
-    False, "not recorded: this turn runs again, and nothing is done that was not done then. Go on without it"
+    False,
+    Text("not recorded: this turn runs again, and nothing is done that was not done then. Go on without it"),
 )
 DIFF_LINES: Final = 60
 
