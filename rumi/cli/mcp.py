@@ -11,7 +11,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.mcp_serve import serve
-from rumi.cli.printing import confirm, echo, echo_json
+from rumi.cli.printing import JSON, confirm, echo, echo_json
 from rumi.cli.speaking import reader, say, tr, translate
 from rumi.errors import UsageError
 from rumi.platform.printable import flat
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rumi.agent.mcp.server import KnownServer
     from rumi.platform.home import Home
 
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 NOT_RUNNING = Text("not running")
 
 

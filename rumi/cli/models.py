@@ -9,7 +9,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.model_names import configured, known_names
-from rumi.cli.printing import echo, echo_json
+from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import reader, say, tr
 from rumi.platform.texts.words import in_words
 
@@ -29,7 +29,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@JSON
 def list_(as_json: bool) -> None:
     """List the models of the configuration, and those that Rumi knows.
 
@@ -49,7 +49,7 @@ def list_(as_json: bool) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, metavar="[PROVIDER:NAME]...")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@JSON
 def test(names: tuple[str, ...], as_json: bool) -> None:
     """Make one short call of each model that is configured, or of those that are named.
 

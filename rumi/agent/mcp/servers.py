@@ -20,6 +20,7 @@ from rumi.agent.permissions.declare import DeclareTool
 from rumi.agent.tool import Tool, claims_of
 from rumi.models.model import Message
 from rumi.platform.caller import Caller
+from rumi.platform.calls import call
 from rumi.platform.threads import Threads
 from rumi.texts import Text
 
@@ -107,10 +108,10 @@ class McpServers:
             return (FindTools(tools, called_in(chat.messages())), *declare)
         return (*tools, *declare)
 
-    async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
-        """Answer the control request "mcp" from the owner of this Rumi home with the list of servers."""
+    @call("mcp", rights="all")
+    async def servers(self, caller: Caller) -> object:
+        """Return the servers of tools with their states."""
         await trio.lowlevel.checkpoint()
-        caller.check_all()
         return self.report()
 
     def report(self) -> list[dict[str, object]]:
