@@ -8,7 +8,7 @@ interruption or at the next start.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import tzinfo
 from functools import partial
@@ -103,7 +103,6 @@ class Budgets:
         Return an error instead if a budget does not allow the call, or if its cost is unknown. On
         cancellation, a stored reservation is released.
         """
-        await prepare(model, self.rules.prices)
         price = price_of(model, self.rules.prices, self.now())
         bounds = self._bounds(account) if model != OFFLINE else ()
         # The whole prompt may be written into the server's cache, which can cost more than reading it.
@@ -400,15 +399,17 @@ class WriteNow(Request[None]):
 
 
 class Ledger(Actor[WriteNow]):
-    """Writes the usage of model calls, at most once a second."""
+    """Writes the usage of model calls, at most once a second. Looks up the prices of `models` ahead."""
 
-    def __init__(self, budgets: Budgets) -> None:
+    def __init__(self, budgets: Budgets, models: Sequence[str] = ()) -> None:
         self._budgets = budgets
+        self._models = models
         self._writing = trio.Lock()
 
     async def started(self) -> None:
-        """Start the task that writes usage."""
+        """Start the tasks that write usage and look up prices."""
         self.start_soon(self._write)
+        self.start_soon(prepare, self._models, self._budgets.rules.prices)
 
     async def _write(self) -> None:
         self._budgets.work.set()  # one round even without usage, so that the status has figures
