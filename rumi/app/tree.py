@@ -43,7 +43,7 @@ from rumi.app.status import outline
 from rumi.app.worker import ClusterWorker, SingleProcess
 from rumi.channels.channel import Channel
 from rumi.channels.control.event_stream import EventStream, tree_item
-from rumi.channels.http.counters import Counts
+from rumi.channels.counters import Counts
 from rumi.channels.uploads import LocalUploads
 from rumi.chats.hub import Hub
 from rumi.models.build import ModelSet
@@ -54,10 +54,10 @@ from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.platform.texts import storage as storage_texts
-from rumi.platform.texts.language import Language
 from rumi.sandbox.engine import Engine
 from rumi.store.cluster.building import Cluster
 from rumi.store.protocol import Trouble
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

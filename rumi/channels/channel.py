@@ -10,16 +10,17 @@ from rumi.errors import RumiError
 if TYPE_CHECKING:  # a command that only names the channels must not load the agent and the store
     from actors import ActorRef, Supervisor, TreeEvent
     from rumi.agent.tool import Tool
+    from rumi.channels.counters import Counts
     from rumi.chats.hub import Hub
     from rumi.chats.inbox import Inbox
     from rumi.chats.port import ChatSubscription
     from rumi.platform.chat_ids import ChannelPrefix
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
-    from rumi.platform.texts.language import Language
     from rumi.sandbox.engine import SandboxLimits
     from rumi.store.journal.records import Attachment
     from rumi.store.journal.transaction import JournalMessage
+    from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +126,11 @@ class Channel:
         journal: "ActorRef[JournalMessage]",
         hub: "Hub",
         status: Callable[[], Mapping[str, object]],
+        counts: "Counts",
     ) -> None:
         """Add the actors that show the state of the whole process. They are added after all other actors.
 
-        `status` returns the status dump (the data that `rumi status` shows).
+        `status` returns the status dump (the data that `rumi status` shows). `counts` also has recent turns.
         """
 
     def tree_happened(self, event: "TreeEvent") -> None:
@@ -150,7 +152,7 @@ class Channel:
         Raises:
             RumiError: The attachment cannot be fetched.
         """
-        raise RumiError(f"This front end cannot fetch {attachment.name}.")
+        raise RumiError("This front end cannot fetch {name}.", name=attachment.name)
 
     async def show(self, chat: str, paths: Sequence[str]) -> None:
         """Show workspace files to the chat's users. Does nothing in channels whose users see events."""

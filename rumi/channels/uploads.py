@@ -63,7 +63,9 @@ class LocalUploads(Channel):
                 await spooled.reset()
                 async for piece in pieces:
                     if spooled.size + len(piece) > self.max_bytes:
-                        raise FileError(f"It is larger than {self.max_bytes / _MEGA:g} MB.")
+                        raise FileError(
+                            "It is larger than {max_bytes} MB.", max_bytes=f"{self.max_bytes / _MEGA:g}"
+                        )
                     await spooled.write(piece)
                 await spooled.flush()
                 # Taint first, so that no turn sees the file in untainted files. Taint again afterwards: a
@@ -92,13 +94,11 @@ class LocalUploads(Channel):
             return about_file(attachment.reference, attachment.media_type, os.fstat(file).st_size)
 
     def _put(self, chat: str, name: str, file: BinaryIO) -> str:
-        uid, gid = self._user
         return put_file(
-            prepare_workspace(self._home.root, chat, uid, gid),
+            prepare_workspace(self._home.root, chat, *self._user),
             name,
             file,
-            uid=uid,
-            gid=gid,
+            user=self._user,
             limits=self._limits,
             max_bytes=self.max_bytes,
             checkpoint=check_cancelled,

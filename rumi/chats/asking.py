@@ -6,9 +6,9 @@ from secrets import token_hex
 
 from rumi.agent.permissions.parking import ParkedCalls, answers_in, in_words
 from rumi.platform.texts import parked as parked_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.records import Button
+from rumi.texts import Language
 
 
 def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:

@@ -48,10 +48,10 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import tasks as task_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts import undo as undo_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.inbox import OpenMessages
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.records import Button, Incoming
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from rumi.memory.extractor import Extracted
 from rumi.memory.messages import Fact, Facts, IsExtracted, StoreExtracted
 from rumi.models.model import Message, Model, ModelError
 from rumi.models.token_budget import context_of
-from rumi.platform.texts.language import Language
+from rumi.platform.texts.language import known_language
 from rumi.store.journal.extraction import (
     FindDueSessions,
     MarkExtracted,
@@ -32,6 +32,7 @@ from rumi.store.journal.extraction import (
 from rumi.store.journal.records import SessionExcerpt
 from rumi.store.journal.store import NotOwner
 from rumi.store.journal.transaction import JournalMessage
+from rumi.texts import Language, Text
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ class FactExtractor(Actor[ExtractorMessage]):
 
     def activity(self) -> str:
         """Return the number of running extractions as text; empty if there are none."""
-        return f"learning from {len(self._attempts)}" if self._attempts else ""
+        return Text("learning from {count}", count=len(self._attempts)) if self._attempts else ""
 
     def metrics(self) -> Mapping[str, object]:
         """Return the number of running extractions."""
@@ -228,9 +229,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         # not be asked again.
         if not excerpt.messages or await context.memory(IsExtracted(chat, session, excerpt.upto)):
             return 0, ""
-        language: Language = (
-            "es" if excerpt.language == "es" else "en" if excerpt.language else context.language
-        )
+        language = known_language(excerpt.language) or context.language
         owner = context.ids.owner_of(chat)
         known = await context.memory(Facts(owner))
         model = context.model_for(chat, language, "")
@@ -240,7 +239,9 @@ class FactExtractor(Actor[ExtractorMessage]):
         with trio.move_on_after(EXTRACT_S):
             found = await self._extract(model, language, messages, known, today)
         if found is None:
-            raise ModelError("timeout", f"The model took longer than {EXTRACT_S:g} s.")
+            raise ModelError(
+                "timeout", "The model took longer than {extract_s} s.", extract_s=f"{EXTRACT_S:g}"
+            )
         request = StoreExtracted(owner, chat, session, excerpt.upto, found.facts, excerpt.began)
         return await context.memory(request), found.line
 

@@ -19,10 +19,10 @@ from rumi.errors import RumiError
 from rumi.memory.messages import TakeFactsBack
 from rumi.models.model import ToolCall
 from rumi.platform.texts import undo as undo_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import Incoming, Undone
 from rumi.store.journal.undo import EndUndo, FindLastTurn, FindUndo, TakeBack
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

@@ -51,10 +51,14 @@ def control_path() -> Path:
     home = Home(home_from(os.environ))
     lock_holder = home.lock_holder()
     if not lock_holder:
-        raise RumiError(f"No Rumi is running on {home.root}.", "Start one with: rumi chat")
+        raise RumiError("No Rumi is running on {root}.", "Start one with: rumi chat", root=home.root)
     path = socket_path(home.run, home.installation())
     if not path.exists():
-        raise RumiError(f"{lock_holder} does not answer: it is starting or ending.", "Try again in a moment.")
+        raise RumiError(
+            "{lock_holder} does not answer: it is starting or ending.",
+            "Try again in a moment.",
+            lock_holder=lock_holder,
+        )
     return path
 
 
@@ -186,7 +190,9 @@ def _ask(home: Home, call: str, chat: str) -> str:
         answered = b""
     if not answered:
         raise NotListening(
-            f"{home.lock_holder()} does not answer: it is starting or ending.", "Try again in a moment."
+            "{lock_holder} does not answer: it is starting or ending.",
+            "Try again in a moment.",
+            lock_holder=home.lock_holder(),
         )
     answer = json.loads(answered)
     if not answer["ok"]:
@@ -202,21 +208,14 @@ def _do(home: Home, call: str, chat: str) -> str:
 
     if chat:
         check_chat_id(chat)
-    loaded = load_settings(home.root, os.environ, {})
     if call == "stop":
-        return run_async(_stop, home, loaded, chat)
+        return run_async(_stop, home, load_settings(home.root, os.environ, {}), chat)
 
     async def command() -> str:
-        from rumi.app.app import open_app
-        from rumi.app.engine import find_engine
-        from rumi.app.settings import cluster_of
-        from rumi.store.cluster.building import leases_of
+        from rumi.cli.at_rest import app_at_rest
 
-        with home.lock(f"rumi {call}"):
-            cluster = cluster_of(loaded)
-            engine = await find_engine(home, loaded, leases=leases_of(cluster))
-            async with open_app(home, loaded, engine, cluster=cluster) as app:
-                return await (app.inbox.undo(chat) if call == "undo" else app.inbox.reset(chat))
+        async with app_at_rest(home, f"rumi {call}") as app:
+            return await (app.inbox.undo(chat) if call == "undo" else app.inbox.reset(chat))
 
     return run_async(command)
 

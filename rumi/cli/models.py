@@ -1,6 +1,7 @@
 """`rumi models`."""
 
 import os
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -8,8 +9,9 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.model_names import configured, known_names
-from rumi.cli.printing import echo, echo_json
-from rumi.cli.speaking import reader, say, translate
+from rumi.cli.printing import JSON, echo, echo_json
+from rumi.cli.speaking import reader, say, tr
+from rumi.platform.texts.words import in_words
 
 if TYPE_CHECKING:
     from rumi.models.settings import ModelSettings
@@ -27,7 +29,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@JSON
 def list_(as_json: bool) -> None:
     """List the models of the configuration, and those that Rumi knows.
 
@@ -38,8 +40,8 @@ def list_(as_json: bool) -> None:
     if as_json:
         echo_json(rows, indent=2)
         return
-    titles = ("model", "used as", "key", "context", "prompt", "reply", "cached", "pictures")
-    table = [tuple(translate(title) for title in titles), *map(_cells, rows)]
+    titles = (tr("model"), tr("used as"), tr("key"), tr("context"), tr("prompt"), tr("reply"))
+    table = [(*titles, tr("cached"), tr("pictures")), *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -47,7 +49,7 @@ def list_(as_json: bool) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, metavar="[PROVIDER:NAME]...")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@JSON
 def test(names: tuple[str, ...], as_json: bool) -> None:
     """Make one short call of each model that is configured, or of those that are named.
 
@@ -64,7 +66,11 @@ def test(names: tuple[str, ...], as_json: bool) -> None:
     else:
         for result in results:
             if result["ok"]:
-                say(f"✓ {result['model']} answered in {result['seconds']:.1f} s")
+                say(
+                    "✓ {model} answered in {seconds} s",
+                    model=result["model"],
+                    seconds=f"{result['seconds']:.1f}",
+                )
             else:
                 echo(f"✗ {result['model']}: {result['told']}")
     if not all(result["ok"] for result in results):
@@ -79,6 +85,7 @@ def _loaded() -> "Loaded":
 
 
 def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
+
     from rumi.app.settings import budget_rules_of
     from rumi.chats.budgets.prices import price_of
     from rumi.models.settings import context_tokens_of, model_settings_of, model_takes_pictures
@@ -87,7 +94,7 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
     used = configured(loaded)
     rows = []
     for name in dict.fromkeys([*used, *known_names()]):
-        price = price_of(name, prices)
+        price = price_of(name, prices, time.time())
         first = name == settings.default and settings.section.context_tokens
         rows.append(
             {
@@ -95,8 +102,7 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
                 "used_as": list(used.get(name, ())),
                 "key": _key(settings, name),
                 "context": first or context_tokens_of(name),
-                "usd_per_million": price
-                and [n / 1_000_000 for n in (price.input, price.output, price.cached)],
+                "usd_per_million": price and list(price.per_million_usd()),
                 "pictures": model_takes_pictures(name, settings),
             }
         )
@@ -121,13 +127,20 @@ def _key(settings: "ModelSettings", name: str) -> str:
     return "set" if settings.key_of(owner) else "not needed"
 
 
+def _key_state(state: str) -> str:
+    variable = state.removesuffix(" missing")
+    if variable != state:
+        return tr("{variable} missing", variable=variable)
+    return in_words(reader(), state)
+
+
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     price = (
         ("-", "-", "-") if row["usd_per_million"] is None else tuple(f"{n:g}" for n in row["usd_per_million"])
     )
-    used = ", ".join(translate(use) for use in row["used_as"]) or "-"
-    pictures = translate("yes") if row["pictures"] else "-"
-    return (row["model"], used, translate(row["key"]), f"{row['context']:,}", *price, pictures)
+    used = ", ".join(in_words(reader(), use) for use in row["used_as"]) or "-"
+    pictures = tr("yes") if row["pictures"] else "-"
+    return (row["model"], used, _key_state(row["key"]), f"{row['context']:,}", *price, pictures)
 
 
 async def _try_all(loaded: "Loaded", names: Sequence[str]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from rumi.memory.actor import AskMemory
 from rumi.memory.messages import Fact, Facts, Forget, PastFact, PastFacts
 from rumi.memory.writing import folded, written
 from rumi.platform.texts import memory as memory_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 MAX_LISTED: Final = 100
 

@@ -265,7 +265,9 @@ def _evict_fact(db: Database, owner: str) -> None:
     ).rowcount
     if gone == 0:
         raise FactRefused(
-            f"The memory is full: {count} facts are known already.", "Forget what is no longer needed first."
+            "The memory is full: {count} facts are known already.",
+            "Forget what is no longer needed first.",
+            count=count,
         )
 
 
@@ -299,7 +301,9 @@ def share(request: Share, transaction: Transaction) -> int:
         'SELECT count(*) FROM shared WHERE owner = ? AND "group" = ?', (request.owner, request.group)
     ).fetchone()
     if shared >= MOST_SHARED:
-        raise FactRefused(f"{shared} facts are shared with this group already.", "Unshare one first.")
+        raise FactRefused(
+            "{shared} facts are shared with this group already.", "Unshare one first.", shared=shared
+        )
     db.execute(
         "INSERT INTO shared VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (*of, request.group, transaction.now()),

@@ -7,7 +7,7 @@ from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.providers import CUSTOM, OFFLINE, PROVIDERS, key_owner, known
 from rumi.platform.config.schema import ModelSection
 from rumi.platform.config.secrets import Secrets, plain
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 UNKNOWN_CONTEXT_TOKENS: Final = 8192
 """Assumed context size of models outside of the provider table; almost no model has less."""

@@ -19,6 +19,7 @@ from rumi.platform.openat import FOLDER, opened
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, measure
+from rumi.texts import os_error
 
 MAX_NAME_BYTES: Final = 100
 """Maximum length of a safe name, without the number that distinguishes equal names."""
@@ -48,8 +49,7 @@ def put_file(
     name: str,
     source: BinaryIO,
     *,
-    uid: int,
-    gid: int,
+    user: tuple[int, int],
     limits: SandboxLimits,
     max_bytes: int,
     checkpoint: Callable[[], None] = lambda: None,
@@ -58,7 +58,7 @@ def put_file(
     """Copy `source`, from its beginning, to a new file of the workspace; return the file's name.
 
     The name is `safe_name(name)`, or the first free one of `report-2.pdf`, `report-3.pdf`, … The file belongs
-    to the sandbox's user `uid` and `gid`, and only that user may read it. `checkpoint` is called for every
+    to the sandbox's `user` (uid and gid), and only that user may read it. `checkpoint` is called for every
     chunk, and once more directly before the file gets its name; its exception ends the copying and leaves
     nothing of the file. With `below`, the file is stored in that folder of the workspace, which is created if
     it is missing.
@@ -70,29 +70,33 @@ def put_file(
     safe = safe_name(name)
     free_bytes = _free_bytes(workspace, safe, limits)
     try:
-        with opened(_folder(workspace, below, uid, gid)) as folder, _unnamed(folder) as file:
+        with opened(_folder(workspace, below, user)) as folder, _unnamed(folder) as file:
             size = 0
             source.seek(0)
             while chunk := source.read(_CHUNK_BYTES):
                 checkpoint()
                 size += len(chunk)
                 if size > max_bytes:
-                    raise WorkspaceError(f"{safe} is larger than {max_bytes / _MEGA:g} MB.")
+                    raise WorkspaceError(
+                        "{safe} is larger than {max_bytes} MB.", safe=safe, max_bytes=f"{max_bytes / _MEGA:g}"
+                    )
                 if size > free_bytes:
                     raise _full(safe)
                 _write(file, chunk)
             if os.getuid() == 0:
-                os.fchown(file, uid, gid)
+                os.fchown(file, *user)
             os.fchmod(file, 0o600)
             checkpoint()
             return _give_name(file, folder, safe, limits.workspace_files)
     except OSError as error:
         raise WorkspaceError(
-            f"{safe} cannot be put into the workspace: {error.strerror or type(error).__name__}."
+            "{safe} cannot be put into the workspace: {strerror}.",
+            safe=safe,
+            strerror=os_error(error),
         ) from error
 
 
-def _folder(workspace: Path, below: str, uid: int, gid: int) -> int:
+def _folder(workspace: Path, below: str, user: tuple[int, int]) -> int:
     """Open the folder for a new file, and create it if it is missing; do not follow a link."""
     if not below:
         return os.open(workspace, FOLDER)
@@ -100,7 +104,7 @@ def _folder(workspace: Path, below: str, uid: int, gid: int) -> int:
         with contextlib.suppress(FileExistsError):
             os.mkdir(below, 0o700, dir_fd=top)
             if os.getuid() == 0:
-                os.chown(below, uid, gid, dir_fd=top, follow_symlinks=False)
+                os.chown(below, *user, dir_fd=top, follow_symlinks=False)
         return os.open(below, FOLDER, dir_fd=top)
 
 
@@ -155,13 +159,17 @@ def _free_bytes(workspace: Path, name: str, limits: SandboxLimits) -> int:
         raise _full(name)
     free = free_on(workspace, limits.reserve_bytes)
     if free.low:
-        raise WorkspaceError(f"The disk has no room for {name}.", "Delete files that are no longer needed.")
+        raise WorkspaceError(
+            "The disk has no room for {name}.", "Delete files that are no longer needed.", name=name
+        )
     return min(limits.workspace_bytes - use.bytes, int(free.bytes - free.reserve_bytes))
 
 
 def _full(name: str) -> WorkspaceError:
     return WorkspaceError(
-        f"The workspace has no room for {name}.", "Delete files in it, or all of them with /reset files."
+        "The workspace has no room for {name}.",
+        "Delete files in it, or all of them with /reset files.",
+        name=name,
     )
 
 

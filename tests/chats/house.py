@@ -46,7 +46,6 @@ from rumi.platform.config.schema import (
 )
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
-from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.store.journal.actor import Journal
@@ -57,6 +56,7 @@ from rumi.tasks.schedules.clock import ScheduleClock
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
 from rumi.tasks.services import TaskServices, account_of
 from rumi.tasks.tasks import Tasks, task_slots
+from rumi.texts import Language
 from tests.fakes.lines import words_of
 
 T = TypeVar("T")

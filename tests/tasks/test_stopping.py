@@ -17,12 +17,12 @@ from rumi.errors import RumiError
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.config.schema import SchedulesSection
 from rumi.platform.texts.bots import bot_resume
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Incoming, Reason, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import Fire
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork
 from rumi.tasks.schedules.when import Every
+from rumi.texts import Language
 from tests.chats.house import House, house, reply_to
 from tests.fakes.tools import Unasked
 from tests.tasks.kinds import Looking, is_task, looks

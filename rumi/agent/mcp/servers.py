@@ -20,7 +20,9 @@ from rumi.agent.permissions.declare import DeclareTool
 from rumi.agent.tool import Tool, claims_of
 from rumi.models.model import Message
 from rumi.platform.caller import Caller
+from rumi.platform.calls import call
 from rumi.platform.threads import Threads
+from rumi.texts import Text
 
 FOLDER: Final = "mcp"
 """The name of the folder in $RUMI_HOME that contains a folder for each server."""
@@ -106,10 +108,10 @@ class McpServers:
             return (FindTools(tools, called_in(chat.messages())), *declare)
         return (*tools, *declare)
 
-    async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
-        """Answer the control request "mcp" from the owner of this Rumi home with the list of servers."""
+    @call("mcp", rights="all")
+    async def servers(self, caller: Caller) -> object:
+        """Return the servers of tools with their states."""
         await trio.lowlevel.checkpoint()
-        caller.check_all()
         return self.report()
 
     def report(self) -> list[dict[str, object]]:
@@ -147,8 +149,10 @@ class McpServers:
             actor = await self._supervisor.get_or_start(server)
             return await actor.ask(CallTool(tool, arguments, progress))
         except ActorError as error:
-            why = self._known[server].why or "It is being started again."
-            raise McpError(f"The server {server} has ended during the call. {why}") from error
+            why = self._known[server].why or Text("It is being started again.")
+            raise McpError(
+                "The server {server} has ended during the call. {why}", server=server, why=why
+            ) from error
 
     def _audit_state(self, known: KnownServer) -> None:
         """Write a changed server state to the audit log."""

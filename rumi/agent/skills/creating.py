@@ -1,15 +1,14 @@
 """Creation of a new skill from a template: a working skill with a test, which its author then changes."""
 
 import json
-import os
-import secrets
 import shlex
-import shutil
 import sys
 from pathlib import Path
 
 from rumi.agent.skills.format import CODE, FILE, MOST_DESCRIPTION_CHARS, class_name, is_name
 from rumi.agent.skills.messages import SkillError, SkillsUnwritable
+from rumi.platform.atomic_write import new_folder
+from rumi.texts import Text, os_error
 
 
 def name_of_test(name: str) -> str:
@@ -135,17 +134,21 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
     """
     if not is_name(name):
         raise SkillError(
-            f"{name[:80]!r} cannot be a skill's name.",
+            "{name} cannot be a skill's name.",
             "It takes letters, digits, - and _, at most 64, and begins with a letter or a digit: tidy-folder",
+            name=f"{name[:80]!r}",
         )
     about = " ".join(description.split()) or f"Say here what {name} does, and when to use it."
     if len(about) > MOST_DESCRIPTION_CHARS or not about.isprintable():
         raise SkillError(
-            f"A description has at most {MOST_DESCRIPTION_CHARS} characters, all of them visible."
+            "A description has at most {most_description_chars} characters, all of them visible.",
+            most_description_chars=MOST_DESCRIPTION_CHARS,
         )
     folder = skills / name
     if folder.exists() or folder.is_symlink():
-        raise SkillError(f"{folder} is there already.", "Choose another name, or change that one.")
+        raise SkillError(
+            "{folder} is there already.", "Choose another name, or change that one.", folder=folder
+        )
     written = json.dumps(about, ensure_ascii=False)  # a text in JSON is one in YAML
     test = name_of_test(name)
     fields = {
@@ -157,19 +160,16 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
     files = {FILE: _CODE_WORDS if code else _PROMPT, test: _CODE_TEST if code else _PROMPT_TEST}
     if code:
         files[CODE] = _CODE
-    # Written under a hidden name and renamed, so that a scan never finds an incomplete skill.
-    draft = skills / f".{name}-{secrets.token_hex(4)}"
     try:
         skills.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft.mkdir(mode=0o700)
-        try:
+        with new_folder(folder) as draft:
             for file, text in files.items():
                 (draft / file).write_text(text.format(**fields), encoding="utf-8")
-            os.rename(draft, folder)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
         raise SkillsUnwritable(
-            f"{folder} cannot be made: {error.strerror}.", "Check the folder's owner."
+            Text("{folder} cannot be made: {strerror}."),
+            "Check the folder's owner.",
+            folder=folder,
+            strerror=os_error(error),
         ) from error
     return folder

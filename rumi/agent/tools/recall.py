@@ -17,8 +17,8 @@ from rumi.memory.recall.request import search_of
 from rumi.memory.recall.words import stems_of
 from rumi.models.model import ToolSpec
 from rumi.platform.texts import recall as recall_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import untrusted_block
+from rumi.texts import Language
 
 SPEC: Final = ToolSpec(
     "recall",
@@ -68,7 +68,7 @@ class RecallTool(Tool):
         try:
             search = search_of(self._owner, arguments, self._now())
         except UsageError as error:
-            return ToolResult(False, str(error))
+            return ToolResult(False, error.text)
         found = await self._ask(search)
         language = self._language()
         facts = await self._facts(search.query)

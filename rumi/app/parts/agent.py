@@ -14,7 +14,7 @@ from rumi.app.parts.sandbox import SandboxPart
 from rumi.app.parts.store import StorePart
 from rumi.app.settings import mcp_settings_of, prompts_of
 from rumi.app.toolbox import Toolbox
-from rumi.channels.http.counters import Counts
+from rumi.channels.counters import Counts
 from rumi.chats.context import ChatContext, ChatView
 from rumi.chats.fact_extraction import FactExtraction, add_fact_extraction
 from rumi.chats.hub import Hub

@@ -24,10 +24,10 @@ from rumi.chats.undo_sweep import UndoSweep
 from rumi.memory.messages import ForgetOwner
 from rumi.memory.recall.messages import Unindex
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.texts.language import Language
 from rumi.platform.threads import Threads
 from rumi.sandbox.policy import CommandPolicy
 from rumi.tasks.schedules.clock import ScheduleClock
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

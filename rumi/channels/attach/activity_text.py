@@ -1,12 +1,11 @@
 """Short descriptions of what actors (the parts of a running Rumi) are doing, made from the status dump."""
 
-from typing import Any
+from collections.abc import Mapping
 
-from rumi.platform.texts.language import Language, pick
+from rumi.channels.status_dump import Item, is_chat
 from rumi.platform.texts.tasks import task_state
-from rumi.platform.texts.translation import translate
-
-Item = dict[str, Any]
+from rumi.platform.texts.words import in_words, known
+from rumi.texts import Language, gettext, text_of, translate
 
 
 def duration(seconds: float) -> str:
@@ -21,11 +20,6 @@ def duration(seconds: float) -> str:
             rest = whole % size // smaller
             return f"{whole // size} {name} {rest} {smaller_name}" if rest else f"{whole // size} {name}"
     return f"{whole} s"
-
-
-def is_chat(item: Item) -> bool:
-    """Return True if this item of the status dump describes a chat."""
-    return "history" in item["figures"]
 
 
 def works(item: Item) -> bool:
@@ -52,17 +46,21 @@ def activity_of(item: Item, language: Language) -> str:
     words = _chat(item, language) if is_chat(item) else _actor(item, language)
     if words and not (is_chat(item) and "job" not in item["figures"]):
         return words
-    error = translate(language, f"last error: {item['last_error']}") if item["last_error"] else ""
+    error = (
+        gettext(language, "last error: {last_error}", last_error=item["last_error"])
+        if item["last_error"]
+        else ""
+    )
     return error or words
 
 
 def _chat(item: Item, language: Language) -> str:
     metrics = item["figures"]
     if "job" not in metrics:
-        history = f"{metrics['history']} " + pick(language, "en el historial", "in the history")
-        parts = [pick(language, "libre", "idle"), history]
+        history = f"{metrics['history']} " + gettext(language, "in the history")
+        parts = [gettext(language, "idle"), history]
         return " · ".join([*parts, metrics["container"]] if metrics["container"] else parts)
-    behind = pick(language, "en cola", "queued")
+    behind = gettext(language, "queued")
     queued = f"{metrics['queued']} {behind} · " if metrics.get("queued") else ""
     return queued + _job(metrics, language)
 
@@ -70,21 +68,21 @@ def _chat(item: Item, language: Language) -> str:
 def _job(metrics: Item, language: Language) -> str:
     age = duration(metrics["age_s"])
     if metrics["question"]:
-        waits = pick(language, "espera un sí o un no", "waits for a yes or a no")
+        waits = gettext(language, "waits for a yes or a no")
         return f"{metrics['turn']} {waits} · {age}"
     tools = sorted(metrics["tools"], key=lambda tool: -tool["age_s"])
     if not tools:
-        return f"{metrics['turn']} {translate(language, metrics['phase'])} · {age}"
+        return f"{metrics['turn']} {in_words(language, metrics['phase'])} · {age}"
     longest = tools[0]
     more = f" (+{len(tools) - 1})" if len(tools) > 1 else ""
     # The age comes first: the column is cut at its end, and the beginning of a long command is enough.
-    inside = pick(language, "en", "in")
+    inside = gettext(language, "in")
     return f"{duration(longest['age_s'])} {inside} {longest['name']}{more} {longest['what']}".rstrip()
 
 
 def _task(metrics: Item, language: Language) -> str:
-    of = pick(language, "de", "of")
-    calls = f"{metrics['calls']} {pick(language, 'llamadas', 'calls')}"
+    of = gettext(language, "of")
+    calls = f"{metrics['calls']} {gettext(language, 'calls')}"
     spent = [calls, duration(metrics["seconds"])] if metrics["seconds"] else []
     state = task_state(language, metrics["state"])
     return " · ".join([f"{metrics['kind']} {of} {metrics['owner']}", state, *spent, metrics["step"]]).rstrip(
@@ -95,9 +93,9 @@ def _task(metrics: Item, language: Language) -> str:
 def _actor(item: Item, language: Language) -> str:
     if item["doing"] and {"owner", "step"} <= item["figures"].keys():
         return _task(item["figures"], language)
-    activity = translate(language, item["doing"])
+    activity = translate(language, text_of(item.get("doing_text") or known(item["doing"])))
     models = item["figures"].get("models")
-    if isinstance(models, dict):
+    if isinstance(models, Mapping):
         return " · ".join([activity, *_budgets(models)])
     # No age if the activity text already has one, nor for several streams, which start one by one.
     timed = " s" not in activity and "streams" not in item["figures"]
@@ -106,7 +104,7 @@ def _actor(item: Item, language: Language) -> str:
     return activity
 
 
-def _budgets(models: dict[str, Item]) -> list[str]:
+def _budgets(models: Mapping[str, Item]) -> list[str]:
     """Return, for each model, how much of its rate limit is left, as its server last reported."""
     parts = []
     for name, model in models.items():

@@ -1,17 +1,19 @@
 """Shows the status dump to a person, as a tree that fits into 80 columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from functools import partial
+from typing import Final, Literal, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rumi.channels.attach.activity_text import activity_of, age_of, duration, is_chat, works
-from rumi.platform.texts.language import Language
+from rumi.channels.attach.activity_text import activity_of, age_of, duration, works
+from rumi.channels.status_dump import Item, chats, is_chat, rows, trouble
 from rumi.platform.texts.operating import short_size
-from rumi.platform.texts.translation import translate
+from rumi.platform.texts.words import in_words
+from rumi.texts import Language, gettext, ngettext
 
 STATES = {"running": "green", "starting": "cyan", "stopping": "yellow", "restarting": "yellow"}
 
@@ -38,8 +40,6 @@ SLOW_S = 60.0
 
 Order: TypeAlias = Literal["age", "name", "restarts", "mail"]
 
-Item: TypeAlias = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -60,32 +60,38 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
     """Return the headline, the problems and the actor tree of the status dump."""
     choice = choice or Choice()
 
-    def say(text: str) -> str:
-        return translate(choice.language, text)
-
+    language = choice.language
+    word = partial(in_words, language)
     lines: list[RenderableType] = [_headline(status, choice.language)]
-    if trouble := status.get("storage", {}).get("trouble"):
-        what = say(STORAGE.get(trouble, trouble))
-        since = duration(status["storage"]["trouble_s"] or 0.0)
-        lines.append(Text(say(f"storage: {what}, since {since}"), style="bold red"))
-    lines.extend(Text(say(f"degraded: {why}"), style="yellow") for why in status["sandbox"]["degraded"])
+    if why := trouble(status):
+        what, since = word(STORAGE.get(why, why)), duration(status["storage"]["trouble_s"] or 0.0)
+        storage = gettext(language, "storage: {what}, since {since}", what=what, since=since)
+        lines.append(Text(storage, style="bold red"))
+    lines.extend(
+        Text(gettext(language, "degraded: {why}", why=word(why)), style="yellow")
+        for why in status["sandbox"]["degraded"]
+    )
     table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
-    table.add_column(say("actor"), no_wrap=True, overflow="ellipsis", max_width=28)
-    table.add_column(say("state"), no_wrap=True)
-    table.add_column(say("re"), justify="right", no_wrap=True)
-    table.add_column(say("mail"), justify="right", no_wrap=True)
-    table.add_column(say("doing"))  # the only column that shrinks in a narrow terminal
-    for prefix, item in _walk(status["tree"], "", "", choice):
+    table.add_column(gettext(language, "actor"), no_wrap=True, overflow="ellipsis", max_width=28)
+    table.add_column(gettext(language, "state"), no_wrap=True)
+    table.add_column(gettext(language, "re"), justify="right", no_wrap=True)
+    table.add_column(gettext(language, "mail"), justify="right", no_wrap=True)
+    table.add_column(gettext(language, "doing"))  # the only column that shrinks in a narrow terminal
+    for _, prefix, item in rows(status["tree"], partial(_shown, choice)):
         if isinstance(item, str):
-            table.add_row(f"{prefix}{say(item)}", style="dim")
+            table.add_row(f"{prefix}{item}", style="dim")
             continue
         failed = status["failed"].get(item["id"]) if is_chat(item) else None
         state = "failed" if failed else item["state"]
-        activity = say(f"gave up: {failed['error']}") if failed else activity_of(item, choice.language)
+        activity = (
+            gettext(language, "gave up: {error}", error=failed["error"])
+            if failed
+            else activity_of(item, choice.language)
+        )
         slow = is_chat(item) and age_of(item) >= SLOW_S
         table.add_row(
             f"{prefix}{item['id']}",
-            Text(say(state), style=STATES.get(state, "red")),
+            Text(word(state), style=STATES.get(state, "red")),
             str(item["restarts"] or ""),
             str(item["mailbox"]["depth"] or ""),
             Text(activity, no_wrap=True, overflow="ellipsis", style="yellow" if slow else ""),
@@ -95,117 +101,110 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
     lines.append(table)
     for chat, failed in status["failed"].items():
         if chat not in here:
-            lines.append(
-                Text(say(f"{chat} failed: {failed['error']}"), style="red", no_wrap=True, overflow="ellipsis")
-            )
+            text = gettext(language, "{chat} failed: {error}", chat=chat, error=failed["error"])
+            lines.append(Text(text, style="red", no_wrap=True, overflow="ellipsis"))
     return Group(*lines)
 
 
-COLUMNS: Final = (
-    ("partitions", "partitions"),
-    ("turns", "turns"),
-    ("queued", "queued"),
-    ("undelivered", "undelivered"),
-)
-"""The counts that the table shows for each worker, with their column titles."""
+COLUMNS: Final = ("partitions", "turns", "queued", "undelivered")
+"""The counts that the table shows for each worker. Their names are the column titles."""
 
 
 def render_workers(found: Item, language: Language = "en") -> RenderableType:
     """Return a table of the workers that share a database, and counts of the messages that none serves."""
 
-    def say(text: str) -> str:
-        return translate(language, text)
-
+    word = partial(in_words, language)
     table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
-    table.add_column(say("worker"), no_wrap=True)
-    table.add_column(say("version"), no_wrap=True)
-    table.add_column(say("state"), no_wrap=True)
-    for name in (*(name for _, name in COLUMNS), "lease", "lag"):
-        table.add_column(say(name), justify="right", no_wrap=True)
+    table.add_column(gettext(language, "worker"), no_wrap=True)
+    table.add_column(gettext(language, "version"), no_wrap=True)
+    table.add_column(gettext(language, "state"), no_wrap=True)
+    for name in (*COLUMNS, "lease", "lag"):
+        table.add_column(word(name), justify="right", no_wrap=True)
     lines: list[RenderableType] = [table]
     for worker in found["workers"]:
         live = worker["state"] != "ended"
-        counts = ["" if worker[key] is None else str(worker[key]) for key, _ in COLUMNS]
+        counts = ["" if worker[key] is None else str(worker[key]) for key in COLUMNS]
         lag = "" if worker["lag_s"] is None else f"{worker['lag_s']:.0f} s"
         table.add_row(
             f"{worker['name']}\n{worker['address']}".strip(),
             worker["version"],
-            Text(say(worker["state"]), style=STATES.get(worker["state"], "yellow" if live else "red")),
+            Text(word(worker["state"]), style=STATES.get(worker["state"], "yellow" if live else "red")),
             *counts,
             f"{worker['lease_left_s']:.0f} s",
             lag,
             style="" if live else "dim",
         )
         if trouble := worker["trouble"]:
-            what = say(STORAGE.get(trouble, trouble))
+            what = word(STORAGE.get(trouble, trouble))
             lines.append(Text(f"{worker['name']}: {what}", style="bold red"))
     left = found["unserved"]
     if left["queued"] or left["undelivered"]:
-        words = f"no worker serves: {left['queued']} queued, {left['undelivered']} undelivered"
-        lines.append(Text(say(words), style="bold red"))
+        words = gettext(
+            language,
+            "no worker serves: {queued} queued, {undelivered} undelivered",
+            queued=left["queued"],
+            undelivered=left["undelivered"],
+        )
+        lines.append(Text(words, style="bold red"))
     return Group(*lines)
 
 
 def _headline(status: Item, language: Language) -> Text:
     files = ", ".join(f"{name} {short_size(count)}" for name, count in status["databases"].items())
-    parts = [f"outbox {status['outbox'] or 0}", files, f"{_at_work(status)} in turns"]
-    first = (
-        f"rumi {status['program']} · process {status['pid']} · up {duration(status['uptime_s'])}"
-        f" · model {status['model']} · sandbox {status['sandbox']['engine']}"
+    found, busy = chats(status)
+    in_turns = ngettext(
+        language, "{count} chat, {busy} in turns", "{count} chats, {busy} in turns", len(found), busy=busy
+    )
+    parts = [gettext(language, "outbox {count}", count=status["outbox"] or 0), files, in_turns]
+    first = gettext(
+        language,
+        "rumi {program} · process {pid} · up {uptime_s} · model {model} · sandbox {engine}",
+        program=status["program"],
+        pid=status["pid"],
+        uptime_s=duration(status["uptime_s"]),
+        model=status["model"],
+        engine=status["sandbox"]["engine"],
     )
     return Text.assemble(
         ("rumi", "bold"),
-        translate(language, first).removeprefix("rumi"),
+        first.removeprefix("rumi"),
         "\n",
-        translate(language, " · ".join(part for part in parts if part)),
+        " · ".join(part for part in parts if part),
     )
-
-
-def _at_work(status: Item) -> str:
-    chats = [child for node in status["tree"]["children"] for child in node["children"] if is_chat(child)]
-    busy = sum("job" in chat["figures"] for chat in chats)
-    return f"{len(chats)} {'chat' if len(chats) == 1 else 'chats'}, {busy}"
 
 
 def chats_of(status: Item, choice: Choice) -> list[Item]:
     """Return the chats that the tree shows, in the order of the tree."""
     return [
         item
-        for _, item in _walk(status["tree"], "", "", choice)
+        for _, _, item in rows(status["tree"], partial(_shown, choice))
         if not isinstance(item, str) and is_chat(item)
     ]
 
 
-def _walk(item: Item, lead: str, below: str, choice: Choice) -> Iterator[tuple[str, Item | str]]:
-    yield lead, item
-    children, rest = _shown(item, choice)
-    for index, child in enumerate(children):
-        last = index == len(children) - 1 and not rest
-        yield from _walk(child, below + ("└ " if last else "├ "), below + ("  " if last else "│ "), choice)
-    if rest:
-        yield f"{below}└ ", rest
-
-
-def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
+def _shown(choice: Choice, item: Item) -> tuple[Sequence[Item], str]:
     """Return the children to show, and a text about the hidden ones. Static children are not sorted."""
     children: Sequence[Item] = item["children"]
     if item["kind"] != "dynamic_supervisor":
         shown = [child for child in children if _matters(child)] if choice.terse else children
-        return shown, f"… {len(children) - len(shown)} at rest" if len(shown) < len(children) else ""
+        hidden = len(children) - len(shown)
+        return shown, gettext(choice.language, "… {count} at rest", count=hidden) if hidden else ""
     ordered = sorted(children, key=lambda child: _rank(child, choice.order))
-    chats = bool(ordered) and is_chat(ordered[0])
-    if choice.terse and not chats:
+    of_chats = bool(ordered) and is_chat(ordered[0])
+    if choice.terse and not of_chats:
         return (), ""
     if len(ordered) <= choice.many:
         return ordered, ""
     busy = [child for child in ordered if works(child) or child["id"] == choice.selected]
-    most = choice.most if chats else min(choice.most, MOST_OTHERS)
+    most = choice.most if of_chats else min(choice.most, MOST_OTHERS)
     # Scroll so that the selected chat is among the shown ones: the keys of `--watch` act on it.
     first = next((at - most + 1 for at, child in enumerate(busy) if child["id"] == choice.selected), 0)
     shown = busy[max(0, first) :][:most]
-    parts = [f"{len(busy) - len(shown)} more"] if len(busy) > len(shown) else []
-    if len(busy) < len(ordered):
-        parts.append(f"{len(ordered) - len(busy)} idle")
+    parts = []
+    if more := len(busy) - len(shown):
+        parts.append(gettext(choice.language, "{count} more", count=more))
+    if idle := len(ordered) - len(busy):
+        parts.append(gettext(choice.language, "{count} idle", count=idle))
     return shown, f"… {', '.join(parts)}" if parts else ""
 
 

@@ -5,7 +5,7 @@ from typing import Final, get_args
 from rumi.chats.budgets.amounts import as_usd
 from rumi.chats.budgets.meter import Budgets, state_json
 from rumi.chats.budgets.periods import days_of
-from rumi.chats.budgets.prices import PRICES_OF
+from rumi.chats.budgets.prices import prices_source
 from rumi.errors import UsageError
 from rumi.store.journal.spending import By, Spending, Standing, UsageRow
 
@@ -24,7 +24,7 @@ async def report(
     """
     way = next((option for option in get_args(By) if option == by and option != "all"), None)
     if way is None:
-        raise UsageError(f"Usage is not summed up by {by}.", f"It is by {', '.join(WAYS)}.")
+        raise UsageError("Usage is not summed up by {by}.", "It is by {ways}.", by=by, ways=", ".join(WAYS))
     month_first, month_last = days_of("month", budgets.now(), budgets.zone)
     first, last = first or month_first, last or month_last
     rows = await budgets.ask(Spending(way, first, last, owner, chat))
@@ -38,7 +38,7 @@ async def report(
         "total": counts(whole[0] if whole else UsageRow()),
         "rows": [{by: getattr(row, by), **counts(row)} for row in rows],
         "budgets": [state_json(state, budgets) for state in states],
-        "prices_of": PRICES_OF,
+        "prices_of": prices_source(),
     }
 
 

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from rumi.platform.chat_ids import BOT_NAME
 from rumi.platform.config.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
 from rumi.platform.config.sources import key_source
+from rumi.platform.texts.language import LanguageSetting
 
 # The upper limits are far beyond any use (30 years, a petabyte in MB), and keep arithmetic within 64 bits.
 Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
@@ -675,7 +676,7 @@ class Settings(Section):
 
     # `model_construct` needs no validator, so a start builds only the one of `Settings`.
 
-    language: Literal["auto", "es", "en"] = "auto"
+    language: LanguageSetting = "auto"
     model: ModelSection = ModelSection.model_construct()
     agent: AgentSection = AgentSection.model_construct()
     sandbox: SandboxSection = SandboxSection.model_construct()

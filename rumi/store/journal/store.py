@@ -289,7 +289,9 @@ class Store:
 
     @staticmethod
     def _refusal(request: Request[Any]) -> NotOwner:
-        return NotOwner(f"{type(request).__name__} was refused: another worker serves this chat by now.")
+        return NotOwner(
+            "{name} was refused: another worker serves this chat by now.", name=type(request).__name__
+        )
 
     def _notify_others(self, owners: Mapping[int, tuple[str | None, int]], now: Served) -> None:
         """Notify other workers about new entries in the chats that they serve."""
@@ -345,8 +347,10 @@ class Store:
         if trouble is not None:
             return Unwritable(self._backend, trouble, error)
         return JournalError(
-            f"{self.location} cannot be used: {error}.",
+            "{location} cannot be used: {error}.",
             "Check the disk's free space and the file's permissions, or ask: rumi doctor",
+            location=self.location,
+            error=error,
         )
 
     def _count_undelivered(self, db: Database) -> int:

@@ -21,9 +21,9 @@ from rumi.memory.block import memory_block
 from rumi.memory.messages import Fact, Facts, MemoryUnavailable
 from rumi.models.model import Message
 from rumi.models.offline import Offline
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.questions import Verdict
 from rumi.platform.threads import Threads
+from rumi.texts import Language
 
 
 @dataclass

@@ -13,9 +13,9 @@ import trio
 from trio.testing import MockClock
 
 from actors import ChildSpec, Supervisor
-from rumi.app.budget_calls import usage_call
+from rumi.app.budget_calls import UsageCalls
 from rumi.chats.budgets.meter import Budgets, Rules
-from rumi.chats.budgets.prices import Price
+from rumi.chats.budgets.prices import Price, prices_source
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.fitting import request_tokens
 from rumi.models.metering import Account, Limit
@@ -354,7 +354,7 @@ async def test_the_report_is_one_document(tmp_path: Path, autojump_clock: MockCl
     async with house(tmp_path, Priced(), rules=rules, now=lambda: NOON) as home:
         await home.ask("hello")
     async with open_journal(tmp_path / "state.db") as ask:
-        found = await usage_call(Budgets(ask, rules, lambda: NOON, UTC), BUILT_IN)(TERMINAL, {"by": "chat"})
+        found = await UsageCalls(Budgets(ask, rules, lambda: NOON, UTC), BUILT_IN).usage(TERMINAL, by="chat")
     counts = {
         "calls": 1,
         "tool_calls": 0,
@@ -383,5 +383,5 @@ async def test_the_report_is_one_document(tmp_path: Path, autojump_clock: MockCl
                 "renews": "2026-11-24T00:00:00+00:00",
             }
         ],
-        "prices_of": "2026-11-23",
+        "prices_of": prices_source(),
     }
