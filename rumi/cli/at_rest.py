@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from rumi.app.settings import budget_rules_of, schedule_limits_of
+from rumi.app.settings import budget_rules_of
 from rumi.chats.services import ChatWorkspaces
 from rumi.cli.stored import stored_of
 from rumi.memory.actor import open_memory
@@ -98,7 +98,7 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
                 from rumi.tasks.schedules.schedule_calls import ScheduleCalls
                 from rumi.tasks.schedules.stored import StoredSchedules
 
-                limits, has_bot = schedule_limits_of(loaded), BotFiles(home.root).has
+                limits, has_bot = loaded.settings.schedules, BotFiles(home.root).has
                 yield ScheduleCalls(StoredSchedules(ask, limits, has_bot=has_bot), BUILT_IN)
             case "tasks" | "bots":
                 from rumi.tasks.bots.bot_calls import BotCalls

@@ -82,7 +82,7 @@ class McpServers:
         await trio.lowlevel.checkpoint()
         if not self._known:
             return
-        most = max(server.settings.start_timeout_s for server in self._known.values())
+        most = max(server.settings.section.start_timeout_s for server in self._known.values())
         with trio.move_on_after(most), suppress(ActorError):
             for name in self._known:
                 await self._supervisor.get_or_start(name)
@@ -130,12 +130,12 @@ class McpServers:
                 bound = McpTool(
                     settings.name,
                     names[tool.name],
-                    replace(tool, open_world=tool.open_world and settings.open_world),
+                    replace(tool, open_world=tool.open_world and settings.section.open_world),
                     self._ask,
                     chat.look,
                     siblings=siblings,
                     save_file=chat.save_file,
-                    trusted=settings.trusted,
+                    trusted=settings.section.trusted,
                 )
                 tools.append(bound)
             else:

@@ -23,7 +23,7 @@ from rumi.channels.control.file_stream import UploadStream
 from rumi.channels.control.server import ControlServer, ControlStream
 from rumi.channels.control.stacks import dump_on_signal
 from rumi.channels.control.task_stream import TaskStream
-from rumi.channels.http.counters import Counts
+from rumi.channels.counters import Counts
 from rumi.chats.budgets.meter import SharedLedger
 from rumi.chats.chat_calls import ChatCalls
 from rumi.memory.memory_calls import MemoryCalls
@@ -88,7 +88,7 @@ def add_edges(
     for channel in inputs.channels:
         if inputs.workers.ownership is not None:
             channel.among_workers(partial(_routed_chat, path, channel.name, inputs.ids))
-        channel.add_view(inputs.root, chats.inbox, store.journal, agent.hub, status.dump)
+        channel.add_view(inputs.root, chats.inbox, store.journal, agent.hub, status.dump, counts)
     return EdgesPart(attach_server, status)
 
 

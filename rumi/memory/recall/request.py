@@ -9,7 +9,7 @@ from pydantic import Field
 from rumi.errors import UsageError
 from rumi.memory.recall.dates import DateSpan, span_in
 from rumi.memory.recall.messages import MOST, MOST_QUERY_CHARS, SearchPassages, Who
-from rumi.store.journal.reading import folded
+from rumi.platform.unaccented import unaccented
 
 MOST_LIMIT = 20
 
@@ -47,7 +47,7 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> SearchPa
 def _span(value: object, now: float) -> DateSpan | None:
     if not isinstance(value, str) or not value.strip():
         return None
-    text, today = folded(value.strip()), datetime.fromtimestamp(now).astimezone().date()
+    text, today = unaccented(value.strip()), datetime.fromtimestamp(now).astimezone().date()
     found = span_in(text, today) or span_in(f"in {text}", today) or span_in(f"on {text}", today)
     if found is None:
         raise UsageError("The day is not understood.", "Write it like 2026-11-23, yesterday or march.")

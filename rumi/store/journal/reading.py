@@ -1,9 +1,9 @@
 """Requests for reading chats: lists of chats, earlier history, and searches."""
 
-import unicodedata
 from dataclasses import dataclass
 
 from rumi.platform.chat_ids import TASK
+from rumi.platform.unaccented import unaccented
 from rumi.store.journal.history import MOST_ENTRY, load_links, load_message
 from rumi.store.journal.records import FoundEntries, HistoryEntry, StoredChat, StoredEntry
 from rumi.store.journal.transaction import JournalRequest, Read, clean, steps
@@ -119,7 +119,7 @@ class SearchHistory(Read[FoundEntries]):
 @steps.of(SearchHistory)
 def search_history(request: SearchHistory, transaction: Transaction) -> FoundEntries:
     """Search one slice of the history."""
-    words = folded(request.words).split()
+    words = unaccented(request.words).split()
     narrowed, parameters = (
         ("chat = ?", (request.chat,)) if request.chat else (f"instr(chat, '{TASK}') != 1", ())
     )
@@ -133,25 +133,19 @@ def search_history(request: SearchHistory, transaction: Transaction) -> FoundEnt
         examined, last = examined + 1, row[0]
         stored = _entry(row)
         message = stored.entry.message
-        if message.role in ("user", "assistant") and _has(folded(message.content), words):
+        if message.role in ("user", "assistant") and _has(unaccented(message.content), words):
             found.append(stored)
             if len(found) == MOST_FOUND:
                 return FoundEntries(tuple(found), last)
     return FoundEntries(tuple(found), last if examined == SEARCHED else 0)
 
 
-def folded(text: str) -> str:
-    """Convert a text to lower case without accents, for comparisons."""
-    split = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(letter for letter in split if not unicodedata.combining(letter))
-
-
 def excerpt(text: str, words: str, chars: int = 160) -> str:
     """Return the part of a text around the first occurrence of a search word, on one line."""
     line = " ".join(text.split())
-    first = next(iter(folded(words).split()), "")
+    first = next(iter(unaccented(words).split()), "")
     # Folding may change lengths, so the position is approximate, which suffices here.
-    start = max(0, folded(line).find(first) - chars // 4)
+    start = max(0, unaccented(line).find(first) - chars // 4)
     return f"{'…' if start else ''}{line[start : start + chars]}{'…' if start + chars < len(line) else ''}"
 
 

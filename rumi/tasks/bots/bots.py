@@ -28,7 +28,7 @@ from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.project.tree import ProjectLimits
 from rumi.tasks.schedules.stored import bot_of
 from rumi.tasks.tasks import Tasks
-from rumi.texts import Language, gettext
+from rumi.texts import Language, Text, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -428,7 +428,7 @@ class StartBot(Tool):
         """Start the bot."""
         name, goal = arguments.get("name"), arguments.get("goal")
         if not isinstance(name, str) or not isinstance(goal, str):
-            return ToolResult(False, "start_bot needs `name` and `goal`, two strings")
+            return ToolResult(False, Text("start_bot needs `name` and `goal`, two strings"))
         bots = self._bots()
         if not bots.may(self._owner):
             return ToolResult(False, bot_texts.bots_refused(self._language()))

@@ -1,6 +1,5 @@
 """Windows on the chats of another process: real sockets, the real journal and chats."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ from rumi.chats.events import VERSION, Replied, TurnStarted
 from rumi.errors import ConfigError, RumiError, UsageError
 from rumi.models.model import Emit, Model, ModelRequest, Reply, ToolCall
 from rumi.platform.caller import TERMINAL, Caller
+from rumi.platform.config.schema import SessionSection
 from rumi.platform.logs.audit import read_audit
 from rumi.store.journal.inbox import Count
 from rumi.store.journal.records import Attachment
@@ -151,7 +151,8 @@ async def test_what_a_window_hands_on_travels_marked_and_the_holder_bounds_it(tm
 
     async with running_daemon(tmp_path, reading) as daemon, daemon.attached() as one:
         context = daemon.home.services.context
-        object.__setattr__(context, "limits", replace(context.limits, handed_chars=5))
+        settings = context.settings.model_copy(update={"session": SessionSection(handed_chars=5)})
+        object.__setattr__(context, "settings", settings)
         data = Attachment("words", source="standard input", text="\ud800234\n6789")
         number = await one.remote.send("sum it up", (data,))
         assert number in (await one.until(Replied)).messages
