@@ -16,9 +16,8 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-
 ROOT: Final = Path(__file__).parents[2]
-LOCALE: Final = ROOT / "rumi" / "locale"
+LOCALE: Final = Path("rumi", "locale")
 
 FUNCTIONS: Final = {"gettext": 1, "ngettext": 1, "pgettext": 1, "tr": 0, "ntr": 0, "say": 0, "Text": 0}
 """The functions that take a text, with the position of its English key, or of its context."""
@@ -38,11 +37,11 @@ class Found(NamedTuple):
     file: str
 
 
-def texts() -> Iterator[Found]:
-    """Yield all texts of the package `rumi`."""
+def texts(root: Path = ROOT) -> Iterator[Found]:
+    """Yield all texts of the package `rumi` below `root`."""
     trees = {
-        str(path.relative_to(ROOT)): ast.parse(path.read_text())
-        for path in sorted((ROOT / "rumi").rglob("*.py"))
+        str(path.relative_to(root)): ast.parse(path.read_text())
+        for path in sorted((root / "rumi").rglob("*.py"))
         if "bundled" not in path.parts
     }
     errors = _errors(trees.values())
@@ -126,6 +125,35 @@ def _help(text: str) -> Iterator[tuple[str, str, str]]:
         yield paragraphs[0].partition(". ")[0].removesuffix(".") + ".", "", ""
 
 
+def faults(root: Path = ROOT) -> Iterator[str]:
+    """Yield what is wrong with the catalogues below `root`: missing, unused and altered texts."""
+    keys = {(found.key, found.many) if found.many else found.key for found in texts(root)}
+    for language in languages(root):
+        with _po(language, root).open("rb") as file:
+            catalogue = read_po(file, locale=language)
+        known = {message.id: message for message in catalogue if message.id}
+        for key, message in known.items():
+            if key not in keys:
+                yield f"{language}: the code no longer has {key!r}"
+            if wrong := placeholders(message.string) - placeholders(message.id):
+                yield f"{language}: {key!r} has no {', '.join(sorted(wrong))}"
+        if "_" not in language:
+            translated = {key for key, message in known.items() if is_translated(message)}
+            yield from (f"{language}: no translation of {key!r}" for key in keys - translated)
+        if compiled(catalogue) != _po(language, root).with_suffix(".mo").read_bytes():
+            yield f"{language}: rumi.mo is not made from rumi.po: make texts"
+
+
+def placeholders(text: str | Iterable[str]) -> set[str]:
+    """Return the placeholders in the forms of a text."""
+    return {name for form in forms(text) for name in re.findall(r"\{\w+(?:!r)?\}", form)}
+
+
+def forms(text: str | Iterable[str] | None) -> list[str]:
+    """Return the forms of a text: one, or one for each plural form."""
+    return [text or ""] if text is None or isinstance(text, str) else list(text)
+
+
 def collected(language: str | None = None) -> Catalog:
     """Return a catalogue of all texts for a language, without translations."""
     catalogue = Catalog(
@@ -167,8 +195,7 @@ def catalogue_of(language: str) -> Catalog:
 
 def is_translated(message: Message) -> bool:
     """Return True if all forms of a text have a translation."""
-    forms = message.string if isinstance(message.string, (list, tuple)) else [message.string]
-    return all(forms)
+    return all(forms(message.string))
 
 
 def compiled(catalogue: Catalog) -> bytes:
@@ -185,13 +212,13 @@ def written(catalogue: Catalog) -> bytes:
     return file.getvalue()
 
 
-def languages() -> list[str]:
+def languages(root: Path = ROOT) -> list[str]:
     """Return the languages that have a catalogue."""
-    return sorted(path.parents[1].name for path in LOCALE.glob("*/LC_MESSAGES/rumi.po"))
+    return sorted(path.parents[1].name for path in (root / LOCALE).glob("*/LC_MESSAGES/rumi.po"))
 
 
-def _po(language: str) -> Path:
-    return LOCALE / language / "LC_MESSAGES" / "rumi.po"
+def _po(language: str, root: Path = ROOT) -> Path:
+    return root / LOCALE / language / "LC_MESSAGES" / "rumi.po"
 
 
 def main() -> None:
@@ -201,7 +228,7 @@ def main() -> None:
         _po(language).write_bytes(written(catalogue))
         _po(language).with_suffix(".mo").write_bytes(compiled(catalogue))
         missing = sum(not is_translated(message) for message in catalogue if message.id)
-        print(f"{language}: {len(catalogue)} texts, {missing} without a translation")
+        print(f"{language}: {len(catalogue)} texts, {missing} without a translation")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.model_names import model_option
+from rumi.cli.speaking import tr
 from rumi.platform.chat_ids import DEFAULT_CHAT
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def command(
     """
 
     if text and prompt is not None:
-        raise click.UsageError("There are two texts: one with -p, and one behind the options.")
+        raise click.UsageError(tr("There are two texts: one with -p, and one behind the options."))
     prompt = " ".join(text) if text else prompt
     flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}
     if prompt is not None:  # an argument may be any bytes: treat invalid UTF-8 as in a pipe

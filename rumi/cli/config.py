@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli.printing import console, echo
-from rumi.cli.speaking import say
+from rumi.cli.speaking import say, tr
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def set_(pairs: tuple[str, ...]) -> None:
     from rumi.platform.redact import Redactor
 
     if len(pairs) % 2:
-        raise click.UsageError("Each KEY needs a VALUE.")
+        raise click.UsageError(tr("Each KEY needs a VALUE."))
     values = dict(zip(pairs[::2], (_value(text) for text in pairs[1::2]), strict=True))
     root = home_from(os.environ)
     known = {*NAMES, *_referenced(root)}

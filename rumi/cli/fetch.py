@@ -11,6 +11,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.printing import echo, write_through
+from rumi.cli.speaking import tr
 
 if TYPE_CHECKING:
     from rumi.web.guard import Verdict
@@ -25,7 +26,7 @@ def command(url: str | None, check: bool) -> None:
     """Get what the assistant would get from a URL."""
 
     if check == (url is not None):
-        raise click.UsageError("It takes a URL, or --check with URLs on standard input.")
+        raise click.UsageError(tr("It takes a URL, or --check with URLs on standard input."))
     if url is None:
         run_async(_check)
     else:
@@ -42,19 +43,18 @@ async def _fetch(url: str) -> str:
 
     from rumi.agent.tool import Progress
     from rumi.agent.tools.web_fetch import WebFetch
-    from rumi.app.settings import web_settings_of
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
     from rumi.platform.untrusted_text import one_line
     from rumi.web.messages import FetchError, Method, Page
     from rumi.web.tree import fetch_once
 
-    settings = web_settings_of(load_settings(home_from(os.environ), os.environ, {}))
+    loaded = load_settings(home_from(os.environ), os.environ, {})
     failed: list[FetchError] = []
 
     async def fetch(url: str, method: Method, progress: Progress) -> Page:
         try:
-            return await fetch_once(url, settings, method)
+            return await fetch_once(url, loaded.settings.fetch, loaded.secrets, method)
         except FetchError as error:
             failed.append(error)
             raise

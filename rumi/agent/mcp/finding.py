@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import trio
-from typing_extensions import override
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.models.fitting import request_tokens
 from rumi.models.model import Message, ModelRequest, ToolSpec
+from rumi.texts import Text
 
 SHARE: Final = 0.1
 """If the schemas of MCP tools exceed this share of a model's context, models get `find_tools` instead."""
@@ -39,7 +39,7 @@ class FindTools(Tool):
         self._brought = {name: self._tools[name] for name in known}
         servers = Counter(name.partition("__")[0] for name in self._tools)
         listed = ", ".join(f"{name} ({count})" for name, count in servers.items())
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             "find_tools",
             f"Find tools by what they should do; they can be called from your next reply on. There are "
             f"{len(self._tools)} from: {listed}.",
@@ -49,11 +49,6 @@ class FindTools(Tool):
                 "required": ["query"],
             },
         )
-
-    @property
-    @override
-    def spec(self) -> ToolSpec:
-        return self._spec
 
     @property
     def brought(self) -> tuple[Tool, ...]:
@@ -69,7 +64,7 @@ class FindTools(Tool):
         await trio.lowlevel.checkpoint()
         query = arguments.get("query")
         if not isinstance(query, str) or not query.strip():
-            return ToolResult(False, "find_tools needs `query`, a string")
+            return ToolResult(False, Text("find_tools needs `query`, a string"))
         names = self._index.best(query, FOUND)
         if not names:
             return ToolResult(True, "no tool fits these words; try others")

@@ -68,7 +68,7 @@ class RecallTool(Tool):
         try:
             search = search_of(self._owner, arguments, self._now())
         except UsageError as error:
-            return ToolResult(False, str(error))
+            return ToolResult(False, error.text)
         found = await self._ask(search)
         language = self._language()
         facts = await self._facts(search.query)

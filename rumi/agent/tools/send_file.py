@@ -15,7 +15,7 @@ from rumi.platform.openat import shown
 from rumi.platform.threads import Offload
 from rumi.sandbox.incoming import safe_name
 from rumi.sandbox.workspace import WorkspaceError, open_beneath
-from rumi.texts import os_error
+from rumi.texts import Text, os_error
 
 MAX_FILE_BYTES: Final = 50 * 1024 * 1024
 """Maximum size of a sent file, in bytes: Telegram's limit for files from a bot."""
@@ -80,12 +80,15 @@ class SendFile(Tool):
         """Read the file and send it. On cancellation, nothing more is sent and no file stays open."""
         path = arguments.get("path")
         if not isinstance(path, str):
-            return ToolResult(False, "send_file needs `path`, a string")
+            return ToolResult(False, Text("send_file needs `path`, a string"))
         relative = _relative(path)
         if relative is None:
             return ToolResult(
                 False,
-                f"{shown(path)} is not in /workspace: only files there can be sent. Copy it there first",
+                Text(
+                    "{path} is not in /workspace: only files there can be sent. Copy it there first",
+                    path=shown(path),
+                ),
             )
         name = safe_name(relative)
         try:
@@ -94,7 +97,7 @@ class SendFile(Tool):
                 content = await self._offload(lambda: _read(self._workspace, relative, self._max_bytes))
                 await self._send(name, content)
         except RumiError as error:
-            return ToolResult(False, f"not sent: {error}")
+            return ToolResult(False, Text("not sent: {error}", error=error))
         said = f"sent {name} ({len(content)} bytes) to the user"
         return ToolResult(True, said, shows=(relative,) if self._shows else ())
 

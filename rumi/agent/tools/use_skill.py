@@ -21,7 +21,7 @@ from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import one_line, untrusted_block
-from rumi.texts import Language
+from rumi.texts import Language, Text
 from rumi.web.links import links_in
 
 MOST_CHARS: Final = 60_000
@@ -100,9 +100,9 @@ class UseSkill(Tool):
         if skill_input is None:  # many models write null for arguments that they omit
             skill_input = ""
         if not isinstance(name, str) or not name.strip():
-            return ToolResult(False, "use_skill needs `name`, a string")
+            return ToolResult(False, Text("use_skill needs `name`, a string"))
         if not isinstance(skill_input, str):
-            return ToolResult(False, "use_skill takes `input` as a string")
+            return ToolResult(False, Text("use_skill takes `input` as a string"))
         try:
             if skill_input.lstrip().startswith(FILE_PREFIX):
                 return await self._read(name, skill_input.lstrip().removeprefix(FILE_PREFIX).strip())
@@ -113,7 +113,7 @@ class UseSkill(Tool):
             if opened.skill.has_code:
                 return await self._run(opened.skill, skill_input, calls)
         except SkillError as error:
-            return ToolResult(False, str(error))
+            return ToolResult(False, error.text)
         return instructions(opened, skill_input)
 
     async def _read(self, name: str, path: str) -> ToolResult:
@@ -230,4 +230,4 @@ def _files(opened: Opened) -> str:
 
 async def _no_tools(name: str, arguments: Mapping[str, object]) -> ToolResult:
     await trio.lowlevel.checkpoint()
-    return ToolResult(False, f"{name} cannot be called here")
+    return ToolResult(False, Text("{name} cannot be called here", name=name))

@@ -78,9 +78,9 @@ class PlainView:
                     await self.notice(f"{gettext(self._reader.language, 'The whole question:')}\n{whole}")
                 # On its own line after a text of several lines, where it would look like part of a value.
                 end = "\n" if "\n" in text else " "
-                await self.notice(
-                    f"{gettext(self._reader.language, 'It asks:')} {text}{end}({gettext(self._reader.language, 'yes/no')})"
-                )
+                language = self._reader.language
+                asks, answers = gettext(language, "It asks:"), gettext(language, "yes/no")
+                await self.notice(f"{asks} {text}{end}({answers})")
             case _:
                 pass  # streamed text is not printed, so a `Discarded` has nothing to take back
 

@@ -9,7 +9,7 @@ from rumi.texts import Language, Text, translate
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The person at a terminal: their language, and the folder of the chat's files, which shown paths need."""
+    """The person at a terminal: their language, and the folder of the chat's files."""
 
     language: Language
     workspace: str = ""

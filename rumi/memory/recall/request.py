@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
 
 from rumi.errors import UsageError
 from rumi.memory.recall.dates import DateSpan, span_in
@@ -9,6 +12,10 @@ from rumi.memory.recall.messages import MOST, MOST_QUERY_CHARS, SearchPassages, 
 from rumi.platform.unaccented import unaccented
 
 MOST_LIMIT = 20
+
+Query: TypeAlias = Annotated[str, Field(description="What to look for, in words.")]
+Since: TypeAlias = Annotated[str, Field(description="From this day on, such as 2026-03-01.")]
+Until: TypeAlias = Annotated[str, Field(description="Up to this day.")]
 
 
 def search_of(owner: str, request: Mapping[str, object], now: float) -> SearchPassages:

@@ -36,7 +36,8 @@ def budget_refused(
     allow = gettext(language, "An admin can allow more: `/allow 2 USD today`.")
     return gettext(
         language,
-        "⛔ Used up: {name}. {used} of {most} is used, and the next call needs up to {asked}. {again} {allow}",
+        "⛔ Used up: {name}. {used} of {most} is used, and the next call needs up to {asked}. "
+        "{again} {allow}",
         name=name,
         used=used,
         most=most,

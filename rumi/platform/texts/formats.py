@@ -20,7 +20,8 @@ def full_date(language: Language, day: date) -> str:
     """Return a date in words, with its day of the week."""
     from babel.dates import format_date
 
-    return format_date(day, "full", locale=_locale(language))
+    pattern = "EEEE d MMMM y" if language == "en" else "full"
+    return format_date(day, pattern, locale=_locale(language))
 
 
 def day_and_month(language: Language, day: datetime) -> str:

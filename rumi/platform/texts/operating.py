@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rumi.platform.texts.replies import shortened
-from rumi.texts import Language, gettext
+from rumi.texts import Language, Text, gettext, translate
 
 
 def gave_up(language: Language) -> str:
@@ -126,9 +126,17 @@ def log_actor(language: Language, event: str, actor: str, error: str) -> str:
 
 def log_columns(language: Language) -> tuple[str, ...]:
     """Return the column headings of the log's summary, such as day, chat, turns, tools and failures."""
-    if language == "es":
-        return ("día", "chat", "turnos", "herr.", "fallos", "tokens", "tiempo", "el mayor")
-    return ("day", "chat", "turns", "tools", "failed", "tokens", "time", "longest")
+    titles = (
+        Text("day"),
+        Text("chat"),
+        Text("turns"),
+        Text("tools"),
+        Text("failed"),
+        Text("tokens"),
+        Text("time"),
+        Text("longest"),
+    )
+    return tuple(translate(language, title) for title in titles)
 
 
 def log_empty(language: Language, path: str) -> str:

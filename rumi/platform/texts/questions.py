@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 from unicodedata import normalize
 
 from rumi.platform.texts.formats import number
-from rumi.texts import Language, Text, gettext, translate
+from rumi.texts import Language, Text, gettext, languages, translate
 
 ActionKind: TypeAlias = Literal[
     "fetch",
@@ -80,6 +80,9 @@ WHOLE_CHARS: Final = 800
 """Maximum length of content that is shown completely; of longer content, only head and tail are shown."""
 
 HEAD_CHARS: Final = 300
+
+MOST_ANSWER_CHARS: Final = 12
+"""Maximum length of a word that is a yes or a no. Longer messages are not looked up in the catalogues."""
 
 MOST_QUESTION_CHARS: Final = 50_000
 """Maximum length of a question. A longer one is not asked, because no person could check it."""
@@ -164,17 +167,23 @@ def _is_visible(character: str) -> bool:
     return character.isprintable() and character not in _INVISIBLE and not variant
 
 
-_YES = frozenset({"yes", "y", "sí", "si", "s", "ok", "okay", "dale"})
+_YES: Final = Text("yes y ok okay")
 
-
-_NO = frozenset({"no", "n"})
+_NO: Final = Text("no n")
+"""The words that are a yes or a no. A translation has the words of its language."""
 
 
 def yes_or_no(text: str) -> bool | None:
-    """Parse an answer: return True for a yes, False for a no, and None for anything else."""
+    """Parse an answer in any language: return True for a yes, False for a no, and None for anything else."""
     # Some systems send í as an i and a combining accent.
     word = normalize("NFC", text).strip().strip(".!¡ ").casefold()
-    return True if word in _YES else False if word in _NO else None
+    if len(word) > MOST_ANSWER_CHARS:
+        return None
+    for language in languages():
+        for words, answer in ((_YES, True), (_NO, False)):
+            if word in translate(language, words).split():
+                return answer
+    return None
 
 
 def verdict(language: Language, how: Verdict) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
+from rumi.platform.texts.words import in_words
 from rumi.texts import Language, Text, gettext, ngettext, translate
 
 Breaker: TypeAlias = Literal["max_turns", "repeated_call", "consecutive_errors", "timeout", "budget"]
@@ -235,7 +236,7 @@ def chat_status(
     queued: int = 0,
 ) -> str:
     """Describe one chat in two lines. `phase` is None if no turn runs. Tool calls are not translated."""
-    phase = phase and translate(language, phase)
+    phase = phase and in_words(language, phase)
     activity = (
         gettext(language, "idle")
         if phase is None

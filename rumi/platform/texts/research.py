@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rumi.texts import Language, gettext
+from rumi.texts import Language, Text, gettext
 
-MISSING_QUOTE: Final = {"es": "cita no encontrada", "en": "quote not found"}
-MISSING_REFERENCE: Final = {"es": "esa línea no existe", "en": "no such line"}
+MISSING_QUOTE: Final = Text("quote not found")
+MISSING_REFERENCE: Final = Text("no such line")
 """Notes that follow a part of an answer. They contain no brackets or quotation marks, because the check of an
 answer searches for these characters."""
 

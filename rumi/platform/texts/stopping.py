@@ -70,10 +70,13 @@ def _paused(language: Language, name: str, count: int | None) -> str:
     what = Text("schedules") if name == "schedules" else name
     if count is None:
         return gettext(language, "⚠️ The {what} could not be paused. Send /stop all again.", what=what)
-    return gettext(
+    if name != "schedules":
+        return gettext(
+            language, "Paused {count} {name}; /{name} lists and resumes them.", count=count, name=name
+        )
+    return ngettext(
         language,
-        "Paused: {what} ({count}). /{name} lists and resumes them.",
-        what=what,
-        count=count,
-        name=name,
+        "Paused {count} schedule; /schedules lists and resumes them.",
+        "Paused {count} schedules; /schedules lists and resumes them.",
+        count,
     )

@@ -63,6 +63,10 @@ _WORDS: Final[Mapping[str, Text]] = {
         Text("home"),
         # What a chat or another actor does.
         Text("answering"),
+        Text("thinking"),
+        Text("acting"),
+        Text("asking"),
+        Text("waiting"),
         Text("waiting for a yes or a no"),
         Text("fetching what came with the message"),
         Text("ending what still runs"),

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Final, get_args
+from typing import Final
 
 from rumi.store.journal.albums import insert_part, part_of
 from rumi.store.journal.history import history_of, insert_history, session_of, taint_of
@@ -20,7 +20,6 @@ from rumi.store.journal.records import (
 from rumi.store.journal.transaction import JournalRequest, OwnedWrite, Read, clean, mine, steps
 from rumi.store.journal.undo import FindUndo, find_undo
 from rumi.store.steps import Transaction
-from rumi.texts import Language
 
 SEEN_S = 48 * 3600.0
 """Retention of update numbers, in seconds. A source may repeat an update for half that time, and may restart
@@ -35,7 +34,6 @@ MOST_MOVED = 100_000
 """Maximum number of moved groups that are remembered: more than a bot ever sees, but few enough that
 strangers cannot fill the disk."""
 
-LANGUAGES: Final = get_args(Language)
 
 _OPEN: Final = "messages INDEXED BY messages_open"
 """The table `messages` with its partial index of open messages. Few of a chat's messages are open."""
@@ -445,7 +443,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             id=id,
             chat=chat,
             text=text,
-            language=language if language in LANGUAGES else None,
+            language=language or None,
             admin=bool(admin),
             origin=origin,
             attachments=_attachments(attachments),

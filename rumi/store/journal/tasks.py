@@ -14,7 +14,7 @@ from rumi.store.journal.history import (
     new_session,
     session_of,
 )
-from rumi.store.journal.inbox import LANGUAGES, insert_message
+from rumi.store.journal.inbox import insert_message
 from rumi.store.journal.outbox import fire_ended
 from rumi.store.journal.parked import note_asked
 from rumi.store.journal.records import (
@@ -493,6 +493,6 @@ def _task(row: dict[str, object]) -> TaskRecord:
     row |= {name: row[name] or 0 for name in numbers}
     row |= {name: bool(row[name]) for name in ("attached", "tainted")}
     row["said"] = _texts(row["said"])
-    row["language"] = row["language"] if row["language"] in LANGUAGES else "en"
+    row["language"] = row["language"] or "en"
     row["state"] = row["state"] if row["state"] in _STATES else "failed"
     return TaskRecord(**row, spent=spent)  # type: ignore[arg-type]

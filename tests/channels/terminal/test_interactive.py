@@ -544,5 +544,5 @@ async def test_what_was_said_last_is_shown_again_short_and_dim() -> None:
     assert [line for line in talk.window.everything if line][1:-1] == [
         gettext("en", "The end of this session so far:"), "› first", "  one", "› second",
         *(f"  line {number}" for number in range(5)), "  …", "› third",
-        "Earlier:", "3", "› /copy", gettext("en", "Copied the last answer: {count} characters, if the terminal allows it.", count=1),
+        "Earlier:", "3", "› /copy", "Copied the last answer: 1 characters, if the terminal allows it.",
     ]  # fmt: skip

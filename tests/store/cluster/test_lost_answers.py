@@ -9,9 +9,9 @@ import trio
 
 from actors import Request
 from bench.cluster_house import Proxy
+from rumi.platform.config.schema import StoreSection
 from rumi.store.backend import PostgresServer
 from rumi.store.cluster.building import StoreThread
-from rumi.store.cluster.lease import ClusterSettings
 from rumi.store.cluster.partitions import Dependents, Partitions
 from rumi.store.journal.inbox import Accept, Begin, Load
 from rumi.store.journal.leases import Claim, Join, Members, Release, Renew
@@ -238,7 +238,7 @@ def _partitions(
         ask,
         journal,
         ownership,
-        ClusterSettings("1", lease_s=60.0),
+        StoreSection(lease_s=60.0),
         _Silence(),
         Dependents((), nothing, slow_down=slow_down),
     )
