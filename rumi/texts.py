@@ -43,9 +43,9 @@ class Text(str):
     many: str
     number: int
 
-    def __new__(cls, key: str, /, *, many: str = "", count: Any = 1, **fields: Any) -> Self:
+    def __new__(cls, key: str, /, *, many: str = "", count: Any = None, **fields: Any) -> Self:
         """Return the text with this English key and these values of its placeholders."""
-        if many or count != 1:
+        if count is not None:
             fields["count"] = count
         kept = {name: _kept(value) for name, value in fields.items()}
         number = count if isinstance(count, int) else 1

@@ -261,7 +261,7 @@ class ModelError(RumiError):
         failed_generation: str = "",
         **fields: object,
     ) -> None:
-        super().__init__(message, advice, **fields)
+        super().__init__(message, advice, **({"model": model, **fields} if model else fields))
         self.kind: FailureKind = kind
         self.retry_after_s = retry_after_s
         self.detail = detail

@@ -17,7 +17,7 @@ from rumi.agent.turn import TurnInput, run_turn
 from rumi.errors import RumiError
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.platform.untrusted_text import one_line
-from rumi.texts import Language
+from rumi.texts import Language, Text
 from tests.fakes.tools import Reporting
 
 
@@ -207,7 +207,14 @@ async def test_words_of_others_are_one_short_harmless_line(
 
 async def test_a_sentence_of_rumi_is_told_in_the_language_of_the_turn(autojump_clock: MockClock) -> None:
     told = EventLog(
-        Reporting("received 340.0 KB of 1.2 MB", 1.0, "redirected to x.example", 1.0, "moss"), language="es"
+        Reporting(
+            Text("received {come} of {size}", come="340.0 KB", size="1.2 MB"),
+            1.0,
+            Text("redirected to {host}", host="x.example"),
+            1.0,
+            "moss",
+        ),
+        language="es",
     )
     await told.run()
     assert [step.text for step in told.steps()] == [

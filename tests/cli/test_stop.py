@@ -38,14 +38,14 @@ def test_stopping_all_without_a_process_pauses_schedules_and_stops_tasks(bubblew
         )
     assert bubblewrap.run("stop", "--all").stdout == (
         "Nothing is running.\n"
-        "Stopped 1 task: the next start does not resume them.\n"
+        "Stopped 1 task: the next start does not resume it.\n"
         "Paused 1 schedule; /schedules lists and resumes them.\n"
     )
     assert " paused " in bubblewrap.run("schedule", "list").stdout
     assert " stopping " in bubblewrap.run("tasks", "list").stdout
     assert (
         bubblewrap.run("stop", "--all").stdout
-        == "Nothing is running.\nStopped 1 task: the next start does not resume them.\n"
+        == "Nothing is running.\nStopped 1 task: the next start does not resume it.\n"
     )
 
 

@@ -109,7 +109,7 @@ def test_without_a_key_the_offline_model_works_on_files_and_voice_is_answered(tm
 def test_a_stranger_is_told_their_number_once_and_nothing_of_theirs_is_kept(bot: TelegramBot) -> None:
     stranger = bot.world.do(bot.world.api.user, 99, language_code="es")
     talk = Talk(bot.world, stranger)
-    words = "No te conozco todavía. Tu id es 99; pedile al dueño que lo agregue a allowed_users."
+    words = "No te conozco todavía. Tu id es 99; pídele al dueño que lo agregue a allowed_users."
     assert talk.ask("my secret garden") == words
     talk.say("hello?")
     bot.idle()

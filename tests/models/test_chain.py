@@ -74,7 +74,9 @@ class Scripted:
 
 
 def failed(kind: FailureKind, retry_after_s: float | None = None, model: str = "groq:a") -> ModelError:
-    return ModelError(kind, f"{model} failed with {kind}.", retry_after_s=retry_after_s, model=model)
+    return ModelError(
+        kind, "{model} failed with {kind}.", retry_after_s=retry_after_s, model=model, kind=kind
+    )
 
 
 def chain(
@@ -209,11 +211,15 @@ async def test_the_last_error_tells_everything_that_was_tried(autojump_clock: Mo
 
 async def test_in_spanish_reasons_are_spanish(autojump_clock: MockClock) -> None:
     events: list[ModelEvent] = []
-    model = Scripted("groq:a", failed("rate_limited", 3), failed("timeout"))
+    limited, silent = (
+        ModelError("rate_limited", "{model} has reached its rate limit.", retry_after_s=3, model="groq:a"),
+        ModelError("timeout", "{model} said nothing for {seconds} s.", model="groq:a", seconds=60),
+    )
+    model = Scripted("groq:a", limited, silent)
     with pytest.raises(ModelError) as caught:
         await chain(model, language="es").reply(HELLO, events.append)
-    assert events == [Waiting(3, "groq:a: llegó a su límite de uso; lo intento de nuevo")]
-    assert caught.value.message == "groq:a: dejó de responder."
+    assert events == [Waiting(3, "groq:a llegó a su límite de uso; lo intento de nuevo")]
+    assert caught.value.message == "groq:a no dijo nada durante 60 s."
 
 
 async def test_a_permit_is_held_while_the_call_runs_and_given_back_after(autojump_clock: MockClock) -> None:

@@ -252,7 +252,7 @@ def test_the_refusal_is_in_the_persons_language(home: Home) -> None:
         home.refuse_if_unsafe()
     said = error_text("es", caught.value)
     assert said.startswith("Otros pueden escribir en")
-    assert "Fijate" in said
+    assert "Asegúrate" in said
 
 
 def test_the_lock_is_never_a_link(home: Home, tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ async def test_what_cannot_be_paused_is_named_and_keeps_no_turn_going(
             nursery.cancel_scope.cancel()
         said = await home.everything.stop("es")
         assert said.splitlines()[1] == (
-            "⚠️ No pude pausar los recordatorios y horarios. Mandá /stop all otra vez."
+            "⚠️ No pude pausar los recordatorios y horarios. Envía /stop all otra vez."
         )
 
 

@@ -328,4 +328,4 @@ async def test_it_speaks_the_persons_language(home: Home, monkeypatch: pytest.Mo
     checks = await examine(home, report=told.append)
     assert told == checks
     assert by_name(checks, "home").found == f"Otros pueden leer {home.root} (modo 755)"
-    assert by_name(checks, "model").fix.startswith("Poné GROQ_API_KEY=… en")
+    assert by_name(checks, "model").fix.startswith("Pon GROQ_API_KEY=… en")

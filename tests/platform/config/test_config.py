@@ -330,7 +330,7 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ("[telegram.listen]\nx = 1", ["telegram.listen"]),
         ('[skills]\ndirs = [""]', ['skills.dirs[0] = ""']),
         ('[memory]\nextract = "yes"', ['memory.extract = "yes"', "true or false"]),
-        ('language = "fr"', ['language = "fr"', "'auto', 'es' or 'en'"]),
+        ('language = "fr"', ['language = "fr"', "'auto', 'en', 'es', 'es_AR' or 'pt'"]),
         ("a = ", ["config.toml", "line 1"]),
         ('language = "es"\n\n[model\n', ["line 3"]),
         ("x = " + "[" * 5000, ["config.toml"]),

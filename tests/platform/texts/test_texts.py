@@ -4,7 +4,6 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable
-from typing import Literal
 
 import pytest
 
@@ -66,7 +65,7 @@ EN_STRANGER = "I don't know you yet. Your id is 42; ask the owner to add it to a
     ],
 )
 def test_people_read_exactly_what_was_promised(say: Callable[[Language], str], es: str, en: str) -> None:
-    assert say("es") == es
+    assert say("es_AR") == es
     assert say("en") == en
 
 
@@ -92,20 +91,20 @@ def test_a_long_message_is_quoted_in_part_and_on_one_line() -> None:
     [
         ("es", {"LANG": "en_US.UTF-8"}, "es"),
         ("en", {"LANG": "es_AR.UTF-8"}, "en"),
-        ("auto", {"LANG": "es_AR.UTF-8"}, "es"),
+        ("auto", {"LANG": "es_AR.UTF-8"}, "es_AR"),
         ("auto", {"LANG": "es"}, "es"),
         ("auto", {"LANG": "en_US.UTF-8"}, "en"),
         ("auto", {"LANG": "de_DE"}, "en"),
         ("auto", {"LANG": ""}, "en"),
         ("auto", {}, "en"),
         ("auto", {"LC_ALL": "es_ES", "LANG": "en_US"}, "es"),
-        ("auto", {"LC_ALL": "C.UTF-8", "LANG": "es_AR.UTF-8"}, "es"),
-        ("auto", {"LC_ALL": "POSIX", "LC_MESSAGES": "C", "LANG": "es_AR.UTF-8"}, "es"),
+        ("auto", {"LC_ALL": "C.UTF-8", "LANG": "es_AR.UTF-8"}, "es_AR"),
+        ("auto", {"LC_ALL": "POSIX", "LC_MESSAGES": "C", "LANG": "es_AR.UTF-8"}, "es_AR"),
         ("auto", {"LC_ALL": "en_US.UTF-8", "LANG": "es_AR.UTF-8"}, "en"),
     ],
 )
 def test_the_language_is_the_settings_or_the_locales(
-    setting: Literal["auto", "es", "en"], environment: dict[str, str], language: str
+    setting: str, environment: dict[str, str], language: str
 ) -> None:
     assert detect_language(setting, environment) == language
 
