@@ -147,7 +147,33 @@ class Undo:
         return Restoring(self.snapshots)
 
 
-class ChatShell:
+class SandboxShell:
+    """Runs commands in the sandbox with the given key. Subclasses say what a command may taint."""
+
+    def __init__(self, key: str, sandboxes: ChatSandboxes) -> None:
+        self._key = key
+        self._sandboxes = sandboxes
+
+    async def prepare(self) -> None:
+        """Make the sandbox ready."""
+        await self._sandboxes.prepare(self._key)
+
+    async def touched(self) -> None:
+        """Prepare for a change of the files."""
+        raise NotImplementedError
+
+    async def run(self, command: Command) -> CommandResult:
+        """Run a command. If it may change files, `touched` has returned before the command begins.
+
+        If the process were killed between a command and a later mark, untrusted content would stay in files
+        that count as trusted.
+        """
+        if not command.reads and may_write(command.argv):
+            await self.touched()
+        return await self._sandboxes.run(self._key, command)
+
+
+class ChatShell(SandboxShell):
     """Runs one chat's commands. Before a turn first changes the chat's files, takes a snapshot of them.
 
     A session is tainted if it has read untrusted content. A command of such a session may write untrusted
@@ -158,10 +184,9 @@ class ChatShell:
     def __init__(
         self, chat: str, sandboxes: ChatSandboxes, chat_session: ChatSession, undo: Undo | None = None
     ) -> None:
-        self._chat = chat
+        super().__init__(chat, sandboxes)
         self._undo = undo
         self._snapshot_turn = ""
-        self._sandboxes = sandboxes
         self._session = chat_session
 
     @property
@@ -169,16 +194,12 @@ class ChatShell:
         """Return True if the files may contain untrusted content."""
         return self._session.files_tainted
 
-    async def prepare(self) -> None:
-        """Make the sandbox ready."""
-        await self._sandboxes.prepare(self._chat)
-
     async def snapshot_files(self) -> None:
         """Take a snapshot of the files before they may change, once per turn."""
         undo = self._undo
         if undo is not None and (turn := self._session.turn) and turn != self._snapshot_turn:
             tainted = self._session.files_tainted
-            await undo.offload(partial(undo.snapshots.take, self._chat, turn, tainted=tainted))
+            await undo.offload(partial(undo.snapshots.take, self._key, turn, tainted=tainted))
             self._snapshot_turn = turn  # only now: a cancelled or failed snapshot is tried again
 
     async def touched(self) -> None:
@@ -186,14 +207,6 @@ class ChatShell:
         await self.snapshot_files()
         if self._session.tainted:
             await self._session.set_files_tainted(True)
-
-    async def run(self, command: Command) -> CommandResult:
-        """Run a command. If the command taints the files, the taint is stored before the command begins."""
-        if not command.reads and may_write(command.argv):
-            await self.snapshot_files()
-            if self._session.tainted:
-                await self._session.set_files_tainted(True)
-        return await self._sandboxes.run(self._chat, command)
 
 
 class CommandHandler(Protocol):

@@ -17,16 +17,15 @@ from rumi.models.model import (
     ModelRequest,
     Picture,
     Reply,
-    TextDelta,
     ToolCall,
     ToolCallNamed,
     Usage,
 )
 from rumi.models.native import NativeModel
 from rumi.models.stream import (
-    MAX_REPLY_CHARS,
     BadStreamError,
     EventReader,
+    StreamedReply,
     StreamReportedError,
     count_of,
     mapping,
@@ -197,21 +196,16 @@ class _Block:
         return {"type": self.kind, "thinking": "".join(self.parts), "signature": self.signature}
 
 
-class AnthropicReply:
+class AnthropicReply(StreamedReply):
     """A builder that assembles a reply from a stream's events.
 
     The reply's text excludes the model's thoughts.
     """
 
     def __init__(self, emit: Emit, model: str) -> None:
-        self._emit = emit
-        self._model = model
+        super().__init__(emit, model)
         self._blocks: dict[int, _Block] = {}
         self._tokens: dict[str, int] = {}
-        self._chars = 0
-        self.begun = False
-        self.done = False
-        self.finish_reason = ""
 
     @property
     def empty(self) -> bool:
@@ -233,7 +227,7 @@ class AnthropicReply:
             case "content_block_start":
                 self._start(self._index(event), mapping(event.get("content_block"), "a block"))
             case "content_block_delta":
-                self._grow(self._index(event), mapping(event.get("delta"), "a delta"))
+                self._add_to(self._index(event), mapping(event.get("delta"), "a delta"))
             case "message_delta":
                 delta = mapping(event.get("delta") or {}, "a delta")
                 reason = delta.get("stop_reason")
@@ -298,32 +292,21 @@ class AnthropicReply:
         if kind == "tool_use":
             self._emit(ToolCallNamed(clean_name(text_of(block.get("name"), "a name"))))
         elif kind == "text" and block.get("text"):
-            self._say(self._blocks[index], text_of(block["text"], "text"))
+            self._say(text_of(block["text"], "text"), self._blocks[index].parts)
 
-    def _grow(self, index: int, delta: Mapping[str, object]) -> None:
+    def _add_to(self, index: int, delta: Mapping[str, object]) -> None:
         block = self._blocks.get(index)
         if block is None:
             raise BadStreamError("a block grows that has not begun")
         match delta.get("type"):
             case "text_delta":
-                self._say(block, text_of(delta.get("text"), "text"))
+                self._say(text_of(delta.get("text"), "text"), block.parts)
             case "input_json_delta":
-                self._take(block, text_of(delta.get("partial_json"), "partial_json"))
+                self._grow(text_of(delta.get("partial_json"), "partial_json"), block.parts)
             case "thinking_delta":
-                self._take(block, text_of(delta.get("thinking"), "thinking"))
+                self._grow(text_of(delta.get("thinking"), "thinking"), block.parts)
             case "signature_delta":
                 block.signature += text_of(delta.get("signature"), "a signature")
-
-    def _say(self, block: _Block, words: str) -> None:
-        self._take(block, words)
-        if words:
-            self._emit(TextDelta(words))
-
-    def _take(self, block: _Block, text: str) -> None:
-        self._chars += len(text)
-        if self._chars > MAX_REPLY_CHARS:
-            raise BadStreamError("its reply has no end")
-        block.parts.append(text)
 
     def _count(self, usage: Mapping[str, object]) -> None:
         # The counts in `message_delta` are cumulative; counts that it omits keep their value.

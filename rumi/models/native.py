@@ -8,7 +8,8 @@ import trio
 
 from rumi.models.body import Sampling
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply
-from rumi.models.reading import AnswerReading, Builder, Cutter, Seen, ServerModel
+from rumi.models.reading import AnswerReading, Builder, Seen, ServerModel
+from rumi.models.stream import LineReader
 from rumi.platform import http
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Native(Protocol):
         """Return a builder that assembles the reply from the stream's events."""
         ...
 
-    def cutter(self) -> Cutter:
+    def cutter(self) -> LineReader:
         """Return an object that splits the stream into events."""
         ...
 

@@ -8,18 +8,17 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Final
-from uuid import uuid4
 
 from rumi.models.body import Sampling, most_tokens
 from rumi.models.calls import clean_name
-from rumi.models.model import Emit, Message, ModelRequest, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
+from rumi.models.model import Emit, Message, ModelRequest, ToolCallNamed, Usage
 from rumi.models.native import NativeModel
-from rumi.models.reading import LineReader
 from rumi.models.stream import (
-    MAX_REPLY_CHARS,
     BadStreamError,
+    LineReader,
+    PartialCall,
+    ReplyBuilder,
     StreamReportedError,
-    Thoughts,
     count_of,
     mapping,
     read_object,
@@ -94,26 +93,8 @@ def _calls(message: Message) -> Iterator[dict[str, object]]:
         yield {"function": {"name": sent_name(call.name), "arguments": sent_arguments(call)}}
 
 
-class OllamaReply:
+class OllamaReply(ReplyBuilder):
     """A builder that assembles a reply from a stream's lines. The text excludes the model's thoughts."""
-
-    def __init__(self, emit: Emit, model: str) -> None:
-        self._emit = emit
-        self._model = model
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
-        self._calls: list[ToolCall] = []
-        self._thoughts = Thoughts()
-        self._usage = Usage()
-        self._chars = 0
-        self.begun = False
-        self.done = False
-        self.finish_reason = ""
-
-    @property
-    def empty(self) -> bool:
-        """True if the reply has neither text nor tool calls."""
-        return not self._calls and not "".join(self._text).strip()
 
     def add(self, data: str) -> None:
         """Process one line of the stream.
@@ -129,12 +110,14 @@ class OllamaReply:
         if thought := text_of(message.get("thinking") or "", "thinking"):
             self._grow(thought, self._reasoning)
         if content := text_of(message.get("content") or "", "content"):
-            self._say(self._thoughts.feed(content))
+            self._say(self._thoughts.feed(content), self._text)
         calls = message.get("tool_calls") or []
         if not isinstance(calls, list):
             raise BadStreamError("a chunk's tool calls are not a list")
         for call in calls:
-            self._take_call(mapping(mapping(call, "a tool call").get("function"), "a tool call's function"))
+            self._take_function(
+                mapping(mapping(call, "a tool call").get("function"), "a tool call's function")
+            )
         self.begun = self.begun or bool(thought or content or calls)
         if chunk.get("done"):
             self.done = True
@@ -142,34 +125,14 @@ class OllamaReply:
             self.finish_reason = "tool_calls" if self._calls and reason == "stop" else reason
             self._usage = Usage(count_of(chunk.get("prompt_eval_count")), count_of(chunk.get("eval_count")))
 
-    def end(self) -> None:
-        """Process the end of the stream."""
-        self._say(self._thoughts.end())
-
-    def reply(self) -> Reply:
-        """Return the complete reply."""
-        text, reasoning = "".join(self._text), "".join(self._reasoning)
-        return Reply(text, tuple(self._calls), self.finish_reason, self._usage, self._model, reasoning)
-
-    def _take_call(self, function: Mapping[str, object]) -> None:
+    def _take_function(self, function: Mapping[str, object]) -> None:
         name = clean_name(text_of(function.get("name") or "", "a tool call's name"))
         if not name:
             raise BadStreamError("a tool call has no name")
-        arguments = json.dumps(function.get("arguments") or {}, ensure_ascii=False)
-        self._chars += len(arguments)
-        self._calls.append(ToolCall(f"call_{uuid4().hex[:12]}", name, arguments))
+        call = PartialCall(name=name)
+        self._grow(json.dumps(function.get("arguments") or {}, ensure_ascii=False), call.arguments)
+        self._calls.append(call)
         self._emit(ToolCallNamed(name))
-
-    def _say(self, words: str) -> None:
-        if words:
-            self._grow(words, self._text)
-            self._emit(TextDelta(words))
-
-    def _grow(self, text: str, into: list[str]) -> None:
-        self._chars += len(text)
-        if self._chars > MAX_REPLY_CHARS:
-            raise BadStreamError("its reply has no end")
-        into.append(text)
 
 
 class OllamaModel(NativeModel):

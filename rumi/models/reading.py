@@ -1,6 +1,6 @@
 """Code shared by the models of all server protocols: their set-up, and reading an answer with timeouts."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import trio
@@ -11,7 +11,14 @@ from rumi.models.hiding import Hiding
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply
 from rumi.models.rates import RateLimits, rate_limits
 from rumi.models.server import ModelServer
-from rumi.models.stream import MAX_EVENT_BYTES, BadStreamError, EventReader, StreamReportedError, as_chunk
+from rumi.models.stream import (
+    MAX_EVENT_BYTES,
+    BadStreamError,
+    EventReader,
+    LineReader,
+    StreamReportedError,
+    as_chunk,
+)
 from rumi.models.token_budget import TokenBudget
 from rumi.platform import http
 
@@ -56,38 +63,6 @@ class Builder(Protocol):
     def reply(self) -> Reply:
         """Return the complete reply."""
         ...
-
-
-class Cutter(Protocol):
-    """Splitter of a byte stream into events. The bytes may arrive in pieces of any size."""
-
-    def feed(self, data: bytes) -> Iterator[str]:
-        """Process more bytes; yield the data of each event that is now complete."""
-        ...
-
-    def end(self) -> Iterator[str]:
-        """Yield the unfinished event at the end of the stream, if there is one."""
-        ...
-
-
-class LineReader:
-    """Splitter of a byte stream into lines. In Ollama's streams, each line is a JSON object."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, data: bytes) -> Iterator[str]:
-        """Process more bytes; yield each line that is now complete."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > MAX_EVENT_BYTES:
-            raise BadStreamError("a line of its stream has no end")
-        for line in lines:
-            if line.strip():
-                yield line.decode("utf-8", "replace")
-
-    def end(self) -> Iterator[str]:
-        """Yield the last line if it has no newline."""
-        yield from self.feed(b"\n")
 
 
 class ServerModel:
@@ -175,7 +150,7 @@ class AnswerReading:
         builder: Builder,
         *,
         streamed: bool = True,
-        cutter: Cutter | None = None,
+        cutter: LineReader | None = None,
     ) -> Reply | ModelError:
         """Return the reply or the error. On cancellation, closes the iterator over the body."""
         import httpx
@@ -219,7 +194,7 @@ class AnswerReading:
         if (limits := rate_limits(response.headers)) is not None:
             self._seen(limits)
 
-    async def _feed(self, chunks: AsyncIterator[bytes], builder: Builder, cutter: Cutter) -> None:
+    async def _feed(self, chunks: AsyncIterator[bytes], builder: Builder, cutter: LineReader) -> None:
         """Pass events to the builder until the server reports the reply's end, or until the stream ends."""
         async for data in chunks:
             for event in cutter.feed(data):

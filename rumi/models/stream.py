@@ -36,22 +36,17 @@ class StreamReportedError(Exception):
         self.error = error
 
 
-class EventReader:
-    """Splitter of a byte stream into the data of server-sent events.
+class LineReader:
+    """Splitter of a byte stream into lines. In Ollama's streams, each line is a JSON object.
 
     The bytes may come in pieces of any size.
-
-    The reader supports only the parts that chat completions use. The `data` fields of an event are joined by
-    newlines, and an empty line ends the event. The reader ignores other fields, and comments, which servers
-    send to keep the connection alive.
     """
 
     def __init__(self) -> None:
         self._rest = b""
-        self._data: list[str] = []
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """Process more bytes; yield the data of each event that is now complete."""
+        """Process more bytes; yield each line, or the data of each event, that is now complete."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_EVENT_BYTES:
             raise BadStreamError("a line of its stream has no end")
@@ -59,10 +54,29 @@ class EventReader:
             yield from self._line(line)
 
     def end(self) -> Iterator[str]:
+        """Yield the last line if it has no newline."""
+        yield from self.feed(b"\n")
+
+    def _line(self, raw: bytes) -> Iterator[str]:
+        if raw.strip():
+            yield raw.decode("utf-8", "replace")
+
+
+class EventReader(LineReader):
+    """Splitter of a byte stream into the data of server-sent events.
+
+    The reader supports only the parts that chat completions use. The `data` fields of an event are joined by
+    newlines, and an empty line ends the event. The reader ignores other fields, and comments, which servers
+    send to keep the connection alive.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._data: list[str] = []
+
+    def end(self) -> Iterator[str]:
         """Yield an event whose closing empty line is missing at the end of the stream."""
-        yield from self._line(self._rest)
-        yield from self._line(b"")
-        self._rest = b""
+        yield from self.feed(b"\n\n")
 
     def _line(self, raw: bytes) -> Iterator[str]:
         line = raw.rstrip(b"\r")
@@ -112,7 +126,7 @@ def as_chunk(data: str) -> str:
 
 
 @dataclass(slots=True)
-class _PartialCall:
+class PartialCall:
     """The parts of a tool call that have arrived so far."""
 
     id: str = ""
@@ -121,28 +135,49 @@ class _PartialCall:
     signature: str = ""
 
 
-class ReplyBuilder:
-    """Builder of a reply from its chunks, which emits the text and the names of the called tools.
+class StreamedReply:
+    """Base of builders: emits a reply's text, and limits the reply's size.
 
-    The model's reasoning is not part of the text, whether it arrives in a separate field (`reasoning` at Groq
-    and Ollama, `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags. `begun` is True if some
-    output of the model has arrived, including reasoning. `done` is True if the server has reported the end of
-    the reply.
+    `begun` is True if some output of the model has arrived, including reasoning. `done` is True if the server
+    has reported the end of the reply.
     """
 
     def __init__(self, emit: Emit, model: str) -> None:
         self._emit = emit
         self._model = model
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
-        self._thoughts = Thoughts()
         self._chars = 0
-        self._calls: list[_PartialCall] = []
-        self._open: dict[int, _PartialCall] = {}
-        self._usage = Usage()
         self.finish_reason = ""
         self.begun = False
         self.done = False
+
+    def _say(self, words: str, into: list[str]) -> None:
+        """Store and emit a piece of the answer's text, from which the reasoning has been removed."""
+        if words:
+            self._grow(words, into)
+            self._emit(TextDelta(words))
+
+    def _grow(self, text: str, into: list[str]) -> None:
+        self._chars += len(text)
+        if self._chars > MAX_REPLY_CHARS:
+            raise BadStreamError("its reply has no end")
+        into.append(text)
+
+
+class ReplyBuilder(StreamedReply):
+    """Builder of a reply from its chunks, which emits the text and the names of the called tools.
+
+    The model's reasoning is not part of the text, whether it arrives in a separate field (`reasoning` at Groq
+    and Ollama, `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags.
+    """
+
+    def __init__(self, emit: Emit, model: str) -> None:
+        super().__init__(emit, model)
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._thoughts = Thoughts()
+        self._calls: list[PartialCall] = []
+        self._open: dict[int, PartialCall] = {}
+        self._usage = Usage()
 
     @property
     def empty(self) -> bool:
@@ -156,7 +191,7 @@ class ReplyBuilder:
 
     def end(self) -> None:
         """Process the end of the stream."""
-        self._say(self._thoughts.end())
+        self._say(self._thoughts.end(), self._text)
         if self.done and not self.finish_reason:
             self.finish_reason = "tool_calls" if self._calls else "stop"
 
@@ -235,7 +270,7 @@ class ReplyBuilder:
         delta = mapping(choice.get("delta") or {}, "a chunk's delta")
         content = delta.get("content")
         if content:
-            self._say(self._thoughts.feed(text_of(content, "content")))
+            self._say(self._thoughts.feed(text_of(content, "content")), self._text)
         thought = delta.get("reasoning") or delta.get("reasoning_content")
         if isinstance(thought, str):
             self._grow(thought, self._reasoning)
@@ -263,7 +298,7 @@ class ReplyBuilder:
         if arguments:
             self._grow(text_of(arguments, "a tool call's arguments"), call.arguments)
 
-    def _call_of(self, index: object, call_id: str) -> _PartialCall:
+    def _call_of(self, index: object, call_id: str) -> PartialCall:
         """Return the call that a part belongs to, found by the part's index. A different id means a new call.
 
         Some servers send the index 0, or no index, for every call of a reply, but a different id for each
@@ -275,22 +310,10 @@ class ReplyBuilder:
             raise BadStreamError("a tool call's index is not a number")
         call = self._open.get(index)
         if call is None or (call_id and call.id and call_id != call.id):
-            call = _PartialCall()
+            call = PartialCall()
             self._calls.append(call)
             self._open[index] = call
         return call
-
-    def _say(self, words: str) -> None:
-        """Store and emit a piece of the answer's text. The reasoning before the text has been removed."""
-        if words:
-            self._grow(words, self._text)
-            self._emit(TextDelta(words))
-
-    def _grow(self, text: str, into: list[str]) -> None:
-        self._chars += len(text)
-        if self._chars > MAX_REPLY_CHARS:
-            raise BadStreamError("its reply has no end")
-        into.append(text)
 
 
 def mapping(value: object, what: str) -> Mapping[str, object]:

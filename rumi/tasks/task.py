@@ -22,7 +22,7 @@ from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnEvent
 from rumi.agent.fitting import complete
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.chats.events import Replied, TurnStarted
-from rumi.chats.services import ChatSandboxes
+from rumi.chats.services import ChatSandboxes, SandboxShell
 from rumi.errors import RumiError
 from rumi.models.model import Message, Model, Usage
 from rumi.models.token_budget import context_of
@@ -33,7 +33,6 @@ from rumi.platform.texts import tasks as task_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.engine import Command, CommandResult, SandboxError
-from rumi.sandbox.policy import may_write
 from rumi.store.journal.history import MarkFiles
 from rumi.store.journal.inbox import Load
 from rumi.store.journal.records import HistoryEntry, IterationRecord, Reason, Spent, TaskRecord, TaskState
@@ -535,7 +534,7 @@ class FileTaint:
             await self.store()
 
 
-class TaskShell:
+class TaskShell(SandboxShell):
     """The shell of one task's sandbox. By default, all files in the sandbox count as untrusted.
 
     A bot's files count as untrusted only after a tainted turn has written to them; `marks` reads and stores
@@ -550,9 +549,8 @@ class TaskShell:
         used: Callable[[float], None],
         marks: "FileTaint | None" = None,
     ) -> None:
-        self._key = key
+        super().__init__(key, sandboxes)
         self._marks = marks
-        self._sandboxes = sandboxes
         self._left_s = left_s
         self._used = used
 
@@ -561,24 +559,21 @@ class TaskShell:
         """Return True if the files may contain untrusted content."""
         return self._marks is None or self._marks.tainted
 
-    async def prepare(self) -> None:
-        """Make the sandbox ready."""
-        await self._sandboxes.prepare(self._key)
+    async def touched(self) -> None:
+        """In a tainted turn of a bot, mark the files as tainted."""
+        if self._marks is not None:
+            await self._marks.written()
 
     async def run(self, command: Command) -> CommandResult:
-        """Run a command. In a tainted turn of a bot, mark the files as tainted before the command starts.
+        """Run a command, and count its time.
 
         Raises:
             SandboxError: The command could not be run, or the task has used up its time for commands.
         """
         if self._left_s() <= 0:
             raise SandboxError("This task has used up its time in the sandbox.", "Answer with what is found.")
-        # Marked before the command runs: if the process were killed after the command and before the mark,
-        # untrusted content would stay in files that count as trusted.
-        if self._marks is not None and not command.reads and may_write(command.argv):
-            await self._marks.written()
         began = trio.current_time()
         try:
-            return await self._sandboxes.run(self._key, command)
+            return await super().run(command)
         finally:
             self._used(trio.current_time() - began)

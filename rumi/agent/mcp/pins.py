@@ -5,15 +5,13 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rumi.agent.mcp.described import said_of
 from rumi.agent.mcp.messages import McpError, RemoteTool, ServerSettings
-from rumi.platform.atomic_write import atomic_write, folder_lock
-from rumi.texts import Text, os_error
+from rumi.agent.pin_file import PinFile
 
 FILE: Final = "mcp-tools.json"
-MOST_BYTES: Final = 50_000_000
 MOST_SAID_CHARS: Final = 500_000
 
 
@@ -44,11 +42,11 @@ class AcceptedTools:
     """
 
     def __init__(self, home: Path) -> None:
-        self._path = home / FILE
+        self._file = PinFile(home / FILE, "servers", _pin, McpError)
 
     def of(self, settings: ServerSettings) -> ServerPin | None:
         """Return a server's accepted state; None if there is none, or if the command or URL has changed."""
-        pin = self._pins().get(settings.name)
+        pin = self._file.pins().get(settings.name)
         return pin if pin is not None and pin.address == _address(settings) else None
 
     def accept(self, settings: ServerSettings, tools: Collection[RemoteTool]) -> ServerPin:
@@ -57,47 +55,17 @@ class AcceptedTools:
         if len(json.dumps(said, default=dict)) > MOST_SAID_CHARS:
             said = {}
         pin = ServerPin(_address(settings), {tool.name: digest_of(tool) for tool in tools}, said)
-        self._change({settings.name: pin})
+        self._file.set(settings.name, pin)
         return pin
 
     def forget(self, name: str) -> None:
         """Remove the accepted state of a server."""
-        self._change({name: None})
+        self._file.set(name, None)
 
-    def _change(self, changes: Mapping[str, ServerPin | None]) -> None:
-        try:
-            # Read and written under one lock: `rumi mcp test` may change the file at the same time.
-            with folder_lock(self._path.parent):
-                pins = {**self._pins(), **changes}
-                servers = {
-                    name: {"address": pin.address, "tools": dict(pin.tools), "said": dict(pin.said)}
-                    for name, pin in sorted(pins.items())
-                    if pin is not None
-                }
-                text = json.dumps({"servers": servers}, indent=1, default=dict)
-                atomic_write(self._path, f"{text}\n".encode())
-        except OSError as error:
-            raise McpError(
-                Text("{path} cannot be written: {strerror}."), path=self._path, strerror=os_error(error)
-            ) from error
 
-    def _pins(self) -> dict[str, ServerPin]:
-        try:
-            with self._path.open("rb") as file:
-                found = json.loads(file.read(MOST_BYTES))["servers"]
-            return {
-                name: ServerPin(
-                    str(pin["address"]),
-                    {str(k): str(v) for k, v in pin["tools"].items()},
-                    _said(pin.get("said")),
-                )
-                for name, pin in found.items()
-            }
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            # An unreadable file must not count as empty: then the next connection would accept everything.
-            raise McpError("{path} cannot be read.", "Restore it, or delete it.", path=self._path) from None
+def _pin(found: dict[str, Any]) -> ServerPin:
+    tools = {str(name): str(digest) for name, digest in found["tools"].items()}
+    return ServerPin(str(found["address"]), tools, _said(found.get("said")))
 
 
 def _said(found: object) -> dict[str, Mapping[str, object]]:

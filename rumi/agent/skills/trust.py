@@ -1,17 +1,14 @@
 """The project skills that the user trusts: `skills-trusted.json` stores digests of their trusted content."""
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from rumi.agent.pin_file import PinFile
 from rumi.agent.skills.folder import Snapshot, signature
 from rumi.agent.skills.format import FILE
 from rumi.agent.skills.messages import SkillError
-from rumi.platform.atomic_write import atomic_write, folder_lock
-from rumi.texts import Text, os_error
-
-MOST_BYTES = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +26,18 @@ class TrustedSkills:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._file = PinFile(path, "skills", _pin, SkillError)
 
     def pins(self) -> dict[str, SkillPin]:
         """Return the stored pin of each trusted skill, by folder."""
         try:
-            with self._path.open("rb") as file:
-                found = json.loads(file.read(MOST_BYTES))["skills"]
-            return {folder: SkillPin(str(pin["digest"]), str(pin["words"])) for folder, pin in found.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return self._file.pins()
+        except SkillError:
             return {}
 
     def signature(self) -> object:
         """Return a value that changes whenever the file changes."""
-        return signature(self._path)
+        return signature(self._file.path)
 
     def is_trusted(self, folder: Path, content: Snapshot) -> bool:
         """Return True if the user trusts exactly this content of the folder."""
@@ -53,19 +48,14 @@ class TrustedSkills:
         """Store the content of a skill's folder as trusted.
 
         Raises:
-            SkillError: The file cannot be written.
+            SkillError: The file cannot be read or written.
         """
         words = next((raw for path, _, raw in content.files if path == FILE), b"")
-        try:
-            with folder_lock(self._path.parent):
-                pins = {**self.pins(), str(folder): SkillPin(content.digest, digest_of(words))}
-                skills = {name: {"digest": pin.digest, "words": pin.words} for name, pin in pins.items()}
-                text = json.dumps({"skills": dict(sorted(skills.items()))}, indent=1, ensure_ascii=True)
-                atomic_write(self._path, f"{text}\n".encode())
-        except OSError as error:
-            raise SkillError(
-                Text("{path} cannot be written: {strerror}."), path=self._path, strerror=os_error(error)
-            ) from error
+        self._file.set(str(folder), SkillPin(content.digest, digest_of(words)))
+
+
+def _pin(found: dict[str, Any]) -> SkillPin:
+    return SkillPin(str(found["digest"]), str(found["words"]))
 
 
 def digest_of(raw: bytes) -> str:

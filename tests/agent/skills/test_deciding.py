@@ -92,6 +92,16 @@ def test_trust_is_kept_for_each_folder_by_itself(tmp_path: Path) -> None:
     assert len(trusted.pins()) == 2
 
 
+def test_a_damaged_file_of_trusted_skills_trusts_none_and_is_not_overwritten(tmp_path: Path) -> None:
+    file, folder = tmp_path / "skills-trusted.json", write_skill(tmp_path, "one")
+    file.write_text("{")
+    trusted = TrustedSkills(file)
+    assert not trusted.is_trusted(folder, snapshot(folder))
+    with pytest.raises(SkillError, match="cannot be read"):
+        trusted.trust(folder, snapshot(folder))
+    assert file.read_text() == "{"
+
+
 @pytest.mark.long
 def test_new_skills_work_and_so_do_their_tests_all_at_once(tmp_path: Path) -> None:
     description = 'Does: "things" & \\ #more {braces}'
