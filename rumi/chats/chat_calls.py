@@ -15,9 +15,11 @@ from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds, check_chat_id, unknown_chat
 from rumi.platform.timestamps import utc
 from rumi.store.journal.actor import AskJournal
-from rumi.store.journal.inbox import Knows
-from rumi.store.journal.reading import ListChats, ReadHistory, SearchHistory
-from rumi.store.journal.records import StoredEntry
+from rumi.store.journal.history import MOST_ENTRY
+from rumi.store.journal.inbox import knows_chat
+from rumi.store.journal.reading import list_chats, read_history, search_history
+from rumi.store.journal.records import FoundEntries, StoredEntry
+from rumi.store.steps import Run
 
 PAGE: Final = 200
 """Maximum number of entries in one answer."""
@@ -34,7 +36,7 @@ def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: Ch
     async def known(caller: Caller, request: Mapping[str, object]) -> str:
         chat = check_chat_id(str(request.get("chat", "")))
         # The same error for both, so that a caller cannot find out which chats of others exist.
-        if not sees(caller, chat) or not await ask(Knows(chat)):
+        if not sees(caller, chat) or not await ask(knows_chat(chat)):
             raise unknown_chat(chat)
         return chat
 
@@ -47,7 +49,7 @@ def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: Ch
         """
         match request.get("do"):
             case "list":
-                chats = await ask(ListChats(limit=MOST_CHATS))
+                chats = await ask(list_chats(limit=MOST_CHATS))
                 return [
                     asdict(stored_chat) | {"at": utc(stored_chat.at)}
                     for stored_chat in chats
@@ -55,7 +57,7 @@ def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: Ch
                 ]
             case "show":
                 chat = await known(caller, request)
-                entries = await ask(ReadHistory(chat, _before(request), PAGE))
+                entries = await ask(read_history(chat, _before(request), PAGE))
                 return {"entries": [entry_as_json(entry) for entry in entries]}
             case "search":
                 chat = await known(caller, request) if request.get("chat") else ""
@@ -95,11 +97,11 @@ def entry_as_json(stored: StoredEntry) -> dict[str, object]:
 
 def _before(request: Mapping[str, object]) -> int:
     value = request.get("before")
-    return value if isinstance(value, int) and value > 0 else ReadHistory("").before
+    return value if isinstance(value, int) and value > 0 else MOST_ENTRY
 
 
-def _search(request: Mapping[str, object], chat: str) -> SearchHistory:
+def _search(request: Mapping[str, object], chat: str) -> Run[FoundEntries]:
     words = request.get("words")
     if not isinstance(words, str) or not words.strip():
         raise UsageError("There is nothing to search for.", "Name a word.")
-    return SearchHistory(words, chat, before=_before(request))
+    return search_history(words, chat, before=_before(request))

@@ -169,13 +169,13 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.threads import Threads
     from rumi.store.journal.actor import open_journal
-    from rumi.store.journal.forgetting import DeleteChat
+    from rumi.store.journal.forgetting import delete_chat
 
     with home.lock("rumi chats"):
         async with open_journal(stored_of(home).state) as ask:
 
             async def delete(chat: str) -> None:
-                while await ask(DeleteChat(chat)):  # deletes in bounded steps; True while rows are left
+                while await ask(delete_chat(chat)):  # deletes in bounded steps; True while rows are left
                     continue
                 files = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
                 await ChatWorkspaces(files.workspaces, Threads()).remove(chat)

@@ -15,7 +15,8 @@ import trio
 
 from rumi.errors import UsageError
 from rumi.memory.actor import AskMemory
-from rumi.memory.messages import Fact, Facts, Forget, PastFacts, Remember
+from rumi.memory.messages import Fact
+from rumi.memory.rows import facts_of, forget_key, past_facts, remember_fact
 from rumi.memory.writing import checked, folded, written
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import LOCAL, ChatIds
@@ -60,7 +61,7 @@ def memory_call(
                 return {"deleted": dict(await forget_all(owner))}
             case "forget":
                 key = _text(request, "key")
-                return {"key": written(key), "forgotten": await ask(Forget(owner, key))}
+                return {"key": written(key), "forgotten": await ask(forget_key(owner, key))}
             case "extract":
                 return await _extract(extract_for_owner, owner)
             case _:
@@ -84,7 +85,7 @@ def check(request: Mapping[str, object], ids: ChatIds) -> None:
 
 
 async def _list(ask: AskMemory, owner: str, after: object) -> object:
-    facts = await ask(Facts(owner))
+    facts = await ask(facts_of(owner))
     start = after if isinstance(after, int) and after > 0 else 0
     page: list[dict[str, object]] = []
     size = 0
@@ -98,13 +99,13 @@ async def _list(ask: AskMemory, owner: str, after: object) -> object:
 
 async def _set(ask: AskMemory, owner: str, key: str, value: str, also: bool) -> object:
     fact = checked(key, value)
-    others = await ask(Remember(owner, fact, also=also))
+    others = await ask(remember_fact(owner, fact, also=also))
     return {"key": fact.key, "value": fact.value, "others": [other.value for other in others]}
 
 
 async def _history(ask: AskMemory, owner: str, key: str) -> object:
-    past = await ask(PastFacts(owner, key))
-    now = [fact for fact in await ask(Facts(owner)) if folded(fact.key) == folded(key)]
+    past = await ask(past_facts(owner, key))
+    now = [fact for fact in await ask(facts_of(owner)) if folded(fact.key) == folded(key)]
     return [
         *({**fact_as_json(owner, past_fact.fact), "ended": utc(past_fact.ended)} for past_fact in past),
         *({**fact_as_json(owner, fact), "ended": None} for fact in now),

@@ -29,7 +29,7 @@ from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.language import Language
-from rumi.store.journal.outbox import Undelivered
+from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import partition_of
@@ -392,7 +392,9 @@ class AttachServer:
         chat = client.chat
         while True:
             try:
-                replies = await chat.journal.ask(Undelivered(chat.chat, tuple(sorted(client.unanswered))))
+                replies = await chat.journal.ask(
+                    undelivered_replies(chat.chat, tuple(sorted(client.unanswered)))
+                )
             except ActorError as error:
                 logger.warning("a window on %s hears nothing: %r", chat.chat, error)
                 replies = ()
@@ -456,7 +458,7 @@ class AttachServer:
             local_chat, person, language, events, single, other, forwarded, unreachable_worker
         )
         if unreachable_worker:
-            stored = await self._journal.ask(Undelivered(chat))
+            stored = await self._journal.ask(undelivered_replies(chat))
             client.known_deliveries.update(reply.delivery for reply in stored)
         elif self._until_other_worker is not None and not self._pending.takes(chat):
             events.close()

@@ -5,13 +5,15 @@ from datetime import datetime, time, timedelta
 
 from rumi.errors import UsageError
 from rumi.memory.recall.dates import DateSpan, span_in
-from rumi.memory.recall.messages import MOST, MOST_QUERY_CHARS, SearchPassages, Who
+from rumi.memory.recall.messages import MOST, MOST_QUERY_CHARS, Passage, Who
+from rumi.memory.recall.search import search_passages
 from rumi.store.journal.reading import folded
+from rumi.store.steps import Run
 
 MOST_LIMIT = 20
 
 
-def search_of(owner: str, request: Mapping[str, object], now: float) -> SearchPassages:
+def search_of(owner: str, request: Mapping[str, object], now: float) -> Run[tuple[Passage, ...]]:
     """Return the search that a request describes.
 
     Raises:
@@ -25,7 +27,7 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> SearchPa
     )
     # `since` counts from the first moment of its days, `until` to the last one.
     since, until = (_span(request.get(name), now) for name in ("since", "until"))
-    return SearchPassages(
+    return search_passages(
         owner,
         query[:MOST_QUERY_CHARS],
         datetime.combine(since.first, time.min).astimezone().timestamp() if since is not None else None,

@@ -19,7 +19,7 @@ from typing import Any
 
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
-from rumi.memory.messages import Facts, Forget, Remember
+from rumi.memory.rows import facts_of, forget_key, remember_fact
 from rumi.memory.writing import checked
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import DEFAULT_CHAT, bot_key
@@ -106,13 +106,13 @@ class _BotCalls:
             case "history":
                 return [await self._session(task) for task in await self._sessions(name)]
             case "memory":
-                return [asdict(fact) for fact in await self._memory(Facts(owner))]
+                return [asdict(fact) for fact in await self._memory(facts_of(owner))]
             case "remember":
                 fact = checked(str(request.get("key") or ""), str(request.get("value") or ""))
-                await self._memory(Remember(owner, fact))
+                await self._memory(remember_fact(owner, fact))
                 return {"key": fact.key, "value": fact.value}
             case "forget":
-                return {"forgotten": await self._memory(Forget(owner, str(request.get("key") or "")))}
+                return {"forgotten": await self._memory(forget_key(owner, str(request.get("key") or "")))}
             case "clear":
                 return {"forgotten": await self._clear(owner)}
             case "skills":
@@ -182,7 +182,7 @@ class _BotCalls:
         facts = 0
         for key, value in foreign.facts:
             try:
-                await self._memory(Remember(bot_key(name), checked(key, value)))
+                await self._memory(remember_fact(bot_key(name), checked(key, value)))
                 facts += 1
             except RumiError as error:
                 problems.append(f"{key[:80]}: {error}")
@@ -227,8 +227,8 @@ class _BotCalls:
         return {**task_json(task), "iterations": [_iteration(iteration) for iteration in iterations]}
 
     async def _clear(self, owner: str) -> int:
-        keys = {fact.key for fact in await self._memory(Facts(owner))}
-        return sum([await self._memory(Forget(owner, key)) for key in sorted(keys)])
+        keys = {fact.key for fact in await self._memory(facts_of(owner))}
+        return sum([await self._memory(forget_key(owner, key)) for key in sorted(keys)])
 
     async def _delete(self, name: str) -> None:
         sessions = await self._sessions(name)

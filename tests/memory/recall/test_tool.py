@@ -8,9 +8,10 @@ from rumi.agent.tools.recall import RecallTool
 from rumi.app.recall_calls import recall_call
 from rumi.errors import UsageError
 from rumi.memory.actor import open_memory
-from rumi.memory.messages import NewFact, Remember
+from rumi.memory.messages import NewFact
 from rumi.memory.recall.actor import open_recall
 from rumi.memory.recall.request import search_of
+from rumi.memory.rows import remember_fact
 from rumi.platform.caller import TERMINAL
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.untrusted_text import read_block
@@ -24,7 +25,7 @@ async def called(path: Path, **arguments: object) -> tuple[str, bool, bool]:
         open_memory(path / "memory.db") as memory,
         open_recall(path / "recall.db", path / "state.db", BUILT_IN) as ask,
     ):
-        await memory(Remember("local", NewFact("perro", "se llama Toto")))
+        await memory(remember_fact("local", NewFact("perro", "se llama Toto")))
         tool = RecallTool(ask, memory, "local", lambda: "en", lambda: NOW)
         result = await tool.call(arguments)
         assert tool.question(arguments, ()) is None
