@@ -104,7 +104,7 @@ class BudgetCommands:
             return budget_texts.allow_usage(language)
         nano, tokens = (amount.most, 0) if amount.unit == "usd" else (0, amount.most)
         owner = self._ids.owner_of(chat)
-        await self._budgets.ask(grant_budget(self._budgets.today(), owner, chat, nano, tokens))
+        await self._budgets.ask(grant_budget(chat, owner, self._budgets.today(), nano, tokens))
         shown = amount_text(amount.unit, amount.most)
         self._audit.write("budget_allowed", chat_id=chat, amount=shown, by=message.chat)
         return budget_texts.budget_allowed(language, shown, chat)

@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.memory.actor import Memory, asking, open_memory
-from rumi.memory.messages import FactRefused, MemoryMessage, MemoryUnavailable, NewFact
+from rumi.memory.messages import FactRefused, MemoryUnavailable, NewFact
 from rumi.memory.rows import facts_of, forget_key, remember_fact, store_extracted
 from rumi.memory.store import MemoryStore
 from rumi.platform.chat_ids import LOCAL
@@ -32,7 +32,7 @@ class InlineOffload:
 @asynccontextmanager
 async def memory_at(
     path: Path, offload: InlineOffload | Threads | None = None
-) -> AsyncIterator[ActorRef[MemoryMessage]]:
+) -> AsyncIterator[ActorRef[Run[Any]]]:
     root = Supervisor("root")
     memory = root.add(ChildSpec("memory", lambda: Memory(path, offload or Threads(), time.time)))
     async with root.running():

@@ -667,7 +667,9 @@ def forgets_reservations_at_a_restart(patch: pytest.MonkeyPatch) -> None:
 def frees_calls_that_are_cut_off(patch: pytest.MonkeyPatch) -> None:
     later = Budgets.settle_later
     patch.setattr(
-        Budgets, "settle_later", lambda self, request: None if request.rows is None else later(self, request)
+        Budgets,
+        "settle_later",
+        lambda self, account, request: None if request.args[2] is None else later(self, account, request),
     )
 
 

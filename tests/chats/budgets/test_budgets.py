@@ -296,7 +296,7 @@ async def test_what_is_settled_later_waits_for_the_next_write_when_one_is_cut_of
         account = Account("cli", "local")
         for key in ("one", "two", "three"):
             assert await ask(reserve_call(key, account, MODEL, "2026-11-23", 10, 90, 0, True, ())) is None
-            budgets.settle_later(settle_call(key, account, ()))
+            budgets.settle_later(account, settle_call(key, account, ()))
         with trio.move_on_after(1):
             await budgets.write(0.0)
         answers.set()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 import trio
@@ -13,7 +13,7 @@ import trio
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.memory.recall.actor import Recall, asking
 from rumi.memory.recall.following import catch_up, prune_passages
-from rumi.memory.recall.messages import RecallMessage, RecallUnavailable
+from rumi.memory.recall.messages import RecallUnavailable
 from rumi.memory.recall.search import count_passages, search_passages
 from rumi.memory.recall.state import cursor
 from rumi.memory.recall.store import RecallStore
@@ -23,6 +23,7 @@ from rumi.store.backend import PostgresServer
 from rumi.store.journal.forgetting import delete_chat
 from rumi.store.ownership import partition_of
 from rumi.store.postgres import Postgres, server_of
+from rumi.store.steps import Run
 from tests.memory.recall.states import State
 from tests.postgres import Server
 
@@ -253,7 +254,7 @@ def test_a_search_says_that_the_database_is_away_and_the_next_one_finds_again(
 
 def recall_of(
     root: Supervisor, path: Path, url: str, offload: Offload, shutdown_s: float = 5.0
-) -> ActorRef[RecallMessage]:
+) -> ActorRef[Run[Any]]:
     def make() -> Recall:
         return Recall(path / "recall.db", PostgresServer(url), BUILT_IN, offload, lambda: 1_790_000_000.0)
 

@@ -247,10 +247,10 @@ STRATEGIES: Final[Mapping[Step[Any, ..., Any], st.SearchStrategy[Run[Any]]]] = {
     step: SPECIAL[step] if step in SPECIAL else asked(step) for step in STEPS
 }
 
-SETUP: Final = st.one_of(
-    *map(STRATEGIES.__getitem__, (accept_messages, accept_messages, append_history, begin_turn, settle)),
-    *map(STRATEGIES.__getitem__, (new_session, add_task, add_schedule, reserve_call, keep_parked)),
-    *map(STRATEGIES.__getitem__, (record_usage, summarize, mark_extracted, set_schedule, fire_schedules)),
-    *map(STRATEGIES.__getitem__, (end_task, load_chat)),
+_STORING: Final[tuple[Step[Any, ..., Any], ...]] = (
+    *(accept_messages, accept_messages, append_history, begin_turn, settle, new_session, add_task),
+    *(add_schedule, reserve_call, keep_parked, record_usage, summarize, mark_extracted, set_schedule),
+    *(fire_schedules, end_task, load_chat),
 )
+SETUP: Final = st.one_of(*(STRATEGIES[step] for step in _STORING))
 """Requests that store something for others to find."""

@@ -134,7 +134,7 @@ def test_a_chat_where_nothing_was_said_is_never_due(book: Book) -> None:
     book.do(
         load_chat("a", 1),
         new_session("a"),
-        request_extraction(),
+        request_extraction(None),
         new_session("a", forget=True, extract_first=True),
     )
     assert book.due() == []
