@@ -123,17 +123,24 @@ def timed() -> Iterator[list[float]]:
 _WORKER = """
 import resource, sys, time
 began = time.perf_counter()
-from rumi.store.journal import *
 from rumi.store.backend import PostgresServer
+from rumi.store.journal.inbox import open_chats
+from rumi.store.journal.leases import claim_partitions, join_cluster, release_partitions
+from rumi.store.journal.outbox import undelivered_chats
+from rumi.store.journal.schedules import due_schedules
+from rumi.store.journal.schema import ON_A_SERVER
+from rumi.store.journal.spending import settle_left
+from rumi.store.journal.store import Store
+from rumi.store.journal.tasks import open_tasks
 from rumi.store.ownership import Ownership
 ownership = Ownership("starts")
 store = Store(PostgresServer(sys.argv[1], ON_A_SERVER), ownership=ownership)
-store.run([Join("starts", "1", "", 600.0)])
-(parts,) = store.run([Claim("starts", 256)])
+store.run([join_cluster("starts", "1", "", 600.0)])
+(parts,) = store.run([claim_partitions("starts", 256)])
 ownership.set({each.number: each.fence for each in parts})
-left = SettleLeft(frozenset(ownership.numbers()))
-store.run([left, OpenChats(), Waiting(), OpenTasks(), DueSchedules(time.time())])
-store.run([Release("starts", tuple(ownership.numbers()))])
+left = settle_left(frozenset(ownership.numbers()))
+store.run([left, open_chats(), undelivered_chats(), open_tasks(), due_schedules(time.time())])
+store.run([release_partitions("starts", tuple(ownership.numbers()))])
 print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

@@ -466,7 +466,7 @@ def stores_a_result_before_its_tasks_end(patch: pytest.MonkeyPatch) -> None:
         return await end(self, record, outcome)
 
     patch.setattr(Task, "_end", brought_first)
-    patch.setattr(task, "EndTask", lambda *fields: end_task(*fields[:6]))
+    patch.setattr(task, "end_task", lambda *fields: end_task(*fields[:6]))
 
 
 def brings_a_result_twice(patch: pytest.MonkeyPatch) -> None:

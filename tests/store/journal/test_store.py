@@ -173,16 +173,16 @@ def test_what_a_model_thought_on_the_way_is_not_stored() -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from rumi.store.journal.inbox import Accept
-from rumi.store.journal.records import Incoming
-from rumi.store.journal.outbox import Settle
+from rumi.store.journal.inbox import accept_messages
+from rumi.store.journal.outbox import settle
+from rumi.store.journal.records import FinalReply, Incoming
 from rumi.store.journal.store import Store
 store = Store(Path(sys.argv[1]))
 first = int(sys.argv[2])
 for number in range(first, first + 100_000):
-    store.run([Accept((Incoming(chat="a", text="hi"),))])
+    store.run([accept_messages((Incoming(chat="a", text="hi"),))])
     print("accepted", number, flush=True)
-    store.run([Settle("a", (number,), f"reply to {number}")])
+    store.run([settle("a", FinalReply((number,), f"reply to {number}"))])
     print("settled", number, flush=True)
 """
 

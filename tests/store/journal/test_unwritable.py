@@ -158,8 +158,8 @@ FILLED = """
 import os, sys, time, trio
 from pathlib import Path
 from actors import ChildSpec, Supervisor
-from rumi.store.journal.inbox import Accept, Load
-from rumi.store.journal.history import Append
+from rumi.store.journal.inbox import load_chat
+from rumi.store.journal.history import append_history
 from rumi.store.journal.records import HistoryEntry
 from rumi.store.journal.actor import Journal, JournalState
 from rumi.platform.threads import Threads
@@ -171,7 +171,7 @@ async def main(disk):
     shelf = JournalState(Reserve(disk / "reserve"))
     journal = root.add(ChildSpec("journal", lambda: Journal(disk / "state.db", Threads(), time.time, shelf)))
     async with root.running():
-        await journal.ask(Load("a", 1))
+        await journal.ask(load_chat("a", 1))
         while not (disk / "reserve").exists():
             await trio.sleep(0.01)
         with (disk / "filler").open("ab", buffering=0) as file:
@@ -181,7 +181,8 @@ async def main(disk):
             except OSError:
                 pass
         for number in range(1000):
-            await journal.ask(Append("a", 1, (HistoryEntry(f"t{number}", Message("user", "x" * 3000)),)))
+            entry = HistoryEntry(f"t{number}", Message("user", "x" * 3000))
+            await journal.ask(append_history("a", 1, (entry,)))
             print(number, flush=True)
 
 trio.run(main, Path(sys.argv[1]))
