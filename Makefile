@@ -10,7 +10,7 @@ READY  := $(VENV)/.ready
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: chat test histories check format lint types imports docs docs-check pictures bench bench-actors bench-questions bench-stop \
+.PHONY: chat test histories check format lint types imports docs docs-check texts pictures bench bench-actors bench-questions bench-stop \
         bench-turn bench-idle bench-start bench-skills bench-status bench-command bench-reading \
         bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate
 
@@ -59,6 +59,10 @@ imports: $(READY)
 docs: $(READY)
 	$(BIN)/python -m docs.making.commands
 	$(BIN)/python -m docs.making.profile
+
+# The catalogues of translations: their keys from the code, and their compiled form.
+texts: $(READY)
+	$(BIN)/python -m docs.making.texts
 
 docs-check: $(READY)
 	$(BIN)/python -m docs.making.checking

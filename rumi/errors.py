@@ -5,11 +5,17 @@ exits with its exit code. Any other exception that reaches the command line is a
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
+
+from rumi.texts import Text, json_of, text_of
 
 
 class RumiError(Exception):
     """An expected error. `message` describes it in one sentence; `advice` says what the user can do next.
+
+    Both are English sentences, in which `{name}` stands for the field of that name:
+    `RumiError("Unknown task {id}.", id=7)`. Logs and programs get them in English; a front end translates
+    them for its reader.
 
     If this error ends the process, `exit_code` is the process's exit code. `code` tells programs the kind of
     the error; it is empty for most errors.
@@ -18,17 +24,32 @@ class RumiError(Exception):
     exit_code: ClassVar[int] = 1
     code: ClassVar[str] = ""
 
-    def __init__(self, message: str, advice: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.advice = advice
+    def __init__(self, message: str, advice: str = "", /, **fields: object) -> None:
+        self.message: Text = _text(message, fields)
+        self.advice: Text = _text(advice, fields)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
-        return f"{self.message} {self.advice}".strip()
+        return str(self.text)
+
+    @property
+    def text(self) -> Text:
+        """The message and the advice."""
+        if not self.advice:
+            return self.message
+        return Text("{message} {advice}", message=self.message, advice=self.advice)
 
     def to_json(self) -> dict[str, str]:
-        """Return the error as a JSON object for programs."""
+        """Return the error as a JSON object for programs, in English."""
         return {"code": self.code, "message": self.message, "advice": self.advice}
+
+
+def _text(text: str, fields: Mapping[str, object]) -> Text:
+    return (
+        text
+        if isinstance(text, Text) and (text.fields or not fields)
+        else Text(getattr(text, "key", text), **cast("dict[str, Any]", fields))
+    )
 
 
 class UsageError(RumiError):
@@ -41,8 +62,8 @@ class UsageError(RumiError):
 class NotTaken(RumiError):
     """A message was refused and not stored; it may be accepted later. `trouble` is the reason."""
 
-    def __init__(self, message: str, advice: str = "", trouble: str = "") -> None:
-        super().__init__(message, advice)
+    def __init__(self, message: str, advice: str = "", /, trouble: str = "", **fields: object) -> None:
+        super().__init__(message, advice, **fields)
         self.trouble = trouble
 
 
@@ -70,7 +91,8 @@ def single(error: BaseException) -> BaseException:
 
 def answer_of(error: RumiError) -> dict[str, Any]:
     """Return an error as the fields of a response to another process, which reads them with `error_of`."""
-    answer = {"error": error.message, "advice": error.advice, "code": error.exit_code}
+    texts = [json_of(error.message), json_of(error.advice)]
+    answer = {"error": error.message, "advice": error.advice, "code": error.exit_code, "texts": texts}
     return answer | ({"kind": error.code} if error.code else {})
 
 
@@ -84,7 +106,11 @@ def error_of(answer: Mapping[str, Any]) -> RumiError:
         kind = NotServed
     if answer.get("not_taken"):
         kind = NotTaken
-    return kind(answer["error"], answer.get("advice", ""))
+    if texts := answer.get("texts"):
+        return kind(*map(text_of, texts))
+    # An older process sends only the English sentences, without their keys.
+    advice = answer.get("advice", "")
+    return kind("{error}", "{advice}" if advice else "", error=answer["error"], advice=advice)
 
 
 class FileError(RumiError):

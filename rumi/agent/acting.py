@@ -25,23 +25,27 @@ from rumi.agent.tool import (
 from rumi.errors import RumiError, single
 from rumi.models.model import ToolCall
 from rumi.platform.redact import HIDDEN
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import translate
 from rumi.platform.untrusted_text import one_line
+from rumi.texts import Language, Text, translate
 
 logger = logging.getLogger(__name__)
 
-STOPPED = ToolResult(False, "stopped before it ended")
+STOPPED = ToolResult(False, Text("stopped before it ended"))
 CUT_OFF = ToolResult(
     False,
-    "not run: this call was cut off before its end, because your reply reached the longest that you may "
-    "write at once. Write less in one call, for example a long file in several parts.",
+    Text(
+        "not run: this call was cut off before its end, because your reply reached the longest "
+        "that you may write at once. Write less in one call, for example a long file in several "
+        "parts."
+    ),
     refused=True,
 )
 SECRET = ToolResult(
     False,
-    "not run: the arguments held a secret of this installation, such as the key of a model, and is hidden. "
-    "Do the work without it, or tell the user to do this step.",
+    Text(
+        "not run: the arguments held a secret of this installation, such as the key of a model, "
+        "and is hidden. Do the work without it, or tell the user to do this step."
+    ),
 )
 
 STEP_S: Final = 0.25
@@ -139,7 +143,11 @@ class Acting:
             return ToolResult(False, self._withheld[call.name], refused=True)
         if tool is None:
             names = ", ".join(self._tools)
-            return ToolResult(False, f"there is no tool {call.name!r}; there are: {names}", refused=True)
+            return ToolResult(
+                False,
+                Text("there is no tool {name}; there are: {names}", name=f"{call.name!r}", names=names),
+                refused=True,
+            )
         try:
             refused = await self._gate.refusal(tool, arguments)
             if refused is not None:
@@ -150,10 +158,12 @@ class Acting:
                 return await steps.show(partial(tool.call_reporting, arguments))
             return await tool.call(arguments)
         except RumiError as error:
-            return ToolResult(False, str(error))
+            return ToolResult(False, error.text)
         except Exception as error:  # a bug in a tool becomes a result, and the turn continues
             logger.warning("the tool %s raised", call.name, exc_info=error)
-            return ToolResult(False, f"{call.name} failed: {type(error).__name__}")
+            return ToolResult(
+                False, Text("{name} failed: {name2}", name=call.name, name2=type(error).__name__)
+            )
 
     def _ran(self, call: ToolCall) -> CommandTrace | None:
         """Return the command that an interrupted call had started; None if it had started none."""
@@ -166,7 +176,7 @@ class Acting:
         """Run a call that a tool makes, with the same gate and events as a call that the model makes."""
         call = ToolCall(f"{outer.id}.{next(numbers)}", name, json.dumps(arguments, default=str))
         if name == outer.name:
-            return ToolResult(False, f"{name} cannot call itself", refused=True)
+            return ToolResult(False, Text("{name} cannot call itself", name=name), refused=True)
         result = await self._run_reported(call, arguments)
         self._gate.note_result(name, result)
         return result
@@ -212,9 +222,8 @@ class _Steps:
 
     def _show_latest(self) -> None:
         """Publish the latest step, unless its text is the same as the previous one."""
-        # The text is cut first, because `translate` and `one_line` would otherwise read a long text whole.
         latest, self._latest, self._news = self._latest, "", trio.Event()
-        text = one_line(translate(self._language, latest[: 10 * MAX_STEP_CHARS]), MAX_STEP_CHARS - 1)
+        text = one_line(translate(self._language, latest)[: 10 * MAX_STEP_CHARS], MAX_STEP_CHARS - 1)
         if text and text != self._before:
             self._before = text
             self.shown += 1
@@ -234,8 +243,12 @@ def _parse(call: ToolCall, cut_off: bool) -> tuple[Mapping[str, object], ToolRes
         if cut_off:
             return {}, CUT_OFF
         return {}, ToolResult(
-            False, f"the arguments of {call.name} are not valid JSON: {error}", refused=True
+            False,
+            Text("the arguments of {name} are not valid JSON: {error}", name=call.name, error=error),
+            refused=True,
         )
     if not isinstance(arguments, dict):
-        return {}, ToolResult(False, f"the arguments of {call.name} must be a JSON object", refused=True)
+        return {}, ToolResult(
+            False, Text("the arguments of {name} must be a JSON object", name=call.name), refused=True
+        )
     return arguments, None

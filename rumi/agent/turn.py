@@ -40,9 +40,9 @@ from rumi.models.model import (
 from rumi.models.token_budget import context_of, prompt_share
 from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.replies import Breaker
 from rumi.platform.texts.translation import error_text
+from rumi.texts import Language, Text
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ CONTINUE = (
 RESERVE_SHARE = 1 / 8
 """Share of the prompt budget that tool results must leave free for later messages."""
 
-NOT_RUN = ToolResult(False, "not run: the turn was stopped before it", refused=True)
+NOT_RUN = ToolResult(False, Text("not run: the turn was stopped before it"), refused=True)
 """The result of calls that were not run, because an earlier call tripped a breaker."""
 
 

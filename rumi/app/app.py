@@ -155,8 +155,9 @@ async def _unless_deleted(home: Home) -> AsyncIterator[None]:
         async def watch() -> None:
             await home.wait_until_gone()
             raise RumiError(
-                f"The home {home.root} was deleted or replaced while Rumi ran, so this process ends.",
+                "The home {root} was deleted or replaced while Rumi ran, so this process ends.",
                 "Start Rumi again. To put a backup in place: rumi restore",
+                root=home.root,
             )
 
         nursery.start_soon(watch)

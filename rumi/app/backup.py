@@ -16,6 +16,7 @@ from rumi.platform.home import Home
 from rumi.platform.openat import READ, is_ordinary, opened
 from rumi.sandbox.copying import copy_data, copy_files, size_of_files
 from rumi.store.sqlite import copy_to, require_free_space
+from rumi.texts import Text, os_error
 
 COPY_S = 300.0
 """Maximum time to copy a database, in seconds."""
@@ -63,23 +64,33 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
         raise _taken(target)
     if target.parent.resolve().is_relative_to(home.root.resolve()):
         raise UsageError(
-            f"{target} would be inside of {home.root}, and be lost with it.", "Name another place."
+            "{target} would be inside of {root}, and be lost with it.",
+            "Name another place.",
+            target=target,
+            root=home.root,
         )
     for folder in (target.parent.resolve(), *target.parent.resolve().parents):
         if any((folder / name).exists() for name in DATABASES):
             raise UsageError(
-                f"{folder} is a backup or a home already, and {target.name} would lie in it.",
+                "{folder} is a backup or a home already, and {name} would lie in it.",
                 "Name a new folder beside it, or one that holds backups and nothing else.",
+                folder=folder,
+                name=target.name,
             )
     there = [name for name in (*DATABASES, *FILES, *([KEYS] if keys else ())) if (home.root / name).exists()]
     if not there:
-        raise BackupError(f"{home.root} contains nothing to back up.", "Is RUMI_HOME the right folder?")
+        raise BackupError(
+            "{root} contains nothing to back up.", "Is RUMI_HOME the right folder?", root=home.root
+        )
     try:
         # Only its owner may read it.
         draft = Path(tempfile.mkdtemp(prefix=".rumi-backup-", dir=target.parent))
     except OSError as error:
         raise UsageError(
-            f"{target.parent} cannot be written: {error.strerror}.", "Name another place."
+            Text("{parent} cannot be written: {strerror}."),
+            "Name another place.",
+            parent=target.parent,
+            strerror=os_error(error),
         ) from error
     try:
         files = files and home.workspaces.is_dir() and not home.workspaces.is_symlink()
@@ -99,7 +110,7 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
         _publish(draft, target)
     except OSError as error:
         raise BackupError(
-            f"The backup cannot be written: {error}.", "Make room, or name another place."
+            "The backup cannot be written: {error}.", "Make room, or name another place.", error=error
         ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -116,7 +127,7 @@ def copy_database(source: Path, copy: Path, *, advice: str = "Look at: rumi doct
     except sqlite3.Error as error:
         found = str(error)
     if found != "ok":
-        raise BackupError(f"{source} cannot be copied: {found}.", advice)
+        raise BackupError("{source} cannot be copied: {found}.", advice, source=source, found=found)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -161,6 +172,7 @@ def _publish(draft: Path, target: Path) -> None:
 
 def _taken(target: Path) -> UsageError:
     return UsageError(
-        f"{target} exists already, and a backup overwrites nothing.",
+        "{target} exists already, and a backup overwrites nothing.",
         "Name a new folder, or one to put it in.",
+        target=target,
     )

@@ -8,9 +8,9 @@ from rumi.models.build import ModelSet
 from rumi.models.metering import Account, Meter
 from rumi.models.model import Model
 from rumi.platform.chat_ids import ChatIds, task_key
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Incoming, TaskRecord
 from rumi.tasks.services import TaskLimits, account_of
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import CHAT_ID, LOCAL, ChatIds
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import budgets as budget_texts
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Incoming
 from rumi.store.journal.spending import UsageRow, budget_states, grant_budget, read_usage
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class BudgetCommands:
             return f"❌ {error_text(language, error)}"
         except ActorError as error:
             logger.warning("budgets do not answer: %r", error)
-            return f"❌ {translate(language, 'The budgets do not answer. Try again in a moment.')}"
+            return f"❌ {gettext(language, 'The budgets do not answer. Try again in a moment.')}"
 
     def _is_admin(self, message: Incoming) -> bool:
         """Return True if the sender is the home's owner (on terminal or page), or an admin of a channel."""
@@ -126,7 +126,9 @@ def usage_call(
         filters = {name: str(request.get(name) or "") for name in ("owner", "chat", "first", "last")}
         for name in ("first", "last"):
             if filters[name] and not _DAY.fullmatch(filters[name]):
-                raise UsageError(f"{filters[name]!r} is not a day.", "Write it like 2026-11-23.")
+                raise UsageError(
+                    "{filters} is not a day.", "Write it like 2026-11-23.", filters=f"{filters[name]!r}"
+                )
         filters["owner"] = caller.scope_in(filters["owner"] or None) or ""
         if filters["chat"]:
             caller.chat_in(filters["chat"], ids.owner_of)

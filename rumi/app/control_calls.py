@@ -11,7 +11,8 @@ from rumi.chats.inbox import Inbox
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds, check_chat_id
-from rumi.platform.texts.language import Language
+from rumi.platform.texts.language import known_language
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,5 +70,4 @@ class ControlCalls:
 
 def _language(request: Mapping[str, object]) -> Language | None:
     """Return the language that the request asks for, or None if the request names no known language."""
-    value = request.get("language")
-    return "es" if value == "es" else "en" if value == "en" else None
+    return known_language(request.get("language"))

@@ -22,7 +22,8 @@ from rumi.errors import RumiError, answer_of, error_of, single
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.config.files import home_from
 from rumi.platform.home import Home, HomeLocked
-from rumi.platform.texts.language import Language, detect_language
+from rumi.platform.texts.language import detect_language
+from rumi.texts import Language, json_of, text_of
 
 PURPOSE = "rumi chat"
 
@@ -52,12 +53,12 @@ class StartingDaemon:
         async with aclosing(_lines(stream)) as lines:
             async for line in lines:
                 match json.loads(line):
-                    case {"step": str(text)}:
-                        step(text)
+                    case {"step": text}:
+                        step(text_of(text))
                     case {"ready": _}:
                         return
-                    case {"held": str(by), "advice": str(advice)}:
-                        raise HomeLocked(by, advice)
+                    case {"held": by, "advice": advice}:
+                        raise HomeLocked(text_of(by), text_of(advice))
                     case {"number": int(number), "strerror": str(why), "file": file}:
                         raise OSError(number, why, file)
                     case {"error": str(_)} as answer:
@@ -223,7 +224,7 @@ async def _serve_clients(
     require_chosen_model(loaded)
     full = require_writable_disk(home, language)
     cluster = cluster_of(loaded)
-    report = lambda step: _report(report_socket, {"step": step})  # noqa: E731
+    report = lambda step: _report(report_socket, {"step": json_of(step)})  # noqa: E731
     engine = await ready_engine(home, loaded, report, leases=leases_of(cluster))
     async with (
         stop_signals() as stop,
@@ -257,7 +258,7 @@ def _error_report(error: BaseException) -> Mapping[str, object]:
     """Return an error as a report to the command that waits for this process."""
     only = single(error)
     if isinstance(only, HomeLocked):
-        return {"held": only.message, "advice": only.advice}
+        return {"held": json_of(only.message), "advice": json_of(only.advice)}
     if isinstance(only, RumiError):
         return answer_of(only)
     if isinstance(only, OSError) and only.errno is not None:

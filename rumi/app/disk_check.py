@@ -7,8 +7,8 @@ from rumi.errors import UsageError
 from rumi.platform.disk_reserve import Large, Reserve, allocate, largest
 from rumi.platform.home import Home
 from rumi.platform.texts import storage as storage_texts
-from rumi.platform.texts.language import Language
 from rumi.store.sqlite import FULL
+from rumi.texts import Language
 
 NEEDED_BYTES = 256_000
 """Maximum number of bytes written at startup: empty WAL files, the lock, the control socket."""

@@ -15,6 +15,7 @@ from rumi.sandbox.disk import free_on
 from rumi.sandbox.engine import Engine, SandboxError, SandboxLimits
 from rumi.sandbox.lease import Leases, no_leases
 from rumi.sandbox.shared import Fault, faults
+from rumi.texts import Text
 from runner.programs import Selection
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ async def ready_engine(
         SandboxError: No engine works here. The error says what to do.
         ConfigError: Only bubblewrap works here, and the configuration does not name it.
     """
-    progress("looking for a sandbox")
+    progress(Text("looking for a sandbox"))
     engine = await find_engine(home, loaded, leases=leases)
     try:
         if for_many and engine.kind == "bubblewrap" and loaded.settings.sandbox.backend != "bubblewrap":
@@ -141,7 +142,9 @@ async def _ready_image(engine: Engine, home: Home, loaded: Loaded, progress: Pro
     state = await image_state(engine, loaded)
     if not state.sound:
         if state.own:
-            raise SandboxError(f"The image {state.image} is not there.", "Pull it, or make it with docker.")
+            raise SandboxError(
+                "The image {image} is not there.", "Pull it, or make it with docker.", image=state.image
+            )
         await build_image(home, loaded, progress)
         state = await image_state(engine, loaded)
     engine.missing_programs = state.missing
@@ -161,12 +164,22 @@ async def build_image(home: Home, loaded: Loaded, progress: Progress) -> list[st
     from rumi.sandbox.docker import image
 
     name = loaded.settings.sandbox.image
-    progress(f"building the sandbox's image {name}")
+    progress(Text("building the sandbox's image {name}", name=name))
     report = await image.build_image(name, progress, selection=selection_of(loaded), folder=home.run)
     made_of = "runner/Dockerfile" if report.source == "alpine" else "this host's own programs"
-    lines = [f"{name}: {report.bytes / 1e6:.0f} MB, made of {made_of}", *_lacking(report.missing)]
+    lines = [
+        Text(
+            "{name}: {bytes} MB, made of {made_of}",
+            name=name,
+            bytes=f"{report.bytes / 1e6:.0f}",
+            made_of=made_of,
+        ),
+        *_lacking(report.missing),
+    ]
     if report.by_exec:
-        lines.append(f"commands: started by Docker's exec, which takes longer: {report.by_exec}")
+        lines.append(
+            Text("commands: started by Docker's exec, which takes longer: {by_exec}", by_exec=report.by_exec)
+        )
     return lines
 
 
@@ -180,9 +193,14 @@ async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[s
         uid, gid = sandbox_user(home.installation(), home.root)
         return build(home.rootfs, uid=uid, gid=gid, selection=selection_of(loaded))
 
-    progress("copying this host's programs")
+    progress(Text("copying this host's programs"))
     report = await trio.to_thread.run_sync(copied)
-    what = f"{home.rootfs}: {report.bytes / 1e6:.0f} MB, {len(report.programs)} programs"
+    what = Text(
+        "{rootfs}: {bytes} MB, {count} programs",
+        rootfs=home.rootfs,
+        bytes=f"{report.bytes / 1e6:.0f}",
+        count=len(report.programs),
+    )
     return [what, *_lacking(report.missing)]
 
 
@@ -192,9 +210,17 @@ def _lacking(missing: Sequence[str]) -> list[str]:
 
     raised = [name for name in missing if has_privileges(name)]
     lacked = [name for name in missing if name not in raised]
-    said = [f"not in it, because this host lacks them: {', '.join(lacked)}"] if lacked else []
+    said: list[str] = (
+        [Text("not in it, because this host lacks them: {lacked}", lacked=", ".join(lacked))]
+        if lacked
+        else []
+    )
     if raised:
-        said.append(f"not in it, because they have set-id bits or capabilities: {', '.join(raised)}")
+        said.append(
+            Text(
+                "not in it, because they have set-id bits or capabilities: {raised}", raised=", ".join(raised)
+            )
+        )
     return said
 
 
@@ -241,7 +267,13 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
         own = image.own
         if image.sound:
             missing = image.missing
-        facts.append(("image", image.fault or f"{image.image}, sound, made of {image.made_of}"))
+        facts.append(
+            (
+                "image",
+                image.fault
+                or Text("{image}, sound, made of {made_of}", image=image.image, made_of=image.made_of),
+            )
+        )
         if image.sound:
             facts.append(("commands", await who_starts_commands(engine)))
     if not own:
@@ -269,16 +301,17 @@ async def who_starts_commands(engine: Engine) -> str:
 
     assert isinstance(engine, DockerEngine)
     if why := await engine.starts_by_exec():
-        return f"started by Docker's exec, which takes longer: {why}"
-    return "started by each container's first process"
+        return Text("started by Docker's exec, which takes longer: {why}", why=why)
+    return Text("started by each container's first process")
 
 
 def files_bound(loaded: Loaded) -> str:
     """Return a text about the limits on a chat's files."""
     section = loaded.settings.sandbox
-    return (
-        f"{section.workspace_mb} MB and {section.workspace_files} files a chat, watched while a "
-        "command runs (no disk quotas)"
+    return Text(
+        "{workspace_mb} MB and {workspace_files} files a chat, watched while a command runs (no disk quotas)",
+        workspace_mb=section.workspace_mb,
+        workspace_files=section.workspace_files,
     )
 
 
@@ -286,7 +319,11 @@ def describe_free_space(home: Home, loaded: Loaded) -> tuple[str, bool]:
     """Return a text about the free disk space for chat files, and True if only the reserve is left."""
     folder = home.with_files(loaded.settings.store.workspaces).workspaces
     free = free_on(folder, sandbox_limits(loaded).reserve_bytes)
-    said = f"{free.bytes / 1e9:.1f} GB free, {free.reserve_bytes / 1e9:.1f} GB of them kept for Rumi"
+    said = Text(
+        "{bytes} GB free, {reserve_bytes} GB of them kept for Rumi",
+        bytes=f"{free.bytes / 1e9:.1f}",
+        reserve_bytes=f"{free.reserve_bytes / 1e9:.1f}",
+    )
     return said, free.low
 
 

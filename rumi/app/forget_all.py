@@ -15,7 +15,6 @@ from rumi.errors import RumiError
 from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import recall as recall_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.forgetting import forget_chat, truncate_log
 from rumi.store.journal.reading import list_chats
 from rumi.store.journal.records import Incoming
@@ -23,6 +22,7 @@ from rumi.store.journal.tasks import list_tasks
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.tasks import Tasks
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ from rumi.store.cluster.partitions import WorkerDirectory
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.leases import Member, cluster_members, owner_of_partition
 from rumi.store.ownership import Ownership, partition_of
+from rumi.texts import Text
 
 logger = logging.getLogger(__name__)
 
@@ -307,8 +308,8 @@ class Forwarding:
 def unreachable(worker: str) -> tuple[str, str]:
     """Return message and advice for an error: the worker that has to serve the request is unreachable."""
     return (
-        f"The worker {worker} serves this, and cannot be reached from here.",
-        "Give all workers a [store] address and the same STORE_TOKEN.",
+        Text("The worker {worker} serves this, and cannot be reached from here.", worker=worker),
+        Text("Give all workers a [store] address and the same STORE_TOKEN."),
     )
 
 

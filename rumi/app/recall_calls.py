@@ -13,10 +13,10 @@ from rumi.memory.recall.request import search_of
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import recall as recall_texts
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.translation import error_text
 from rumi.platform.timestamps import utc
 from rumi.store.journal.records import Incoming
+from rumi.texts import Language, gettext
 
 RECALL_S = 10.0
 """Maximum time that a chat waits for the index, in seconds."""
@@ -46,7 +46,7 @@ class RecallCommands:
                 )
         except RumiError as error:
             return f"❌ {error_text(language, error)}"
-        return f"❌ {translate(language, 'The recall does not answer. Try again in a moment.')}"
+        return f"❌ {gettext(language, 'The recall does not answer. Try again in a moment.')}"
 
 
 def recall_call(ask: AskRecall, ids: ChatIds, now: Callable[[], float]) -> ControlCall:

@@ -28,12 +28,13 @@ from rumi.sandbox.copying import copy_files, size_of_files
 from rumi.sandbox.workspace import clear as clear_workspace
 from rumi.store.journal.schema import STATE
 from rumi.store.sqlite import Schema, checked_version, require_free_space
+from rumi.texts import Text
 
 _SCHEMAS: Final = {"state.db": STATE, "memory.db": MEMORY}
 OF_TURNS: Final = ("undo", "recordings")
 """Folders with data about single turns. A restore moves them away: they may not match its databases."""
 
-ANOTHER: Final = "Use another backup."
+ANOTHER: Final = Text("Use another backup.")
 _LOGS: Final = (
     *(f"{name}-{end}" for name in DATABASES for end in ("wal", "shm")),
     *("recall.db", "recall.db-wal", "recall.db-shm"),
@@ -76,7 +77,9 @@ class Restorable:
             self.home.restoring.commit((*_LOGS, *_replaced([name for name, _ in self.entries])))
         except OSError as error:
             raise BackupError(
-                f"The backup cannot be put in place: {error}.", "Look at the disk, then try again."
+                "The backup cannot be put in place: {error}.",
+                "Look at the disk, then try again.",
+                error=error,
             ) from error
 
 
@@ -109,14 +112,15 @@ def restorable(home: Home, path: Path, *, files: bool = True) -> Iterator[Restor
                     copy_entry(path / name, swap.new / name)
         except OSError as error:
             raise BackupError(
-                f"The backup cannot be copied: {error}.", "Make room on the home's disk."
+                "The backup cannot be copied: {error}.", "Make room on the home's disk.", error=error
             ) from error
         there = [name for name in _replaced(names) if os.path.lexists(home.root / name)]
         for name in there:
             if os.path.realpath(home.root) + f"/{name}" in _mounts():
                 raise UsageError(
-                    f"{home.root / name} is a mounted disk, and cannot be replaced.",
+                    "{root} is a mounted disk, and cannot be replaced.",
                     "Unmount it first, or leave the chats' files out: --without-files.",
+                    root=home.root / name,
                 )
         sized = tuple((name, _size(swap.new / name)) for name in names)
         replaced = tuple(name for name in there if _has_content(home.root / name))
@@ -136,21 +140,21 @@ def _entries(home: Home, path: Path) -> list[str]:
     """
     where, root = path.resolve(), home.root.resolve()
     if not path.is_dir():
-        raise UsageError(f"{path} is not a folder.", "Name a folder that rumi backup made.")
+        raise UsageError("{path} is not a folder.", "Name a folder that rumi backup made.", path=path)
     if where == root or root.is_relative_to(where):
-        raise UsageError(f"{path} holds the home itself.", "Name a folder that rumi backup made.")
+        raise UsageError("{path} holds the home itself.", "Name a folder that rumi backup made.", path=path)
     if where.is_relative_to(root) and where != home.restoring.replaced.resolve():
-        raise UsageError(f"{path} is inside of the home.", "Name a folder that rumi backup made.")
+        raise UsageError("{path} is inside of the home.", "Name a folder that rumi backup made.", path=path)
     found = []
     for name in (*DATABASES, *FILES, KEYS, WORKSPACE):
         entry = path / name
         if os.path.lexists(entry):
             if entry.is_symlink() or not (entry.is_dir() if name in FOLDERS else entry.is_file()):
-                raise UsageError(f"{entry} is not what a backup has there.", ANOTHER)
+                raise UsageError("{entry} is not what a backup has there.", ANOTHER, entry=entry)
             found.append(name)
     if not set(found) & set(DATABASES):
         raise UsageError(
-            f"{path} is not a backup: it has no database.", "Name a folder that rumi backup made."
+            "{path} is not a backup: it has no database.", "Name a folder that rumi backup made.", path=path
         )
     return found
 
@@ -163,14 +167,16 @@ def _check(copy: Path, source: Path, schema: Schema) -> None:
             (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
             tables = _tables(db)
     except sqlite3.Error as error:
-        raise BackupError(f"{source} is damaged: {error}.", ANOTHER) from error
+        raise BackupError("{source} is damaged: {error}.", ANOTHER, source=source, error=error) from error
     if found != "ok":
-        raise BackupError(f"{source} is damaged: {' '.join(found.split())}.", ANOTHER)
+        raise BackupError(
+            "{source} is damaged: {split}.", ANOTHER, source=source, split=" ".join(found.split())
+        )
     with contextlib.closing(sqlite3.connect(":memory:")) as db:
         db.executescript(schema.tables)
         expected = _tables(db)
     if (expected - tables) if version == schema.version else (tables and not expected & tables):
-        raise BackupError(f"{source} is not a database of Rumi's.", ANOTHER)
+        raise BackupError("{source} is not a database of Rumi's.", ANOTHER, source=source)
 
 
 def _tables(db: sqlite3.Connection) -> set[str]:

@@ -55,8 +55,10 @@ def _mcp_server(name: str, section: McpSection, known: Mapping[str, str], redact
         except KeyError as missing:
             tables.append({})
             fault = ConfigError(
-                f"mcp.{name} refers to ${missing.args[0]}, which is not set.",
+                "mcp.{name} refers to ${args}, which is not set.",
                 "Set it in the environment or in .env.",
+                name=name,
+                args=missing.args[0],
             )
     return ServerSettings(
         name,
@@ -240,12 +242,16 @@ def prompts_of(home: Home) -> Prompts:
     for file in sorted(folder.iterdir()) if folder.is_dir() else ():
         if file.suffix != ".md" or file.stem not in words:
             names = ", ".join(f"{name}.md" for name in words)
-            raise ConfigError(f"{file} replaces no prompt.", f"Remove it, or name it one of: {names}.")
+            raise ConfigError(
+                "{file} replaces no prompt.", "Remove it, or name it one of: {names}.", file=file, names=names
+            )
         words[file.stem] = read_text(file).strip()
         if len(words[file.stem]) > MOST_PROMPT_CHARS:
             raise ConfigError(
-                f"{file} is longer than {MOST_PROMPT_CHARS} characters.",
+                "{file} is longer than {most_prompt_chars} characters.",
                 "Every model call begins with it. Shorten it.",
+                file=file,
+                most_prompt_chars=MOST_PROMPT_CHARS,
             )
     return Prompts(words)
 
@@ -258,8 +264,10 @@ def require_model(loaded: Loaded) -> None:
     """
     if variable := missing_key(model_settings_of(loaded, "en")):
         raise ConfigError(
-            f"{loaded.settings.model.default} needs {variable}.",
+            "{default} needs {variable}.",
             'Put it into .env in RUMI_HOME, or choose in config.toml: [model] default = "offline"',
+            default=loaded.settings.model.default,
+            variable=variable,
         )
 
 
@@ -273,8 +281,10 @@ def require_chosen_model(loaded: Loaded) -> None:
         return
     if variable := missing_key(model_settings_of(loaded, "en")):
         raise ConfigError(
-            f"The model {loaded.settings.model.default!r} needs {variable}.",
+            "The model {default} needs {variable}.",
             "Set it in the environment or in .env, or use --model offline.",
+            default=f"{loaded.settings.model.default!r}",
+            variable=variable,
         )
 
 
@@ -321,6 +331,8 @@ def worker_key(loaded: Loaded) -> bytes | None:
         if token is None:  # a password may be short; it is no secret for a network then
             return None
         raise ConfigError(
-            f"STORE_TOKEN has less than {LEAST_SECRET} characters.", "Make one: openssl rand -hex 32"
+            "STORE_TOKEN has less than {least_secret} characters.",
+            "Make one: openssl rand -hex 32",
+            least_secret=LEAST_SECRET,
         )
     return key_of(secret)

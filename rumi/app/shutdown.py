@@ -14,7 +14,7 @@ from rumi.channels.channel import Channel
 from rumi.chats.chats import Chats
 from rumi.chats.fact_extraction import FactExtraction
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

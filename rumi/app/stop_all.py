@@ -14,10 +14,10 @@ from rumi.chats.inbox import Inbox
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.platform.texts import stopping as stop_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Incoming
 from rumi.tasks.tasks import Tasks
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

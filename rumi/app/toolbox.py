@@ -30,13 +30,13 @@ from rumi.memory.actor import AskMemory, asking_for_turn
 from rumi.memory.recall.actor import AskRecall
 from rumi.models.model import Message, Model, ModelRequest, ToolSpec
 from rumi.platform.chat_ids import ChatIds
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import ScheduleRecord, TaskRecord
 from rumi.tasks.bots.bots import Bots, StartBot
 from rumi.tasks.research.tool import RepositoryTool, ResearchTool
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.tools import SCHEDULE_TOOLS, schedule_tools
 from rumi.tasks.tasks import Tasks
+from rumi.texts import Language
 from rumi.web.tree import Web
 
 _ONE_FORM: Final = (

@@ -54,10 +54,10 @@ from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.platform.texts import storage as storage_texts
-from rumi.platform.texts.language import Language
 from rumi.sandbox.engine import Engine
 from rumi.store.cluster.building import Cluster
 from rumi.store.protocol import Trouble
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

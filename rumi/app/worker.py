@@ -15,13 +15,13 @@ from rumi.channels.attach.peers import Peer, peer_of
 from rumi.channels.control.server import ControlStream
 from rumi.errors import RumiError
 from rumi.platform.caller import WORKER, ControlCall
-from rumi.platform.texts.language import Language
 from rumi.store.backend import PostgresServer
 from rumi.store.cluster.building import Cluster
 from rumi.store.cluster.lease import WorkerLease
 from rumi.store.cluster.partitions import Dependents, Drain, Partitions
 from rumi.store.journal.actor import AskJournal
 from rumi.store.ownership import Ownership
+from rumi.texts import Language
 
 
 class SingleProcess:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:  # a command that only names the channels must not load the ag
     from rumi.platform.chat_ids import ChannelPrefix
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
-    from rumi.platform.texts.language import Language
     from rumi.sandbox.engine import SandboxLimits
     from rumi.store.journal.records import Attachment
     from rumi.store.journal.transaction import JournalMessage
+    from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Channel:
         Raises:
             RumiError: The attachment cannot be fetched.
         """
-        raise RumiError(f"This front end cannot fetch {attachment.name}.")
+        raise RumiError("This front end cannot fetch {name}.", name=attachment.name)
 
     async def show(self, chat: str, paths: Sequence[str]) -> None:
         """Show workspace files to the chat's users. Does nothing in channels whose users see events."""

@@ -63,7 +63,9 @@ class LocalUploads(Channel):
                 await spooled.reset()
                 async for piece in pieces:
                     if spooled.size + len(piece) > self.max_bytes:
-                        raise FileError(f"It is larger than {self.max_bytes / _MEGA:g} MB.")
+                        raise FileError(
+                            "It is larger than {max_bytes} MB.", max_bytes=f"{self.max_bytes / _MEGA:g}"
+                        )
                     await spooled.write(piece)
                 await spooled.flush()
                 # Taint first, so that no turn sees the file in untainted files. Taint again afterwards: a

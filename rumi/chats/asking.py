@@ -6,8 +6,8 @@ from secrets import token_hex
 
 from rumi.agent.permissions.parking import ParkedCalls, answers_in, in_words
 from rumi.platform.texts import parked as parked_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Button, FinalReply
+from rumi.texts import Language
 
 
 def asking(reply: FinalReply, parked: ParkedCalls, language: Language) -> FinalReply:

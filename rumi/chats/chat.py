@@ -48,10 +48,10 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import tasks as task_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts import undo as undo_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.inbox import open_messages
 from rumi.store.journal.outbox import settle
 from rumi.store.journal.records import Button, FinalReply, Incoming
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,9 @@ from rumi.models.token_budget import context_of, prompt_share, takes_pictures
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.providers import OFFLINE
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Attachment, Incoming
+from rumi.texts import Language, gettext
 from rumi.web.readers.files.viewer import Seen
 
 logger = logging.getLogger(__name__)
@@ -267,7 +267,7 @@ class ChatContext:
                 return await memory_command(self.memory, self.ids.owner_of(chat), language, rest)
         except RumiError as error:
             return f"❌ {error_text(language, error)}"
-        return f"❌ {translate(language, 'The memory does not answer. Try again in a moment.')}"
+        return f"❌ {gettext(language, 'The memory does not answer. Try again in a moment.')}"
 
     async def about_skills(self, message: Incoming, language: Language, rest: str) -> str:
         """Run a `/skills` command with the arguments `rest`; return the reply in Markdown.
@@ -281,7 +281,7 @@ class ChatContext:
                 return await skills_command(self.skills, language, rest, message.project)
         except (RumiError, ActorError) as error:
             logger.warning("the skills do not answer: %s", error)
-        return f"❌ {translate(language, 'The skills do not answer. Try again in a moment.')}"
+        return f"❌ {gettext(language, 'The skills do not answer. Try again in a moment.')}"
 
     def turn_limits(self, message: Incoming) -> TurnLimits:
         """Return the limits on a message's turn. They depend on the message's channel."""

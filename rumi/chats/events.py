@@ -19,8 +19,8 @@ from rumi.agent.events import (
 )
 from rumi.agent.tool import CommandTrace, ToolResult
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Reason
+from rumi.texts import Language, Text, text_of
 
 T = TypeVar("T", covariant=True)
 
@@ -284,6 +284,8 @@ _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
     (Used, "usage"): Usage,
 }
 _TUPLES: Final = frozenset({"argv", "links", "messages", "shows"})
+_TEXT: Final = "_text"
+"""The end of the names of fields with the key and the fields of a `Text`."""
 _LEFT_OUT: Final = frozenset({"pictures", "written_tokens"})
 """Fields that only models or the calculation of prices need."""
 _FIELDS: Final = {
@@ -323,7 +325,10 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if (names := _FIELDS.get(type(value))) is not None:
-        return {name: plain(getattr(value, name)) for name in names}
+        values = {name: getattr(value, name) for name in names}
+        # A client translates such a text for its reader.
+        texts = {f"{name}{_TEXT}": text.to_json() for name, text in values.items() if isinstance(text, Text)}
+        return {**{name: plain(part) for name, part in values.items()}, **texts}
     if isinstance(value, Mapping):
         return dict(value)
     return list(value) if isinstance(value, tuple) else value
@@ -343,6 +348,8 @@ def made(kind: type[T], data: Mapping[str, Any]) -> T:
             found[name] = made(part, value)
         elif name in _TUPLES:
             found[name] = tuple(value)
+        elif (text := data.get(f"{name}{_TEXT}")) is not None:
+            found[name] = text_of(text)
     return kind(**found)
 
 

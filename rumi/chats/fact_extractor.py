@@ -22,7 +22,7 @@ from rumi.memory.messages import Fact
 from rumi.memory.rows import facts_of, is_extracted, store_extracted
 from rumi.models.model import Message, Model, ModelError
 from rumi.models.token_budget import context_of
-from rumi.platform.texts.language import Language
+from rumi.platform.texts.language import known_language
 from rumi.store.journal.extraction import (
     find_due_sessions,
     mark_extracted,
@@ -33,6 +33,7 @@ from rumi.store.journal.extraction import (
 from rumi.store.journal.records import SessionExcerpt
 from rumi.store.journal.store import NotOwner
 from rumi.store.journal.transaction import JournalMessage
+from rumi.texts import Language, Text
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +127,7 @@ class FactExtractor(Actor[ExtractorMessage]):
 
     def activity(self) -> str:
         """Return the number of running extractions as text; empty if there are none."""
-        return f"learning from {len(self._attempts)}" if self._attempts else ""
+        return Text("learning from {count}", count=len(self._attempts)) if self._attempts else ""
 
     def metrics(self) -> Mapping[str, object]:
         """Return the number of running extractions."""
@@ -229,9 +230,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         # not be asked again.
         if not excerpt.messages or await context.memory(is_extracted(chat, session, excerpt.upto)):
             return 0, ""
-        language: Language = (
-            "es" if excerpt.language == "es" else "en" if excerpt.language else context.language
-        )
+        language = known_language(excerpt.language) or context.language
         owner = context.ids.owner_of(chat)
         known = await context.memory(facts_of(owner))
         model = context.model_for(chat, language, "")
@@ -241,7 +240,9 @@ class FactExtractor(Actor[ExtractorMessage]):
         with trio.move_on_after(EXTRACT_S):
             found = await self._extract(model, language, messages, known, today)
         if found is None:
-            raise ModelError("timeout", f"The model took longer than {EXTRACT_S:g} s.")
+            raise ModelError(
+                "timeout", "The model took longer than {extract_s} s.", extract_s=f"{EXTRACT_S:g}"
+            )
         request = store_extracted(owner, chat, session, excerpt.upto, found.facts, excerpt.began)
         return await context.memory(request), found.line
 

@@ -7,8 +7,8 @@ from typing import TypeAlias
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, ToolStarted, TurnFinished
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, TurnState
 from rumi.models.model import TextDelta, Waiting
-from rumi.platform.texts.language import Language
 from rumi.platform.topic import Backlog, Subscription, Topic
+from rumi.texts import Language
 
 MAX_WAITING = 10_000
 MAX_CHARACTERS = 32_000_000

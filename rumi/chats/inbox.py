@@ -18,10 +18,10 @@ from rumi.platform.chat_ids import DEFAULT_CHAT, unknown_chat
 from rumi.platform.grace import with_grace
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.inbox import accept_messages, join_albums, knows_chat
 from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Attachment, Incoming, NotStored
+from rumi.texts import Language, Text
 
 COMMAND_REPLY_S = 60.0
 """Maximum time that `Inbox.command` waits for the reply to a command, in seconds."""
@@ -88,7 +88,9 @@ class Inbox:
             (stored,) = await self._store([message], language)
         except NotTaken as error:
             if is_stop(message):
-                said = f"{reply_texts.stopped(language)} {error.message}"
+                said = Text(
+                    "{stopped} {message}", stopped=reply_texts.stopped(language), message=error.message
+                )
                 raise NotTaken(said, error.advice, error.trouble) from None
             raise
         assert stored is not None, "without an update's number it is always new"
@@ -171,7 +173,9 @@ class Inbox:
         if isinstance(failed, ActorError):
             why = failed.__cause__
             if isinstance(why, RumiError):  # an error with a text for users, raised by the journal itself
-                raise RumiError(f"The message could not be stored. {why.message}", why.advice) from failed
+                raise RumiError(
+                    "The message could not be stored. {message}", why.advice, message=why.message
+                ) from failed
             raise RumiError("The message could not be stored.", "Send it again.") from failed
         if failed is not None:
             raise failed

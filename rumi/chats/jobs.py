@@ -10,9 +10,9 @@ from rumi.agent.prompts.message_entries import fetched
 from rumi.chats.events import Queued, turn_of
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.records import Incoming
+from rumi.texts import Language
 
 JobKind: TypeAlias = Literal["turn", "retry", "undo", "new", "reset", "result", "answer"]
 

@@ -12,12 +12,12 @@ from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
 from rumi.chats.port import PastTurn
 from rumi.chats.session import ended
-from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import read_block
 from rumi.store.journal.outbox import mark_acknowledged, undelivered_replies
 from rumi.store.journal.reading import read_history
 from rumi.store.journal.records import Attachment, StoredEntry
 from rumi.store.journal.transaction import JournalMessage
+from rumi.texts import Language
 
 RECENT: Final = 3
 """Number of past exchanges that an attached client shows."""

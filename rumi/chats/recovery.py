@@ -21,13 +21,13 @@ from rumi.chats.undoing import undo_reply
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.inbox import count_messages, load_chat, open_chats
 from rumi.store.journal.outbox import settle, undelivered_replies
 from rumi.store.journal.parked import keep_parked
 from rumi.store.journal.records import ChatRecord, FinalReply, HistoryEntry, Incoming, Parked, Reason
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.journal.undo import find_undo
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

@@ -23,7 +23,6 @@ from rumi.chats.undo.restoring import Restoring
 from rumi.chats.undo.snapshots import Snapshots
 from rumi.errors import RumiError
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import Command, CommandResult
 from rumi.sandbox.policy import STRICT, CommandPolicy, may_write
@@ -32,6 +31,7 @@ from rumi.sandbox.workspace import clear as clear_workspace
 from rumi.sandbox.workspace import remove as remove_workspace
 from rumi.store.journal.records import Incoming
 from rumi.store.journal.transaction import JournalMessage
+from rumi.texts import Language
 
 
 class ChatSandboxes(Protocol):

@@ -18,11 +18,11 @@ from rumi.errors import RumiError
 from rumi.models.fitting import messages_tokens
 from rumi.models.model import Message, Model, ModelError, ModelRequest, text_tokens
 from rumi.models.token_budget import context_of, prompt_share
-from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.history import left_out, summarize
 from rumi.store.journal.records import HistoryEntry, Summary
 from rumi.store.journal.transaction import JournalMessage
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from rumi.errors import RumiError
 from rumi.memory.rows import take_facts_back
 from rumi.models.model import ToolCall
 from rumi.platform.texts import undo as undo_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import Incoming, Undone
 from rumi.store.journal.undo import end_undo, find_last_turn, find_undo, take_back
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

@@ -52,6 +52,7 @@ from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import begin_turn, find_retriable
 from rumi.store.journal.outbox import settle
 from rumi.store.journal.records import FinalReply, HistoryEntry, Reason
+from rumi.texts import Text
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
 
@@ -174,7 +175,7 @@ class Worker:
             )
         store = partial(self._session.append, job.turn)
         limits = self._context.turn_limits(job.message)
-        job.stage = "waiting for tools that start"
+        job.stage = Text("waiting for tools that start")
         await self._context.tools_ready()
         job.stage = ""
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
@@ -242,7 +243,7 @@ class Worker:
         to_fetch = fetched(job.message.attachments)
         if not to_fetch:
             return
-        job.stage = "fetching what came with the message"
+        job.stage = Text("fetching what came with the message")
         if any(attachment.kind == "file" for attachment in to_fetch):
             await self._shell.snapshot_files()
             # Before the file is there, so that no crash can leave an untrusted file without taint.
@@ -386,7 +387,7 @@ class Worker:
         If the sandbox cannot confirm this, remove the sandbox, which ends all its processes. Return an error
         if the removal is not confirmed either.
         """
-        job.stage = "ending what still runs"
+        job.stage = Text("ending what still runs")
         try:
             await self._services.sandboxes.quiet(self._chat)
         except SandboxError:
@@ -507,7 +508,7 @@ class Worker:
 
         After a timeout or a `/stop`, the extraction continues in the background.
         """
-        job.stage = "learning from the session"
+        job.stage = Text("learning from the session")
         self._services.fact_extraction.session_ended()
         with job.scope, trio.move_on_after(EXTRACTION_WAIT_S):
             return await self._services.fact_extraction.extract_now(self._chat)

@@ -9,18 +9,19 @@ from pathlib import Path
 import click
 
 from rumi.cli.printing import echo
+from rumi.texts import Text
 
 WHAT = {
-    "state.db": "messages, replies and history",
+    "state.db": Text("messages, replies and history"),
     "memory.db": "facts",
-    "config.toml": "the configuration",
+    "config.toml": Text("the configuration"),
     "skills": "skills",
-    "prompts": "words of prompts",
-    "bots": "bots: their configuration and skills",
-    "tasks": "what tasks have read",
-    "skills-trusted.json": "which skills' code is trusted",
-    "workspace": "the chats' files",
-    ".env": "keys and tokens: keep this file secret",
+    "prompts": Text("words of prompts"),
+    "bots": Text("bots: their configuration and skills"),
+    "tasks": Text("what tasks have read"),
+    "skills-trusted.json": Text("which skills' code is trusted"),
+    "workspace": Text("the chats' files"),
+    ".env": Text("keys and tokens: keep this file secret"),
 }
 
 
@@ -46,13 +47,20 @@ def command(path: Path, with_keys: bool, without_files: bool) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     home = Home(home_from(os.environ))
     made = back_up(home, path, keys=with_keys, files=not without_files)
-    say(f"{made.path}  {short_size(sum(size for _, size in made.entries))}, for its owner alone")
+    say(
+        "{path}  {entries}, for its owner alone",
+        path=made.path,
+        entries=short_size(sum(size for _, size in made.entries)),
+    )
     for name, size in made.entries:
         echo(f"  {name:<20} {short_size(size):>9}  {translate(WHAT[name])}")
     if made.left_out:
-        say(f"  {made.left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.")
+        say(
+            "  {left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.",
+            left_out=made.left_out,
+        )
     if not with_keys and (home.root / ".env").exists():
         say("  .env is not in it: keep your keys elsewhere, or use --with-keys.")
     if without_files:
         say("  workspace/ is not in it, because of --without-files.")
-    say(f"To restore it: rumi restore {shlex.quote(str(made.path))}")
+    say("To restore it: rumi restore {path}", path=shlex.quote(str(made.path)))

@@ -288,7 +288,11 @@ def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -
         [bot_skill for bot_skill in skills_of(source) if not wanted or bot_skill.name in wanted],
     )
     if not found:
-        raise BotError(f"{source} has no such skill.", "List its skills: rumi bot skills NAME search SOURCE")
+        raise BotError(
+            "{source} has no such skill.",
+            "List its skills: rumi bot skills NAME search SOURCE",
+            source=source,
+        )
     for skill in found:
         echo(f"## {flat(skill.name)}: {flat(skill.description)}\n")
         echo("\n".join(flat(line) for line in skill.text.split("\n")) + "\n")

@@ -12,6 +12,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.model_names import model_option
+from rumi.cli.speaking import tr
 from rumi.platform.chat_ids import DEFAULT_CHAT
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def command(
     """
 
     if text and prompt is not None:
-        raise click.UsageError("There are two texts: one with -p, and one behind the options.")
+        raise click.UsageError(tr("There are two texts: one with -p, and one behind the options."))
     prompt = " ".join(text) if text else prompt
     flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}
     if prompt is not None:  # an argument may be any bytes: treat invalid UTF-8 as in a pipe
@@ -177,7 +178,7 @@ def _deleted(home: "Home") -> "DaemonGone | None":
     if home.lock_identity() is not None:
         return None
     return DaemonGone(
-        f"The home {home.root} was deleted, and this window ends.", "Start again with: rumi chat"
+        "The home {root} was deleted, and this window ends.", "Start again with: rumi chat", root=home.root
     )
 
 
@@ -221,7 +222,7 @@ async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
 def _introduce(launch: Launch, port: "RemoteChat", daemon: str) -> None:
     """Print notices about the daemon before the chat begins."""
     from rumi.platform.texts import operating as operation_texts
-    from rumi.platform.texts.translation import translate
+    from rumi.texts import translate
 
     language = launch.language
     if port.service:

@@ -11,8 +11,9 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.printing import Styled, echo, echo_json, prompt
-from rumi.cli.speaking import say, translate
+from rumi.cli.speaking import say, tr
 from rumi.platform.printable import flat
+from rumi.texts import Text
 
 if TYPE_CHECKING:
     from rumi.platform.home import Home
@@ -113,7 +114,7 @@ def export(chat: str, as_json: bool) -> None:
     for entry in (row for row in entries if row["role"] != "system"):
         if entry["session"] != session:
             session = entry["session"]
-            echo(f"\n## {translate('Session')} {session}")
+            echo(f"\n## {tr('Session')} {session}")
         echo(f"\n**{_who(entry)}** · {entry['time']}\n")
         text = _text(entry)
         echo(_fenced(text) if entry["role"] == "tool" else text)
@@ -134,12 +135,12 @@ def delete(chat: str, yes: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Deleting a chat needs --yes where no one can answer.")
-        answer = prompt(translate(f"Delete all of {chat}, and its files? (y/n)"), prompt_suffix=" ")
+        answer = prompt(tr("Delete all of {chat}, and its files? (y/n)", chat=chat), prompt_suffix=" ")
         if question_texts.yes_or_no(answer) is not True:
-            say("Nothing was deleted.")
+            say(Text("Nothing was deleted."))
             return
     _ask("delete", chat=chat)
-    say(f"{chat} was deleted.")
+    say("{chat} was deleted.", chat=chat)
 
 
 def _pages(chat: str) -> Iterator[list[dict[str, Any]]]:
@@ -188,7 +189,8 @@ def _shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _who(entry: dict[str, Any]) -> str:
-    return translate({"user": "you", "assistant": "Rumi", "tool": "result"}.get(entry["role"], entry["role"]))
+    names = {"user": tr("you"), "assistant": "Rumi", "tool": tr("result")}
+    return names.get(str(entry["role"]), str(entry["role"]))
 
 
 def _text(entry: dict[str, Any]) -> str:

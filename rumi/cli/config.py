@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli.printing import console, echo
-from rumi.cli.speaking import say
+from rumi.cli.speaking import say, tr
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def set_(pairs: tuple[str, ...]) -> None:
     from rumi.platform.redact import Redactor
 
     if len(pairs) % 2:
-        raise click.UsageError("Each KEY needs a VALUE.")
+        raise click.UsageError(tr("Each KEY needs a VALUE."))
     values = dict(zip(pairs[::2], (_value(text) for text in pairs[1::2]), strict=True))
     root = home_from(os.environ)
     known = {*NAMES, *_referenced(root)}
@@ -78,15 +78,15 @@ def set_(pairs: tuple[str, ...]) -> None:
     if secrets:
         set_variables(root / ".env", secrets)
         for key in secrets:
-            say(f"{key} is set in {root / '.env'}.")
+            say("{key} is set in {root}.", key=key, root=root / ".env")
     loaded = load_settings(root, os.environ, {})
     for key in values:
         origin = loaded.origins.get(key) or loaded.secrets.origins.get(key, "")
         if origin not in ("", "default", "config.toml", ".env"):
             variable = key if origin == "environment" else origin
-            say(f"The variable {variable} of the environment overrides it here.", err=True)
+            say("The variable {variable} of the environment overrides it here.", variable=variable, err=True)
     if lock_holder := Home(root).lock_holder():
-        say(f"{lock_holder} uses it after its next start.", err=True)
+        say("{lock_holder} uses it after its next start.", lock_holder=lock_holder, err=True)
 
 
 def _value(text: str) -> str:

@@ -51,10 +51,14 @@ def control_path() -> Path:
     home = Home(home_from(os.environ))
     lock_holder = home.lock_holder()
     if not lock_holder:
-        raise RumiError(f"No Rumi is running on {home.root}.", "Start one with: rumi chat")
+        raise RumiError("No Rumi is running on {root}.", "Start one with: rumi chat", root=home.root)
     path = socket_path(home.run, home.installation())
     if not path.exists():
-        raise RumiError(f"{lock_holder} does not answer: it is starting or ending.", "Try again in a moment.")
+        raise RumiError(
+            "{lock_holder} does not answer: it is starting or ending.",
+            "Try again in a moment.",
+            lock_holder=lock_holder,
+        )
     return path
 
 
@@ -186,7 +190,9 @@ def _ask(home: Home, call: str, chat: str) -> str:
         answered = b""
     if not answered:
         raise NotListening(
-            f"{home.lock_holder()} does not answer: it is starting or ending.", "Try again in a moment."
+            "{lock_holder} does not answer: it is starting or ending.",
+            "Try again in a moment.",
+            lock_holder=home.lock_holder(),
         )
     answer = json.loads(answered)
     if not answer["ok"]:

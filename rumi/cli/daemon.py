@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rumi.errors import RumiError
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
-    from rumi.platform.texts.language import Language
+    from rumi.texts import Language
 
 T = TypeVar("T")
 
@@ -159,7 +159,10 @@ def _why_not_attached(home: "Home", lock_holder: str, error: "RumiError") -> "Ru
     if isinstance(error, HomeLocked) or not lock_holder:
         return error
     return HomeLocked(
-        f"{home.root} is held by {lock_holder}.", "End that one first, or set another RUMI_HOME."
+        "{root} is held by {lock_holder}.",
+        "End that one first, or set another RUMI_HOME.",
+        root=home.root,
+        lock_holder=lock_holder,
     )
 
 

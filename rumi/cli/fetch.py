@@ -11,6 +11,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.printing import echo, write_through
+from rumi.cli.speaking import tr
 
 if TYPE_CHECKING:
     from rumi.web.guard import Verdict
@@ -25,7 +26,7 @@ def command(url: str | None, check: bool) -> None:
     """Get what the assistant would get from a URL."""
 
     if check == (url is not None):
-        raise click.UsageError("It takes a URL, or --check with URLs on standard input.")
+        raise click.UsageError(tr("It takes a URL, or --check with URLs on standard input."))
     if url is None:
         run_async(_check)
     else:
@@ -69,7 +70,7 @@ async def _fetch(url: str) -> str:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(show)
     if failed:
-        raise FetchError(f"not fetched: {one_line(str(failed[0]))}")
+        raise FetchError("not fetched: {failed}", failed=one_line(str(failed[0])))
     return shown
 
 

@@ -11,7 +11,9 @@ import click
 
 from rumi import __version__
 from rumi.cli.printing import CleanStream, echo
+from rumi.cli.speaking import reader, tr, translate_click
 from rumi.errors import RumiError, UsageError, single
+from rumi.texts import Text, joined, os_error, translate
 
 COMMANDS = {
     "chat": ("rumi.cli.chat", "Talk to the assistant in this terminal (the default)."),
@@ -84,7 +86,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
-        with formatter.section("Commands"):
+        with formatter.section(tr("Commands")):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -117,7 +119,9 @@ class LazyGroup(click.Group):
         """Return the command; for an unknown name, fail and suggest the most similar command."""
         name = args[0]
         if name not in COMMANDS and (meant := get_close_matches(name, COMMANDS, n=1)):
-            ctx.fail(f"No such command {name!r}. Did you mean {meant[0]!r}?")
+            ctx.fail(
+                tr("No such command {name}. Did you mean {meant}?", name=repr(name), meant=repr(meant[0]))
+            )
         return super().resolve_command(ctx, args)
 
 
@@ -152,6 +156,7 @@ def run() -> None:
     debug = "--debug" in sys.argv[1:]
     sys.stderr = CleanStream(sys.stderr)  # libraries and the interpreter write there, too
     try:
+        translate_click()
         code = group.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
@@ -181,16 +186,17 @@ def run() -> None:
         if known is None and isinstance(only, OSError) and only.errno in UNWRITABLE:
             where = only.filename or os.environ.get("RUMI_HOME", "~/.rumi")
             sentence = UsageError(
-                f"{where} cannot be written: {only.strerror}.", "Make room, or ask: rumi doctor"
+                Text("{where} cannot be written: {strerror}."),
+                "Make room, or ask: rumi doctor",
+                where=where,
+                strerror=os_error(only),
             )
             _show(f"rumi: {_explained(sentence)}")
             sys.exit(2)
         if known is None:
-            from rumi.cli.speaking import translate
-
-            advice = "" if debug else " Run it again with --debug to see where."
-            what = f"something unexpected went wrong ({_explained(error)})."
-            _show(f"rumi: {translate(f'{what}{advice}')}")
+            advice = [] if debug else [Text("Run it again with --debug to see where.")]
+            what = Text("something unexpected went wrong ({error}).", error=_explained(error))
+            _show(f"rumi: {translate(reader(), joined([what, *advice]))}")
             sys.exit(1)
         _show(f"rumi: {_explained(known)}")
         sys.exit(known.exit_code)
@@ -239,10 +245,13 @@ def output_failed(error: OSError) -> int:
     """Report that the output cannot be written, unless the reader has closed it. Return the exit code."""
     _forget_output()
     if not isinstance(error, BrokenPipeError):
-        from rumi.cli.speaking import translate
+        from rumi.texts import os_error
 
-        why = f"The output cannot be written: {error.strerror}. Free space there, or send it elsewhere."
-        _show(f"rumi: {translate(why)}")
+        why = tr(
+            "The output cannot be written: {strerror}. Free space there, or send it elsewhere.",
+            strerror=os_error(error),
+        )
+        _show(f"rumi: {why}")
     return 1
 
 

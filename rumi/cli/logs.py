@@ -10,13 +10,14 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.printing import Styled, echo, echo_json
+from rumi.cli.speaking import tr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from rumi.platform.logs.entries import Wanted
-    from rumi.platform.texts.language import Language
+    from rumi.texts import Language
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -39,7 +40,12 @@ class Since(click.ParamType[datetime]):
             return found if found.tzinfo is not None else found.astimezone()
         except (ValueError, OverflowError):  # not a time, or one before the first possible date
             self.fail(
-                f"{text!r} is not a time. Examples: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.", param, ctx
+                tr(
+                    "{text} is not a time. Examples: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.",
+                    text=repr(text),
+                ),
+                param,
+                ctx,
             )
 
 
@@ -68,7 +74,7 @@ def command(
 ) -> None:
     """Read the audit log: what was run, in which chat, and how it ended."""
     if summary and (following or lines is not None):
-        raise click.UsageError("--summary counts everything: it goes with neither -f nor -n.")
+        raise click.UsageError(tr("--summary counts everything: it goes with neither -f nor -n."))
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
     from rumi.platform.logs.entries import Wanted, read

@@ -12,9 +12,11 @@ from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.mcp_serve import serve
 from rumi.cli.printing import confirm, echo, echo_json
-from rumi.cli.speaking import say, translate
+from rumi.cli.speaking import reader, say, tr, translate
 from rumi.errors import UsageError
 from rumi.platform.printable import flat
+from rumi.platform.texts.words import in_words
+from rumi.texts import Text, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from rumi.platform.home import Home
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-NOT_RUNNING = "not running"
+NOT_RUNNING = Text("not running")
 
 
 @click.group(invoke_without_command=True)
@@ -60,15 +62,18 @@ def list_(as_json: bool = False) -> None:
         say("There are no servers of tools. Add one with: rumi mcp add NAME -- COMMAND")
     for row, server in zip(listed, servers.values(), strict=True):
         tools = f"{len(row['tools'])}" if "tools" in row else "-"
-        state = translate(str(row.get("state", NOT_RUNNING)))
-        echo(
-            f"{server.name:<24} {state:<12} {tools:>4}  {', '.join(map(translate, _marks(server)))}".rstrip()
-        )
+        state = in_words(reader(), str(row.get("state", NOT_RUNNING)))
+        marks = ", ".join(in_words(reader(), mark) for mark in _marks(server))
+        echo(f"{server.name:<24} {state:<12} {tools:>4}  {marks}".rstrip())
         if row.get("withheld"):
             names = ", ".join(map(flat, row["withheld"]))
-            say(f"  changed since you accepted them, and withheld: {names}. See: rumi mcp test {server.name}")
+            say(
+                "  changed since you accepted them, and withheld: {names}. See: rumi mcp test {name}",
+                names=names,
+                name=server.name,
+            )
         if row.get("why") and row.get("state") != "ready":
-            echo(f"  {translate(flat(row['why']))}")
+            echo(f"  {flat(translate(text_of(row['why'])))}")
 
 
 @command.command()
@@ -108,11 +113,17 @@ def add(
 
     root, servers = _servers()
     if name in servers:
-        raise UsageError(f"There is a server {name} already.", f"Remove it first: rumi mcp remove {name}")
+        raise UsageError(
+            "There is a server {name} already.", "Remove it first: rumi mcp remove {name}", name=name
+        )
     program = str(find(words[0])) if words else ""  # an absolute path: the daemon may have another PATH
     if words and no_sandbox and not yes:
-        say(f"Without a sandbox {words[0]} can read and change all that you can, and its keys.", err=True)
-        confirm(translate("Run it so?"), abort=True, err=True)
+        say(
+            "Without a sandbox {words} can read and change all that you can, and its keys.",
+            words=words[0],
+            err=True,
+        )
+        confirm(tr("Run it so?"), abort=True, err=True)
     chosen: dict[str, object] = {
         "command": program,
         "args": [*words[1:]],
@@ -135,18 +146,19 @@ def add(
         )
     home = Home(root).make()
     set_keys(home.root / "config.toml", keys)
-    say(f"Added {name}. Try it with: rumi mcp test {name}")
+    say("Added {name}. Try it with: rumi mcp test {name}", name=name)
     unseen = [word for word in words[1:] if os.path.isabs(word) and os.path.exists(word)]
     for path_name in () if no_sandbox else unseen:
         if not any(
             Path(path_name).is_relative_to(folder) for folder in ("/usr", *map(os.path.abspath, path))
         ):
             say(
-                f"Its sandbox does not have {path_name}. To give it to the server: --path {path_name}",
+                "Its sandbox does not have {path_name}. To give it to the server: --path {path_name}",
+                path_name=path_name,
                 err=True,
             )
     if lock_holder := home.lock_holder():
-        say(f"{lock_holder} uses it after its next start.", err=True)
+        say("{lock_holder} uses it after its next start.", lock_holder=lock_holder, err=True)
 
 
 @command.command()
@@ -177,7 +189,7 @@ def test(name: str, accept: bool, as_json: bool) -> None:
         rows = [
             {
                 "name": tool.name,
-                "asks": translate(_asks(tool)),
+                "asks": in_words(reader(), _asks(tool)),
                 "accepted": accepted[tool.name],
                 "changes": [asdict(change) for change in changes.get(tool.name, ())],
             }
@@ -187,15 +199,15 @@ def test(name: str, accept: bool, as_json: bool) -> None:
         return
     for tool in tools:
         about = flat(tool.description)
-        mark = "" if accepted[tool.name] else f" · {translate('withheld')}"
-        echo(f"{flat(tool.name)}  ({translate(_asks(tool))}{mark})")
+        mark = "" if accepted[tool.name] else f" · {tr('withheld')}"
+        echo(f"{flat(tool.name)}  ({in_words(reader(), _asks(tool))}{mark})")
         echo(f"  {about[:1000]}")
         _show(changes.get(tool.name, ()))
     for gone in (change for change in changes if change not in accepted):
-        say(f"{flat(gone)} is gone.")
-    say(f"{name} works: tools: {len(tools)}.")
+        say("{gone} is gone.", gone=flat(gone))
+    say("{name} works: tools: {count}.", name=name, count=len(tools))
     if not all(accepted.values()):
-        say(f"What is withheld has changed. If it is as you want it: rumi mcp test {name} --accept")
+        say("What is withheld has changed. If it is as you want it: rumi mcp test {name} --accept", name=name)
 
 
 @command.command()
@@ -222,10 +234,10 @@ def remove(name: str, files: bool) -> None:
     if files:
         shutil.rmtree(folder, ignore_errors=True)
     elif folder.is_dir() and any(folder.iterdir()):
-        say(f"Its files stay in {folder}.", err=True)
-    say(f"Removed {name}.")
+        say("Its files stay in {folder}.", folder=folder, err=True)
+    say("Removed {name}.", name=name)
     if lock_holder := Home(root).lock_holder():
-        say(f"{lock_holder} uses it until its next start.", err=True)
+        say("{lock_holder} uses it until its next start.", lock_holder=lock_holder, err=True)
 
 
 def _servers() -> "tuple[Path, dict[str, ServerSettings]]":
@@ -239,7 +251,7 @@ def _servers() -> "tuple[Path, dict[str, ServerSettings]]":
 
 def _named(servers: "Mapping[str, ServerSettings]", name: str) -> "ServerSettings":
     if name not in servers:
-        raise UsageError(f"Unknown server {name}.", "rumi mcp list shows the servers.")
+        raise UsageError("Unknown server {name}.", "rumi mcp list shows the servers.", name=name)
     return servers[name]
 
 

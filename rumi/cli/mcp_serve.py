@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rumi.channels.mcp import McpEndpoint
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
-    from rumi.platform.texts.language import Language
+    from rumi.texts import Language
 
 T = TypeVar("T")
 

@@ -11,11 +11,12 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.printing import console, echo, echo_json, prompt
-from rumi.cli.speaking import say, translate
+from rumi.cli.speaking import say, tr
+from rumi.texts import Text
 
 if TYPE_CHECKING:
     from rumi.platform.home import Home
-    from rumi.platform.texts.language import Language
+    from rumi.texts import Language
 
 OWNER = click.option("--owner", default="local", help="Whose facts: local, or such as tg11111111.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -96,9 +97,9 @@ def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Deleting everything needs --yes where no one can answer.")
-        answered = prompt(translate(f"Delete all that is stored of {owner}? (y/n)"), prompt_suffix=" ")
+        answered = prompt(tr("Delete all that is stored of {owner}? (y/n)", owner=owner), prompt_suffix=" ")
         if question_texts.yes_or_no(answered) is not True:
-            say("Nothing was deleted.")
+            say(Text("Nothing was deleted."))
             return
     answer = _ask("forget_everything", owner=owner)
     _say(answer, as_json, recall_texts.everything_forgotten(_language(), answer["deleted"]))

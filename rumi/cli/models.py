@@ -10,7 +10,8 @@ import click
 from rumi.cli import run_async
 from rumi.cli.model_names import configured, known_names
 from rumi.cli.printing import echo, echo_json
-from rumi.cli.speaking import reader, say, translate
+from rumi.cli.speaking import reader, say, tr
+from rumi.platform.texts.words import in_words
 
 if TYPE_CHECKING:
     from rumi.models.settings import ModelSettings
@@ -39,8 +40,8 @@ def list_(as_json: bool) -> None:
     if as_json:
         echo_json(rows, indent=2)
         return
-    titles = ("model", "used as", "key", "context", "prompt", "reply", "cached", "pictures")
-    table = [tuple(translate(title) for title in titles), *map(_cells, rows)]
+    titles = (tr("model"), tr("used as"), tr("key"), tr("context"), tr("prompt"), tr("reply"))
+    table = [(*titles, tr("cached"), tr("pictures")), *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -65,7 +66,11 @@ def test(names: tuple[str, ...], as_json: bool) -> None:
     else:
         for result in results:
             if result["ok"]:
-                say(f"✓ {result['model']} answered in {result['seconds']:.1f} s")
+                say(
+                    "✓ {model} answered in {seconds} s",
+                    model=result["model"],
+                    seconds=f"{result['seconds']:.1f}",
+                )
             else:
                 echo(f"✗ {result['model']}: {result['told']}")
     if not all(result["ok"] for result in results):
@@ -125,13 +130,20 @@ def _key(settings: "ModelSettings", name: str) -> str:
     return "set" if key else "not needed"
 
 
+def _key_state(state: str) -> str:
+    variable = state.removesuffix(" missing")
+    if variable != state:
+        return tr("{variable} missing", variable=variable)
+    return in_words(reader(), state)
+
+
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     price = (
         ("-", "-", "-") if row["usd_per_million"] is None else tuple(f"{n:g}" for n in row["usd_per_million"])
     )
-    used = ", ".join(translate(use) for use in row["used_as"]) or "-"
-    pictures = translate("yes") if row["pictures"] else "-"
-    return (row["model"], used, translate(row["key"]), f"{row['context']:,}", *price, pictures)
+    used = ", ".join(in_words(reader(), use) for use in row["used_as"]) or "-"
+    pictures = tr("yes") if row["pictures"] else "-"
+    return (row["model"], used, _key_state(row["key"]), f"{row['context']:,}", *price, pictures)
 
 
 async def _try_all(loaded: "Loaded", names: Sequence[str]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rumi.cli.printing import echo, echo_json
-from rumi.cli.speaking import translate
+from rumi.cli.speaking import tr
 
 if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded
@@ -54,7 +54,7 @@ def add(name: str, ids: tuple[int, ...], role: str) -> None:
     home, _ = _home()
     values = {f"people.{name}.telegram": json.dumps(ids), f"people.{name}.role": role}
     set_keys(home.root / "config.toml", values)
-    echo(translate(f"{name} has the role {role} from the next start on."))
+    echo(tr("{name} has the role {role} from the next start on.", name=name, role=role))
 
 
 @command.command()
@@ -66,9 +66,9 @@ def remove(name: str) -> None:
 
     home, loaded = _home()
     if name not in loaded.settings.people:
-        raise UsageError(f"Unknown person {name}.", "Look at the list: rumi people list")
+        raise UsageError("Unknown person {name}.", "Look at the list: rumi people list", name=name)
     edit_toml(home.root / "config.toml", lambda document: section_in(document, ("people",)).pop(name, None))
-    echo(translate(f"{name} is removed from the next start on."))
+    echo(tr("{name} is removed from the next start on.", name=name))
 
 
 def _home() -> "tuple[Home, Loaded]":

@@ -8,7 +8,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.printing import echo
-from rumi.cli.speaking import say
+from rumi.cli.speaking import say, tr
 
 if TYPE_CHECKING:
     from rumi.chats.recorder.recording import RecordedTurn
@@ -36,7 +36,7 @@ def command(turn: str, step: int | None, model: str | None) -> None:
     from rumi.platform.redact import Redactor
 
     if model is not None and step is None:
-        raise click.UsageError("--model needs --from.")
+        raise click.UsageError(tr("--model needs --from."))
     home = Home(home_from(os.environ))
     loaded = load_settings(home.root, os.environ, {})
     recorded = read_recording(find_recording(home.root, turn))
@@ -92,9 +92,9 @@ def _now(home: "Home", recorded: "RecordedTurn") -> "Now":
 def _print_replay(found: "Replayed") -> None:
     difference = found.difference
     if difference is None:
-        say(f"The same: {found.requests} requests, {found.calls} tool calls.")
+        say("The same: {requests} requests, {calls} tool calls.", requests=found.requests, calls=found.calls)
         return
-    say(f"Request {difference.request} differs: {difference.where}")
+    say("Request {request} differs: {where}", request=difference.request, where=difference.where)
     for line in difference.diff:
         echo(line)
     sys.exit(1)

@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 
 from rumi.cli.printing import confirm, echo
-from rumi.cli.speaking import say, translate
+from rumi.cli.speaking import say, tr
+from rumi.texts import Text, os_error
 
 
 @click.command()
@@ -33,10 +34,15 @@ def command(turn: str, output: Path | None, yes: bool) -> None:
     target = output or Path(f"{path.stem}.zip")
     for line in contents(read_recording(path), redact):
         echo(line)
-    if not yes and not confirm(translate(f"Write all of that to {target}?")):
+    if not yes and not confirm(tr("Write all of that to {target}?", target=target)):
         return
     try:
         pack(path, target, redact)
     except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}.", "Name another file: -o") from error
-    say(f"Written: {target}")
+        raise UsageError(
+            Text("{target} cannot be written: {strerror}."),
+            "Name another file: -o",
+            target=target,
+            strerror=os_error(error),
+        ) from error
+    say("Written: {target}", target=target)

@@ -9,6 +9,7 @@ import click
 
 from rumi.cli.backup import WHAT
 from rumi.cli.printing import echo, prompt
+from rumi.cli.speaking import tr
 
 
 @click.command()
@@ -36,20 +37,23 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
     home = Home(home_from(os.environ))
     yield_home(home)
     with home.lock("rumi restore"), restorable(home, path, files=not without_files) as ready:
-        say(f"{path} is complete, and its databases are undamaged:")
+        say("{path} is complete, and its databases are undamaged:", path=path)
         for name, size in ready.entries:
             echo(f"  {name:<20} {short_size(size):>9}  {translate(WHAT[name])}")
         if ready.left_out:
-            say(f"  {ready.left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.")
+            say(
+                "  {left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.",
+                left_out=ready.left_out,
+            )
         if ready.replaced:
-            say(f"It replaces in {home.root}: {', '.join(ready.replaced)}.")
-            say(f"What is there now goes to {ready.former}.")
+            say("It replaces in {root}: {replaced}.", root=home.root, replaced=", ".join(ready.replaced))
+            say("What is there now goes to {former}.", former=ready.former)
             if not yes:
                 if not sys.stdin.isatty():
                     raise UsageError("Nothing was restored.", "Say --yes to replace what is there.")
-                if yes_or_no(prompt(translate("Restore it? [yes/no]"), "", show_default=False)) is not True:
+                if yes_or_no(prompt(tr("Restore it? [yes/no]"), "", show_default=False)) is not True:
                     raise UsageError("Nothing was restored.")
         ready.commit()
-    say(f"Restored to {home.root}.")
+    say("Restored to {root}.", root=home.root)
     if ready.replaced:
-        say(f"What was there before is in {ready.former}. Remove it when all is well.")
+        say("What was there before is in {former}. Remove it when all is well.", former=ready.former)

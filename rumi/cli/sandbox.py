@@ -65,7 +65,7 @@ async def _build() -> None:
             with home.lock("rumi sandbox build"):  # running containers would lose their root file system
                 lines = await build_rootfs(home, loaded, steps.step)
     for line in lines:
-        say(line)
+        echo(translate(line))
 
 
 async def _status() -> None:
@@ -93,6 +93,6 @@ async def _clean() -> None:
         finally:
             await engine.aclose()
     for name in removed:
-        say(f"removed {name}")
+        say("removed {name}", name=name)
     if not removed:
         say("There was nothing to remove.")

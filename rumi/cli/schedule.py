@@ -9,10 +9,11 @@ from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.daemon import say
 from rumi.cli.printing import echo, echo_json
-from rumi.cli.speaking import reader, translate
+from rumi.cli.speaking import reader, tr
 from rumi.errors import UsageError
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.printable import flat
+from rumi.texts import Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 ID = click.argument("schedule", type=click.IntRange(min=1), metavar="ID")
 
-NOTHING_FIRES = "Nothing fires until a Rumi runs: rumi serve"
+NOTHING_FIRES = Text("Nothing fires until a Rumi runs: rumi serve")
 
 
 @click.group(invoke_without_command=True)
@@ -68,7 +69,7 @@ def add(
             )
         )
     if not added.get("runs"):
-        say(translate(NOTHING_FIRES))
+        say(tr(NOTHING_FIRES))
 
 
 @command.command("list")

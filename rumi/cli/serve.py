@@ -11,13 +11,14 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.printing import echo
+from rumi.texts import gettext
 
 if TYPE_CHECKING:
     from rumi.channels.channel import Channel
     from rumi.channels.telegram import Telegram
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
-    from rumi.platform.texts.language import Language
+    from rumi.texts import Language
 
 
 @click.command()
@@ -114,8 +115,8 @@ async def _serve(
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
     from rumi.platform.texts.language import detect_language
-    from rumi.platform.texts.translation import translate
     from rumi.store.cluster.building import leases_of
+    from rumi.texts import translate
 
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
@@ -151,7 +152,7 @@ async def _serve(
             look_for_cycles_seldom()
             app.attach_server.open()
             if not page and not bots:
-                _say(translate(language, "Serving terminals: rumi chat. Ctrl-C ends me."))
+                _say(gettext(language, "Serving terminals: rumi chat. Ctrl-C ends me."))
             fact_extraction = app.services.fact_extraction
             drain_s = loaded.settings.store.drain_s if loaded.settings.store.url else 0.0
             ending = app.attach_server.wind_down
@@ -172,7 +173,6 @@ def _page(
         return
     from rumi.channels.page import PageChannel, open_entrance
     from rumi.cli.mcp_serve import endpoint_of
-    from rumi.platform.texts.translation import translate
 
     sessions = home.run / "page-sessions.json"
     auto = loaded.settings.language == "auto"
@@ -180,7 +180,7 @@ def _page(
         endpoint = endpoint_of(home, loaded, language)
         if endpoint is not None:
             where = f"{entrance.bound.url}{endpoint.path}"
-            _say(translate(language, f"Programs may ask by MCP at {where}, with MCP_TOKEN."))
+            _say(gettext(language, "Programs may ask by MCP at {where}, with MCP_TOKEN.", where=where))
         yield (PageChannel(entrance, endpoint),)
 
 

@@ -14,8 +14,10 @@ from rumi.cli import run_async
 from rumi.cli.printing import echo, prompt
 from rumi.platform.config.providers import PROVIDERS
 from rumi.platform.texts import questions as question_texts
-from rumi.platform.texts.language import Language, detect_language
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.formats import language_name
+from rumi.platform.texts.language import detect_language
+from rumi.platform.texts.translation import error_text
+from rumi.texts import Language, Text, languages, translate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +67,7 @@ class _Wizard:
 
     def ask(self) -> None:
         """Ask all questions."""
-        self.say(f"This sets up Rumi in {self.root}. Enter keeps the value in brackets.")
+        self.say(Text("This sets up Rumi in {root}. Enter keeps the value in brackets.", root=self.root))
         self._ask_language()
         self._ask_model()
         self._ask_telegram()
@@ -77,13 +79,13 @@ class _Wizard:
 
         # .env first: `set_keys` refuses a reference in config.toml to a variable that is not set.
         if self.secrets and set_variables(self.root / ".env", self.secrets):
-            self.say(f"Written: {self.root / '.env'}")
+            self.say(Text("Written: {root}", root=self.root / ".env"))
         if self.keys:
             set_keys(self.root / "config.toml", self.keys)
-            self.say(f"Written: {self.root / 'config.toml'}")
-        self.say("Start with: rumi")
+            self.say(Text("Written: {root}", root=self.root / "config.toml"))
+        self.say(Text("Start with: rumi"))
         if self._has_token():
-            self.say("The bot starts with: rumi telegram")
+            self.say(Text("The bot starts with: rumi telegram"))
 
     def say(self, text: str) -> None:
         """Print a sentence in the chosen language."""
@@ -110,7 +112,7 @@ class _Wizard:
         for number, (name, about) in enumerate(choices, 1):
             echo(f"  {number}. {translate(self.language, about) if about else name}")
         while True:
-            answer = self._prompt("Number", str(names.index(default) + 1))
+            answer = self._prompt(Text("Number"), str(names.index(default) + 1))
             if answer in names:
                 return answer
             if answer.isdecimal() and 0 < int(answer) <= len(names):
@@ -119,13 +121,16 @@ class _Wizard:
     def _ask_language(self) -> None:
         before = self.loaded.settings.language
         answer = self._choose(
-            "Language / idioma:",
-            [("en", "English"), ("es", "Español"), ("auto", "as the environment says (LANG)")],
+            "Language / idioma / língua:",
+            [
+                *((name, language_name(name)) for name in languages()),
+                ("auto", Text("as the environment says (LANG)")),
+            ],
             before if before != "auto" else self.language,
         )
         if answer != before and not (before == "auto" and answer == self.language):
             self.keys["language"] = answer
-        self.language = detect_language(answer, os.environ)  # type: ignore[arg-type]  # one of the three
+        self.language = detect_language(answer, os.environ)
 
     def _ask_model(self) -> None:
         from rumi.models.settings import lacks_key, model_settings_of
@@ -135,23 +140,36 @@ class _Wizard:
         now = self.loaded.settings.model.default
         lacking = lacks_key(model_settings_of(self.loaded, self.language))
         choices = [
-            ("groq", f"Groq: needs a key, a free one is enough ({GROQ_KEYS})"),
-            ("known", "OpenAI, Anthropic, Gemini, Mistral or another known provider: needs a key"),
-            ("other", "another provider that speaks OpenAI chat completions: needs its address and a key"),
-            *((server.name, f"{server.name} on this machine ({server.base_url})") for server in found),
-            *([] if found else [("local", "a server on this machine (Ollama, llama.cpp): none answers now")]),
-            ("offline", "no language model: the built-in offline model"),
+            ("groq", Text("Groq: needs a key, a free one is enough ({groq_keys})", groq_keys=GROQ_KEYS)),
+            ("known", Text("OpenAI, Anthropic, Gemini, Mistral or another known provider: needs a key")),
+            (
+                "other",
+                Text("another provider that speaks OpenAI chat completions: needs its address and a key"),
+            ),
+            *(
+                (
+                    server.name,
+                    Text("{name} on this machine ({base_url})", name=server.name, base_url=server.base_url),
+                )
+                for server in found
+            ),
+            *(
+                []
+                if found
+                else [("local", Text("a server on this machine (Ollama, llama.cpp): none answers now"))]
+            ),
+            ("offline", Text("no language model: the built-in offline model")),
         ]
         if not lacking and now != "offline":
-            choices.append(("keep", f"{now}, as it is"))
+            choices.append(("keep", Text("{now}, as it is", now=now)))
         default = found[0].name if found else "groq"
         default = default if lacking else choices[-1][0]
-        match self._choose("Which model should answer?", choices, default):
+        match self._choose(Text("Which model should answer?"), choices, default):
             case "groq":
                 self._ask_provider("groq")
             case "known":
                 keyed = [(name, row.title) for name, row in PROVIDERS.items() if row.key and name != "groq"]
-                self._ask_provider(self._choose("Which provider?", keyed, keyed[0][0]))
+                self._ask_provider(self._choose(Text("Which provider?"), keyed, keyed[0][0]))
             case "other":
                 self._ask_server("", "")
             case "local":
@@ -175,9 +193,9 @@ class _Wizard:
         known = f"{scheme}:{first}" if scheme != "groq" else ModelSettings().default
         model = now if now.startswith(f"{scheme}:") else known
         while True:
-            key = self._prompt(f"{row.title} key (Enter: none for now)", hidden=True)
+            key = self._prompt(Text("{title} key (Enter: none for now)", title=row.title), hidden=True)
             if not key:
-                self.say("Without a key the offline model answers; rumi setup asks again.")
+                self.say(Text("Without a key the offline model answers; rumi setup asks again."))
                 return
             if scheme != "groq":
                 for known_model in row.models:
@@ -196,7 +214,7 @@ class _Wizard:
         while True:
             for model in server.models[:MOST_SHOWN]:
                 echo(f"  {model}")
-            name = self._prompt("Which of its models", server.models[0] if server.models else "")
+            name = self._prompt(Text("Which of its models"), server.models[0] if server.models else "")
             if name and self._tried(f"{server.name}:{name}"):
                 self.keys["model.default"] = f"{server.name}:{name}"
                 return
@@ -206,21 +224,28 @@ class _Wizard:
         from rumi.models.trying import offered
 
         while True:
-            url = self._prompt("Its address, such as https://host/v1", url)
-            key = self._prompt("Its key (Enter: none)", hidden=True) if with_key else ""
+            url = self._prompt(Text("Its address, such as https://host/v1"), url)
+            key = self._prompt(Text("Its key (Enter: none)"), hidden=True) if with_key else ""
             models = run_async(offered, url, key) if _is_address(url) else None
             for model in (models or ())[:MOST_SHOWN]:
                 echo(f"  {model}")
-            model = self._prompt("Which of its models", models[0] if models else "")
+            model = self._prompt(Text("Which of its models"), models[0] if models else "")
             section = name or _name_of(url)
             if not model or not _is_address(url):
-                self.say("It needs an address that begins with http and the name of a model.")
+                self.say(Text("It needs an address that begins with http and the name of a model."))
                 continue
-            if self._tried(f"custom:{section}", custom={section: CustomServer(url, model, key or None)}):
+            if self._tried(
+                f"custom:{section}",
+                custom={section: CustomServer(url, model, key or None)},
+            ):
                 break
         variable = re.sub(r"[^A-Z0-9]+", "_", section.upper()).strip("_") + "_API_KEY"
         begin = f"model.custom.{section}"
-        self.keys |= {f"{begin}.base_url": url, f"{begin}.model": model, "model.default": f"custom:{section}"}
+        self.keys |= {
+            f"{begin}.base_url": url,
+            f"{begin}.model": model,
+            "model.default": f"custom:{section}",
+        }
         if key:
             self.keys[f"{begin}.api_key"] = f"${variable}"
             self.secrets[variable] = key
@@ -246,7 +271,7 @@ class _Wizard:
             base_urls=self.loaded.secrets.base_urls,
             custom=custom or {},
         )
-        self.say("Trying it out …")
+        self.say(Text("Trying it out …"))
         try:
             took_s = run_async(_answer, settings)
         except Exception as error:
@@ -256,8 +281,8 @@ class _Wizard:
             echo(f"✗ {error_text(self.language, known)}")
             if not isinstance(known, ModelError) or known.kind == "auth":
                 return False
-            return self._yes("Keep it all the same? (y/n)")
-        self.say(f"✓ {model} answered in {took_s:.1f} s")
+            return self._yes(Text("Keep it all the same? (y/n)"))
+        self.say(Text("✓ {model} answered in {took_s} s", model=model, took_s=f"{took_s:.1f}"))
         return True
 
     def _has_token(self) -> bool:
@@ -266,9 +291,9 @@ class _Wizard:
     def _ask_telegram(self) -> None:
         there = self.loaded.secrets.telegram_token is not None
         question = (
-            "Telegram: the bot's token (Enter: as it is)"
+            Text("Telegram: the bot's token (Enter: as it is)")
             if there
-            else "Telegram: the bot's token from @BotFather (Enter: none)"
+            else Text("Telegram: the bot's token from @BotFather (Enter: none)")
         )
         while token := self._prompt(question, hidden=True):
             if self._knows(token):
@@ -278,11 +303,11 @@ class _Wizard:
             return
         before = " ".join(map(str, self.loaded.settings.telegram.allowed_users))
         while True:
-            answer = self._prompt("Numeric ids of the users that the bot serves (Enter: none)", before)
+            answer = self._prompt(Text("Numeric ids of the users that the bot serves (Enter: none)"), before)
             ids = re.split(r"[\s,]+", answer) if answer else []
             if all(user_id.isdecimal() and 0 < int(user_id) < 2**52 for user_id in ids):
                 break
-            self.say("These are numbers, such as 11111111; the bot tells users who write to it theirs.")
+            self.say(Text("These are numbers, such as 11111111; the bot tells users who write to it theirs."))
         if answer != before:
             self.keys["telegram.allowed_users"] = f"[{', '.join(ids)}]"
 
@@ -298,34 +323,37 @@ class _Wizard:
             if not isinstance(known, RumiError):
                 raise
             echo(f"✗ {error_text(self.language, known)}")
-            return not isinstance(known, ConfigError) and self._yes("Keep it all the same? (y/n)")
-        self.say(f"✓ Telegram knows the bot as @{name}")
+            return not isinstance(known, ConfigError) and self._yes(Text("Keep it all the same? (y/n)"))
+        self.say(Text("✓ Telegram knows the bot as @{name}", name=name))
         return True
 
     def _ask_tools(self) -> None:
         sandbox = self.loaded.settings.sandbox
         self._choose_key(
             "sandbox.backend",
-            "Where should commands run?",
+            Text("Where should commands run?"),
             [
-                ("auto", "in Docker if a daemon answers, otherwise in bubblewrap"),
-                ("docker", "only in Docker"),
-                ("bubblewrap", "only in bubblewrap"),
+                ("auto", Text("in Docker if a daemon answers, otherwise in bubblewrap")),
+                ("docker", Text("only in Docker")),
+                ("bubblewrap", Text("only in bubblewrap")),
             ],
             sandbox.backend,
         )
         self._choose_key(
             "sandbox.tools",
-            "Which programs should there be?",
-            [("work", "Python, git and others beside the usual ones"), ("core", "only the usual ones")],
+            Text("Which programs should there be?"),
+            [
+                ("work", Text("Python, git and others beside the usual ones")),
+                ("core", Text("only the usual ones")),
+            ],
             sandbox.tools,
         )
         self._choose_key(
             "sandbox.policy",
-            "Which commands may run there?",
+            Text("Which commands may run there?"),
             [
-                ("strict", "programs on a list, without loops and variables"),
-                ("open", "every line of shell; never in groups"),
+                ("strict", Text("programs on a list, without loops and variables")),
+                ("open", Text("every line of shell; never in groups")),
             ],
             sandbox.policy,
         )

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli.printing import echo
-from rumi.cli.speaking import say, translate
+from rumi.cli.speaking import ntr, reader, say, tr, translate
 from rumi.platform.printable import flat
+from rumi.platform.texts.translation import error_text
+from rumi.platform.texts.words import in_words
+from rumi.texts import Text
 
 if TYPE_CHECKING:
     from rumi.agent.skills.catalogue import Catalogue
@@ -43,7 +46,13 @@ def list_(everything: bool) -> None:
         for line in _row(entry, wide, everything):
             echo(line)
     if left := len(listed.entries) - len(shown):
-        say(f"{left} {'is' if left == 1 else 'are'} off: rumi skills list -a shows {_them(left)}.")
+        echo(
+            ntr(
+                "{count} is off: rumi skills list -a shows it.",
+                "{count} are off: rumi skills list -a shows them.",
+                left,
+            )
+        )
     if not listed.entries:
         say("There are no skills. Make one with: rumi skills create NAME")
     for problem in listed.problems:
@@ -76,12 +85,14 @@ def enable(name: str) -> None:
         raise found
     if isinstance(found, SkillEntry) and found.off == "itself":
         raise SkillError(
-            f"{found.skill.name} stays off: its own SKILL.md says enabled: false.",
-            f"Change that line in {found.skill.folder / 'SKILL.md'}",
+            "{name} stays off: its own SKILL.md says enabled: false.",
+            "Change that line in {folder}",
+            name=found.skill.name,
+            folder=found.skill.folder / "SKILL.md",
         )
     here.say_if_overridden()
     name = found.skill.name if isinstance(found, SkillEntry) else name
-    say(f"{name} is on." if changed else f"{name} was on already.")
+    say(Text("{name} is on.", name=name) if changed else Text("{name} was on already.", name=name))
 
 
 @command.command()
@@ -94,7 +105,11 @@ def disable(name: str) -> None:
     skill = here.find(name).skill
     changed = set_disabled(here.config, skill.name, off=True)
     here.say_if_overridden()
-    say(f"{skill.name} is off." if changed else f"{skill.name} was off already.")
+    say(
+        Text("{name} is off.", name=skill.name)
+        if changed
+        else Text("{name} was off already.", name=skill.name)
+    )
 
 
 @command.command()
@@ -112,14 +127,18 @@ def create(name: str, code: bool, description: str) -> None:
     here = _Here()
     before = here.catalogue.look().find(name)
     folder = create_skill(here.home / "skills", name, description=description, code=code)
-    say(f"Made {folder}")
+    say("Made {folder}", folder=folder)
     if isinstance(before, SkillEntry):
         now = here.find(name).skill
         if now.folder == folder:
-            say(f"It stands in for the one from {_source(before.skill)} from now on.")
+            say("It stands in for the one from {skill} from now on.", skill=_source(before.skill))
         else:
-            say(f"Here it is hidden by the one from {_source(now)}, {now.folder}")
-    say(f"Write what it does in {folder / 'SKILL.md'}, and try it with: {how_to_test(folder)}")
+            say("Here it is hidden by the one from {now}, {folder}", now=_source(now), folder=now.folder)
+    say(
+        "Write what it does in {folder}, and try it with: {folder2}",
+        folder=folder / "SKILL.md",
+        folder2=how_to_test(folder),
+    )
 
 
 @command.command()
@@ -137,17 +156,19 @@ def trust(name: str) -> None:
     here = _Here()
     skill = here.find(name).skill
     if skill.source.kind != "project":
-        say(f"{skill.name} needs no trust: it is from {_source(skill)}.")
+        say("{name} needs no trust: it is from {skill}.", name=skill.name, skill=_source(skill))
         return
     try:
         content = snapshot(skill.folder)
     except SkillError as error:
-        raise SkillError(f"{skill.folder} cannot be trusted: {error.message}.") from None
+        raise SkillError(
+            "{folder} cannot be trusted: {message}.", folder=skill.folder, message=error.message
+        ) from None
     if here.trusted.is_trusted(skill.folder, content):
-        say(f"{skill.name} is trusted already, as it is now.")
+        say("{name} is trusted already, as it is now.", name=skill.name)
         return
     here.trusted.trust(skill.folder, content)
-    say(f"Trusted {skill.name}, as it is now in {skill.folder}:")
+    say("Trusted {name}, as it is now in {folder}:", name=skill.name, folder=skill.folder)
     for path, _, raw in content.files:
         echo(f"  {flat(path)} ({len(raw)} bytes)")
     echo(f"sha256 {content.digest}")
@@ -194,27 +215,31 @@ class _Here:
         """Print a warning if the environment overrides config.toml."""
         if self.disabled.is_overridden:
             say(
-                "RUMI_SKILLS__DISABLED is set here and overrides config.toml: "
-                "this change has no effect while it is set.",
+                "RUMI_SKILLS__DISABLED is set here and overrides config.toml: this change has no "
+                "effect while it is set.",
                 err=True,
             )
 
 
-_OFF = {"config": "off", "environment": "off by RUMI_SKILLS__DISABLED", "itself": "off by its own SKILL.md"}
+_OFF = {
+    "config": Text("off"),
+    "environment": Text("off by RUMI_SKILLS__DISABLED"),
+    "itself": Text("off by its own SKILL.md"),
+}
 
 
 def _row(entry: "SkillEntry", wide: int, everything: bool) -> Iterator[str]:
     skill = entry.skill
-    marks = [translate("code")] * skill.has_code + ([translate(_OFF[entry.off])] if entry.off else [])
+    marks = [tr("code")] * skill.has_code + ([translate(_OFF[entry.off])] if entry.off else [])
     if skill.source.kind != "bundled":
-        marks.insert(0, translate(skill.source.kind))
+        marks.insert(0, in_words(reader(), skill.source.kind))
     about = (f"({', '.join(marks)}) " if marks else "") + flat(skill.header.description)
     line = f"{skill.name:<{wide}}  {about}"
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else len(line)
     yield line if len(line) <= columns else f"{line[: columns - 1]}…"
     if everything:
         for hidden in entry.hides:
-            yield f"{'':<{wide}}  {translate(f'hides the one from {_source(hidden)}')}"
+            yield f"{'':<{wide}}  {tr('hides the one from {hidden}', hidden=translate(_source(hidden)))}"
 
 
 def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
@@ -223,34 +248,42 @@ def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
 
     skill, header = entry.skill, entry.skill.header
     version = f" {flat(header.version)}" if header.version else ""
-    yield f"{skill.name}{version}: {translate(_OFF[entry.off] if entry.off else 'on')}"
+    yield f"{skill.name}{version}: {translate(_OFF[entry.off]) if entry.off else tr('on')}"
     yield from textwrap.wrap(flat(header.description), WIDTH, initial_indent="  ", subsequent_indent="  ")
     try:
         opened = open_skill(skill)
-        more = [translate(f"and {opened.more_files} more")] if opened.more_files else []
+        more = [tr("and {more_files} more", more_files=opened.more_files)] if opened.more_files else []
         files = [*(file.path for file in opened.files), *more]
     except SkillError as error:
-        files = [translate(str(error))]
+        files = [error_text(reader(), error)]
     rows = [
-        ("from", translate(_source(skill))),
-        ("folder", str(skill.folder)),
-        *(("hides", translate(f"the one from {_source(hidden)}, {hidden.folder}")) for hidden in entry.hides),
-        ("code", translate(_code(here, skill))),
-        ("needs", ", ".join(header.tools_required)),
-        ("tags", ", ".join(header.tags)),
-        ("files", ", ".join(files)),
-        ("license", header.license),
-        ("works with", header.compatibility),
+        (tr("from"), translate(_source(skill))),
+        (tr("folder"), str(skill.folder)),
+        *(
+            (
+                tr("hides"),
+                tr(
+                    "the one from {hidden}, {folder}", hidden=translate(_source(hidden)), folder=hidden.folder
+                ),
+            )
+            for hidden in entry.hides
+        ),
+        (tr("code"), translate(_code(here, skill))),
+        (tr("needs"), ", ".join(header.tools_required)),
+        (tr("tags"), ", ".join(header.tags)),
+        (tr("files"), ", ".join(files)),
+        (tr("license"), header.license),
+        (tr("works with"), header.compatibility),
         (
-            "allows",
-            translate(f"{', '.join(header.allowed_tools)} (for other assistants)")
+            tr("allows"),
+            tr("{allowed_tools} (for other assistants)", allowed_tools=", ".join(header.allowed_tools))
             if header.allowed_tools
             else "",
         ),
     ]
-    notes = [(translate("note"), translate(note)) for note in header.notes]
+    notes = [(tr("note"), translate(note)) for note in header.notes]
     for name, value in [
-        *((translate(name), value) for name, value in rows),
+        *rows,
         *header.metadata.items(),
         *notes,
     ]:
@@ -269,22 +302,18 @@ def _code(here: _Here, skill: "Skill") -> str:
     try:
         trusted = here.trusted.is_trusted(skill.folder, snapshot(skill.folder))
     except SkillError as error:
-        return f"skill.py, which cannot be trusted: {error.message}"
+        return Text("skill.py, which cannot be trusted: {message}", message=error.message)
     return (
-        "skill.py, trusted as it is now"
+        Text("skill.py, trusted as it is now")
         if trusted
-        else f"skill.py, not trusted: rumi skills trust {skill.name}"
+        else Text("skill.py, not trusted: rumi skills trust {name}", name=skill.name)
     )
 
 
 def _source(skill: "Skill") -> str:
     return {
-        "bundled": "Rumi itself",
+        "bundled": Text("Rumi itself"),
         "home": "RUMI_HOME/skills",
         "dirs": "[skills] dirs",
-        "project": "this project",
+        "project": Text("this project"),
     }[skill.source.kind]
-
-
-def _them(count: int) -> str:
-    return "it" if count == 1 else "them"

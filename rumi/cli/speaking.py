@@ -7,9 +7,10 @@ from functools import cache
 
 import click
 
+from rumi import texts
 from rumi.cli.printing import echo
-from rumi.platform.texts import translation
-from rumi.platform.texts.language import Language, LanguageSetting, detect_language
+from rumi.platform.texts.language import LanguageSetting, detect_language
+from rumi.texts import Language, Text, gettext, languages, ngettext
 
 _EXTRA = re.compile(r"(.*?)  \[(.+)\]", re.DOTALL)
 """Matches an option's help and, in brackets, what click appends to it, such as the default."""
@@ -35,17 +36,27 @@ def _configured() -> LanguageSetting:
                 value = tomllib.loads(file.read(1_000_000).decode("utf-8-sig")).get("language", "")
         except (OSError, ValueError, RecursionError):
             return "auto"
-    return "es" if value == "es" else "en" if value == "en" else "auto"
+    return value if value in languages() else "auto"
+
+
+def tr(key: str, /, **fields: object) -> str:
+    """Return the text with this English key in the reader's language; see `rumi.texts.gettext`."""
+    return gettext(reader(), key, **fields)
+
+
+def ntr(one: str, many: str, count: int, /, **fields: object) -> str:
+    """Return the form of the text that fits `count` in the reader's language; see `rumi.texts.ngettext`."""
+    return ngettext(reader(), one, many, count, **fields)
 
 
 def translate(text: str) -> str:
-    """Translate one of Rumi's own sentences into the reader's language."""
-    return translation.translate(reader(), text)
+    """Return a `Text` in the reader's language, and any other string unchanged."""
+    return texts.translate(reader(), text)
 
 
-def say(text: str, *, err: bool = False) -> None:
-    """Print one of Rumi's own sentences in the reader's language."""
-    echo(translate(text), err=err)
+def say(key: str, /, *, err: bool = False, **fields: object) -> None:
+    """Print the text with this English key in the reader's language."""
+    echo(tr(key, **fields), err=err)
 
 
 class Formatter(click.HelpFormatter):
@@ -53,18 +64,14 @@ class Formatter(click.HelpFormatter):
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """Write the usage line."""
-        words = [translate(word) for word in re.findall(r"(?:\[?COMMAND\]? \[ARGS\]\.\.\.|\S+)", args)]
-        super().write_usage(prog, " ".join(words), translate(prefix or "Usage: "))
-
-    def write_heading(self, heading: str) -> None:
-        """Write the heading of a section."""
-        super().write_heading(translate(heading))
+        words = [tr(word) for word in re.findall(r"(?:\[?COMMAND\]? \[ARGS\]\.\.\.|\S+)", args)]
+        super().write_usage(prog, " ".join(words), prefix)
 
     def write_text(self, text: str) -> None:
         """Write paragraphs of text."""
         # Joined to one line for each paragraph, which is how the catalogue of translations has them.
         paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
-        super().write_text("\n\n".join(translate(part) for part in paragraphs))
+        super().write_text("\n\n".join(tr(part) for part in paragraphs))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         """Write a list of options or commands."""
@@ -73,7 +80,7 @@ class Formatter(click.HelpFormatter):
 
 def _about(help: str) -> str:
     extra = _EXTRA.fullmatch(help)
-    return translate(help) if extra is None else f"{translate(extra[1])}  {translate(f'[{extra[2]}]')}"
+    return tr(help) if extra is None else f"{tr(extra[1])}  [{extra[2]}]"
 
 
 def show_usage_error(error: click.ClickException) -> None:
@@ -83,6 +90,56 @@ def show_usage_error(error: click.ClickException) -> None:
         lines.append(error.ctx.get_usage())
         names = error.ctx.command.get_help_option_names(error.ctx)
         if names:
-            lines += [translate(f"Try '{error.ctx.command_path} {max(names, key=len)}' for help."), ""]
-    lines.append(f"Error: {translate(error.format_message())}")
+            option = max(names, key=len)
+            lines += [
+                tr("Try '{command} {option}' for help.", command=error.ctx.command_path, option=option),
+                "",
+            ]
+    lines.append(tr("Error: {message}", message=error.format_message()))
     echo("\n".join(lines), err=True)
+
+
+def translate_click() -> None:
+    """Make click look its own texts up in Rumi's catalogue. Click looks them up with gettext."""
+    for module in (
+        click.core,
+        click.decorators,
+        click.exceptions,
+        click.formatting,
+        click.parser,
+        click.termui,
+        click.types,
+    ):
+        for name, lookup in (("_", tr), ("ngettext", ntr)):
+            if hasattr(module, name):
+                setattr(module, name, lookup)
+
+
+_OF_CLICK = (
+    Text("Usage:"),
+    Text("Options"),
+    Text("[OPTIONS]"),
+    Text("COMMAND [ARGS]..."),
+    Text("[COMMAND] [ARGS]..."),
+    Text("Show the version and exit."),
+    Text("Show this message and exit."),
+    Text("default: {default}"),
+    Text("Missing argument"),
+    Text("Missing option"),
+    Text("Missing command."),
+    Text("Missing {param_type}"),
+    Text("No such option {name!r}."),
+    Text("No such command {name!r}."),
+    Text("Did you mean {possibility}?", many="(Did you mean one of: {possibilities}?)"),
+    Text("Got unexpected extra argument ({args})", many="Got unexpected extra arguments ({args})"),
+    Text("Option {name!r} requires an argument.", many="Option {name!r} requires {nargs} arguments."),
+    Text("Option {name!r} does not take a value."),
+    Text("Invalid value for {param_hint}: {message}"),
+    Text("Invalid value: {message}"),
+    Text("{value!r} is not {choice}.", many="{value!r} is not one of {choices}."),
+    Text("{value!r} is not a valid {number_type}."),
+    Text("{value} is not in the range {range}."),
+    Text("Aborted!"),
+    Text("Error: invalid input"),
+)
+"""The texts of click that Rumi's commands show."""

@@ -2,6 +2,8 @@
 
 import click
 
+from rumi.cli.speaking import tr
+
 
 @click.command()
 @click.argument("chat", required=False)
@@ -13,5 +15,5 @@ def command(chat: str | None, everything: bool) -> None:
     from rumi.cli.control import say
 
     if everything == (chat is not None):
-        raise click.UsageError("Name a chat, or use --all.")
+        raise click.UsageError(tr("Name a chat, or use --all."))
     say(chat or "", "stop")

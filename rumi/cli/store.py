@@ -41,10 +41,15 @@ def show(as_json: bool) -> None:
         return
     echo(f"{found['place']}  {short_size(found['bytes'])}")
     for name, version in found["schemas"].items():
-        say(f"Schema of {name}: {version}")
+        say("Schema of {name}: {version}", name=name, version=version)
     for worker in found["workers"]:
         name, partitions = worker["name"], worker["partitions"]
-        say(f"Worker {name}: version {worker['version']}, {partitions} partitions of chats")
+        say(
+            "Worker {name}: version {version}, {partitions} partitions of chats",
+            name=name,
+            version=worker["version"],
+            partitions=partitions,
+        )
 
 
 @command.command()
@@ -74,14 +79,18 @@ def copy(target: str, source: str, as_json: bool) -> None:
 
 def _print_copied(done: "Mapping[str, Any]", target: str) -> None:
     if not done["complete"]:
-        say(f"{done['written']} rows were copied, but the copy is not complete: {done['why']}.")
+        say(
+            "{written} rows were copied, but the copy is not complete: {why}.",
+            written=done["written"],
+            why=done["why"],
+        )
         say("End what uses the store, and run this command once more.")
         return
     for table in done["tables"]:
         echo(f"  {table['table']:<18} {table['rows']:>9}  {table['digest']}")
-    say(f"The copy is complete: all rows of {len(done['tables'])} tables are the same.")
+    say("The copy is complete: all rows of {count} tables are the same.", count=len(done["tables"]))
     setting = '""' if target == HOME else target
-    say(f"To use it: rumi config set store.url {setting}")
+    say("To use it: rumi config set store.url {setting}", setting=setting)
 
 
 def _configured() -> "tuple[Home, str, str]":
@@ -185,10 +194,12 @@ class _Copy:
             server = next(iter(self._servers.values()))
             trouble = server.trouble_of(error)
             if trouble is None:
-                raise CopyFault(f"The copy failed: {error}.", "Run the command once more.") from error
+                raise CopyFault(
+                    "The copy failed: {error}.", "Run the command once more.", error=error
+                ) from error
             raise CopyFault(*server.why_unwritten(trouble, error)) from error
         except sqlite3.Error as error:
-            raise CopyFault(f"The copy failed: {error}.", "Look at: rumi doctor") from error
+            raise CopyFault("The copy failed: {error}.", "Look at: rumi doctor", error=error) from error
 
     def _lock_home(self, stack: ExitStack) -> str:
         """Lock the home if it is the source or target; return why that failed, or an empty text.

@@ -159,10 +159,12 @@ async def _source(id: int, number: int) -> str:
 
     folder = Home(home_from(os.environ)).tasks / str(id)
     if not folder.is_dir():
-        raise UsageError(f"Task {id} has no sources.", "Look at the list of tasks.")
+        raise UsageError("Task {id} has no sources.", "Look at the list of tasks.", id=id)
     sources = await Sources.open(folder)
     if sources.get(number) is None:
-        raise UsageError(f"Task {id} has no source {number}.", "Its answer lists those that it has.")
+        raise UsageError(
+            "Task {id} has no source {number}.", "Its answer lists those that it has.", id=id, number=number
+        )
     text = await sources.text(number)
     return "\n".join(flat(line) for line in text.split("\n"))
 

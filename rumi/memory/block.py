@@ -8,7 +8,7 @@ from typing import Final
 from rumi.memory.messages import Fact
 from rumi.models.model import text_tokens
 from rumi.platform.texts import memory as memory_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 MAX_TOKENS = 2000
 CHOSEN = 8

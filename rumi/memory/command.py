@@ -9,7 +9,7 @@ from rumi.memory.messages import Fact, PastFact
 from rumi.memory.rows import facts_of, forget_key, past_facts
 from rumi.memory.writing import folded, written
 from rumi.platform.texts import memory as memory_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 MAX_LISTED: Final = 100
 

@@ -14,7 +14,7 @@ from rumi.memory.secrets import mentions_secret
 from rumi.memory.writing import written
 from rumi.models.model import Message, Model, ModelEvent, ModelRequest, text_tokens
 from rumi.models.token_budget import context_of, prompt_share
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

@@ -127,5 +127,5 @@ def fact_as_json(owner: str, fact: Fact) -> dict[str, object]:
 def _text(request: Mapping[str, object], name: str) -> str:
     text = request.get(name)
     if not isinstance(text, str) or not written(text):
-        raise UsageError(f"The {name} cannot be empty.")
+        raise UsageError("The {name} cannot be empty.", name=name)
     return text

@@ -33,8 +33,9 @@ def has_original(db: sqlite3.Connection, path: Path) -> bool:
         return False
     if not columns.issuperset(_NEEDED) or "owner" in columns:
         raise MemoryUnavailable(
-            f"{path} has a table of facts that this Rumi does not know.",
+            "{path} has a table of facts that this Rumi does not know.",
             "Move it away, or use another RUMI_HOME.",
+            path=path,
         )
     return True
 

@@ -290,7 +290,9 @@ def _evict_fact(db: Database, owner: str) -> None:
     ).rowcount
     if gone == 0:
         raise FactRefused(
-            f"The memory is full: {count} facts are known already.", "Forget what is no longer needed first."
+            "The memory is full: {count} facts are known already.",
+            "Forget what is no longer needed first.",
+            count=count,
         )
 
 
@@ -327,7 +329,9 @@ def share_key(transaction: Transaction, owner: str, key: str, group: str) -> int
         'SELECT count(*) FROM shared WHERE owner = ? AND "group" = ?', (owner, group)
     ).fetchone()
     if shared >= MOST_SHARED:
-        raise FactRefused(f"{shared} facts are shared with this group already.", "Unshare one first.")
+        raise FactRefused(
+            "{shared} facts are shared with this group already.", "Unshare one first.", shared=shared
+        )
     db.execute(
         "INSERT INTO shared VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (*of, group, transaction.now()),

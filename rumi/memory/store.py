@@ -160,6 +160,8 @@ class MemoryStore:
         if trouble is not None:
             return MemoryUnwritable(*self._backend.why_unwritten(trouble, error))
         return MemoryUnavailable(
-            f"{self.location} cannot be used: {error}.",
+            "{location} cannot be used: {error}.",
             "Check the disk's free space and the file's permissions, or ask: rumi doctor",
+            location=self.location,
+            error=error,
         )

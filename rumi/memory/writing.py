@@ -5,6 +5,7 @@ from typing import Final
 
 from rumi.memory.messages import MAX_KEY_CHARS, MAX_VALUE_CHARS, FactRefused, NewFact
 from rumi.memory.secrets import looks_secret
+from rumi.texts import Text
 
 _JOINERS: Final = "\u200c\u200d"
 """The only invisible characters that belong to words: joiners in Persian, Hindi and emoji."""
@@ -37,14 +38,25 @@ def checked(key: str, value: str) -> NewFact:
         FactRefused: the key or the value is empty or too long, or the fact looks like a secret.
     """
     fact = NewFact(written(key), written(value))
-    for name, text, most in (("key", fact.key, MAX_KEY_CHARS), ("value", fact.value, MAX_VALUE_CHARS)):
-        if not text:
-            raise FactRefused(f"The {name} of a fact cannot be empty.")
-        if len(text) > most:
-            raise FactRefused(
-                f"The {name} of a fact may have {most} characters, and this one has {len(text)}.",
-                "Keep what matters, or put the text into a file.",
+    if not fact.key:
+        raise FactRefused("The key of a fact cannot be empty.")
+    if not fact.value:
+        raise FactRefused("The value of a fact cannot be empty.")
+    if len(fact.key) > MAX_KEY_CHARS or len(fact.value) > MAX_VALUE_CHARS:
+        raise FactRefused(
+            Text(
+                "The key of a fact may have {most} characters, and this one has {count}.",
+                most=MAX_KEY_CHARS,
+                count=len(fact.key),
             )
+            if len(fact.key) > MAX_KEY_CHARS
+            else Text(
+                "The value of a fact may have {most} characters, and this one has {count}.",
+                most=MAX_VALUE_CHARS,
+                count=len(fact.value),
+            ),
+            "Keep what matters, or put the text into a file.",
+        )
     if looks_secret(fact):
         raise FactRefused(
             "That looks like a password, a key or a card number, and those are not kept in the memory.",

@@ -10,7 +10,7 @@ from rumi.models.metering import Account, Meter
 from rumi.models.model import Model
 from rumi.models.server import ModelServer
 from rumi.models.settings import ModelSettings, context_tokens_of
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from rumi.models.rates import RateLimits
 from rumi.models.reading import Seen
 from rumi.models.token_budget import TokenBudget
 from rumi.platform.texts import models as model_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language, translate
 
 MAX_WAIT_S: Final = 60.0
 """Maximum wait for one model, in seconds. If the wait would be longer, the chain calls the next model."""
@@ -411,13 +411,15 @@ class Chain:
             if wait.seconds > MAX_WAIT_S or (limited and await self._sooner(others, request, wait.seconds)):
                 if permit.granted.is_set():
                     return None
-                return ModelError("rate_limited", f"{why}.", retry_after_s=wait.seconds, model=permit.model)
+                return ModelError(
+                    "rate_limited", "{why}.", why=why, retry_after_s=wait.seconds, model=permit.model
+                )
             if reported_cause != wait.cause:
                 reported_cause = wait.cause
                 events(Waiting(wait.seconds, why))
 
     def _reason(self, error: ModelError) -> str:
-        return model_texts.model_reason(self._language, error.kind, error.model, error.message, error.detail)
+        return translate(self._language, error.message).rstrip(". ")
 
     def _summary(self, failures: Sequence[ModelError]) -> ModelError:
         last = failures[-1]
@@ -425,7 +427,7 @@ class Chain:
         return ModelError(
             last.kind,
             model_texts.models_failed(self._language, [self._reason(failure) for failure in failures]),
-            model_texts.model_advice(self._language, refused_key.kind, refused_key.advice),
+            refused_key.advice,
             retry_after_s=last.retry_after_s,
             detail=last.detail,
             model=last.model,

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from rumi.models.model import FailureKind, ModelError, TooLarge
 from rumi.models.rates import retry_after_s
 from rumi.platform.redact import HIDDEN, Redactor
+from rumi.texts import Text
 
 MAX_DETAIL_CHARS: Final = 300
 
@@ -84,8 +85,8 @@ class Failures:
         seconds, key = (self._timeout_s, "timeout_s") if begun else (self._first_s, "first_token_timeout_s")
         return self._error(
             "timeout",
-            f"{self._model} said nothing for {seconds:g} s",
-            advice=f"Try again, or set a longer model.{key}.",
+            Text("{model} said nothing for {seconds} s", model=self._model, seconds=f"{seconds:g}"),
+            advice=Text("Try again, or set a longer model.{key}.", key=key),
         )
 
     def no_answer(self, cause: BaseException) -> ModelError:
@@ -97,20 +98,30 @@ class Failures:
             cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | httpx.UnsupportedProtocol
         ):
             return self.cut(words)
-        advice = "Check the network, and the server's address."
-        return self._error("unreachable", f"cannot connect to {self._host}", words, advice=advice)
+        advice = Text("Check the network, and the server's address.")
+        return self._error(
+            "unreachable", Text("cannot connect to {host}", host=self._host), words, advice=advice
+        )
 
     def cut(self, cause: str = "") -> ModelError:
         """Return the error for a connection that ended before the reply did."""
-        return self._error("unreachable", f"the connection was cut while {self._model} answered", cause)
+        return self._error(
+            "unreachable", Text("the connection was cut while {model} answered", model=self._model), cause
+        )
 
     def malformed(self, how: str) -> ModelError:
         """Return the error for an answer that is not a chat completion."""
-        return self._error("malformed", f"{self._host} does not answer as a chat model does", how)
+        return self._error(
+            "malformed", Text("{host} does not answer as a chat model does", host=self._host), how
+        )
 
     def empty(self, finish_reason: str) -> ModelError:
         """Return the error for a reply with neither text nor tool calls."""
-        return self._error("empty", f"{self._model} gave an empty reply", f"finish reason: {finish_reason}")
+        return self._error(
+            "empty",
+            Text("{model} gave an empty reply", model=self._model),
+            Text("finish reason: {finish_reason}", finish_reason=finish_reason),
+        )
 
     def from_status(self, status: int, body: object, headers: Mapping[str, str]) -> ModelError:
         """Return the error for an answer with an error status."""
@@ -132,39 +143,63 @@ class Failures:
         model, host = self._model, self._host
         kind = _kind(status, code, said)
         if kind == "auth" and _is_about_money(status, code, said):
-            advice = "Add credit there, or choose another model."
-            return self._error(kind, f"{host} has no credit left for {model}", said, advice=advice)
-        if kind == "auth":
-            where = f"Check {self._key_name}." if self._key else f"Set {self._key_name}."
-            return self._error(kind, f"{host} refused the key for {model}", said, advice=where)
-        if kind == "not_found":
-            advice = "Choose another model with model.default or --model."
-            return self._error(kind, f"{host} does not know {model}", said, advice=advice)
-        if kind == "too_large":
-            advice = "Use /reset, a shorter message, or a model with more room."
+            advice = Text("Add credit there, or choose another model.")
             return self._error(
                 kind,
-                f"the conversation is too large for {model}",
+                Text("{host} has no credit left for {model}", host=host, model=model),
+                said,
+                advice=advice,
+            )
+        if kind == "auth":
+            where = (
+                Text("Check {key_name}.", key_name=self._key_name)
+                if self._key
+                else Text("Set {key_name}.", key_name=self._key_name)
+            )
+            return self._error(
+                kind, Text("{host} refused the key for {model}", host=host, model=model), said, advice=where
+            )
+        if kind == "not_found":
+            advice = Text("Choose another model with model.default or --model.")
+            return self._error(
+                kind, Text("{host} does not know {model}", host=host, model=model), said, advice=advice
+            )
+        if kind == "too_large":
+            advice = Text("Use /reset, a shorter message, or a model with more room.")
+            return self._error(
+                kind,
+                Text("the conversation is too large for {model}", model=model),
                 said,
                 advice=advice,
                 too_large=_limits(error, said),
             )
         if kind == "rate_limited":
-            return self._error(kind, f"{model} has reached its rate limit", said, retry_after_s=retry_after_s)
+            return self._error(
+                kind,
+                Text("{model} has reached its rate limit", model=model),
+                said,
+                retry_after_s=retry_after_s,
+            )
         if kind == "malformed":
             return self._error(
                 kind,
-                f"{model} wrote a tool call that its server cannot read",
+                Text("{model} wrote a tool call that its server cannot read", model=model),
                 "" if said.startswith(_NOT_A_CALL) else said,
                 failed_generation=str(error.get("failed_generation") or ""),
             )
         if kind == "server":
-            text = f"{host} failed ({status})"
+            text = Text("{host} failed ({status})", host=host, status=status)
             return self._error(kind, text, said, retry_after_s=retry_after_s)
         if 300 <= status < 400:
-            advice = "Redirects are not followed, for they would take the key along: set the final address."
-            return self._error(kind, f"{host} redirects elsewhere ({status})", advice=advice)
-        return self._error(kind, f"{host} refused the request ({status})", said)
+            advice = Text(
+                "Redirects are not followed, for they would take the key along: set the final address."
+            )
+            return self._error(
+                kind, Text("{host} redirects elsewhere ({status})", host=host, status=status), advice=advice
+            )
+        return self._error(
+            kind, Text("{host} refused the request ({status})", host=host, status=status), said
+        )
 
     def _error(
         self,
@@ -178,10 +213,9 @@ class Failures:
         failed_generation: str = "",
     ) -> ModelError:
         detail = scrub(detail, self._redact)
-        text = f"{message}: {detail}" if detail else message
         return ModelError(
             kind,
-            sentence(text),
+            sentence(message, detail),
             advice,
             retry_after_s=retry_after_s,
             detail=detail,
@@ -191,9 +225,11 @@ class Failures:
         )
 
 
-def sentence(text: str) -> str:
-    """Return a sentence with one full stop at its end."""
-    return text.rstrip(". ") + "."
+def sentence(message: str, detail: str) -> Text:
+    """Return a sentence with one full stop at its end: the message, and a server's text if there is one."""
+    if detail := detail.rstrip(". "):
+        return Text("{message}: {detail}.", message=message, detail=detail)
+    return Text("{message}.", message=message)
 
 
 def _is_about_money(status: int, code: str, said: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from rumi.models.model import Message, ModelError, Reply, Usage
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 Scope: TypeAlias = Literal["total", "owner", "chat", "task", "bot", "person"]
 Unit: TypeAlias = Literal["usd", "tokens", "calls"]

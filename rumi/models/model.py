@@ -252,14 +252,16 @@ class ModelError(RumiError):
         kind: FailureKind,
         message: str,
         advice: str = "",
+        /,
         *,
         retry_after_s: float | None = None,
         detail: str = "",
         model: str = "",
         too_large: TooLarge | None = None,
         failed_generation: str = "",
+        **fields: object,
     ) -> None:
-        super().__init__(message, advice)
+        super().__init__(message, advice, **fields)
         self.kind: FailureKind = kind
         self.retry_after_s = retry_after_s
         self.detail = detail

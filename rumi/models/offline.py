@@ -26,8 +26,8 @@ from rumi.models.model import (
 )
 from rumi.models.offline_grammar import Step, Unclear, language_of, parse
 from rumi.models.offline_research import Research, fenced, is_research
-from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import read_block
+from rumi.texts import Language
 
 _PIECES: Final = 200
 _PIECE_CHARS: Final = 24

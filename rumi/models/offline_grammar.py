@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Final
 
 from rumi.models.fitting import without_notes
 from rumi.models.model import Message, ToolCall, ToolSpec
-from rumi.platform.texts.language import Language, pick
 from rumi.platform.untrusted_text import read_block
+from rumi.texts import Language, gettext
 
 PAGES: Final = 3
 SENTENCES: Final = 2
@@ -75,19 +75,15 @@ class Research:
             f"- {sentence}" for text in (*self._handed_over, *self._results) for sentence in _beginning(text)
         ]
         if said:
-            intro = pick(
-                language,
-                "Soy el modelo offline y no pienso: así empiezan las páginas que leí:",
-                "I am the offline model and do not think: this is how the pages begin that I read:",
+            intro = gettext(
+                language, "I am the offline model and do not think: this is how the pages begin that I read:"
             )
             return "\n".join([intro, "", *said])
         if "web_search" not in self._names and self._results:
-            intro = pick(
-                language, "Soy el modelo offline. La historia:", "I am the offline model. The history:"
-            )
+            intro = gettext(language, "I am the offline model. The history:")
             block = read_block(self._results[0])
             return f"{intro}\n\n{fenced(block[1] if block is not None else self._results[0])}"
-        return pick(language, "No encontré ninguna página con texto.", "I found no page with text.")
+        return gettext(language, "I found no page with text.")
 
 
 def _beginning(text: str) -> list[str]:

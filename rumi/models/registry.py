@@ -132,8 +132,10 @@ class Registry:
         key = settings.key_of(scheme)
         if not key and provider.key is not None:
             raise ConfigError(
-                f"The model {name!r} needs {provider.key}.",
+                "The model {name} needs {key}.",
                 "Set it in the environment or in .env, or use --model offline.",
+                name=f"{name!r}",
+                key=provider.key,
             )
         if scheme not in self.servers:
             url = settings.base_url_of(scheme)
@@ -184,7 +186,11 @@ def _custom(registry: Registry, name: str, first: bool) -> ChainStep:
     if section not in servers:
         known = ", ".join(f"{CUSTOM}:{key}" for key in servers) or "none"
         raise ConfigError(
-            f"The model {name!r} needs a section [model.custom.{section}].", f"There is: {known}."
+            "The model {name} needs a section [model.custom.{section}].",
+            "There is: {known}.",
+            name=f"{name!r}",
+            section=section,
+            known=known,
         )
     custom = servers[section]
     return registry.remote(registry.custom_server(section, custom), name, custom.model, first)
@@ -205,7 +211,9 @@ def factory_of(name: str) -> Factory:
     """
     scheme, colon, model = name.partition(":")
     if scheme not in FACTORIES or bool(model) == (scheme == OFFLINE) or bool(colon) != bool(model):
-        raise ConfigError(f"Unknown model {name!r}.", f"Allowed are {CHOICES}.")
+        raise ConfigError(
+            "Unknown model {name}.", "Allowed are {choices}.", name=f"{name!r}", choices=CHOICES
+        )
     return FACTORIES[scheme]
 
 
@@ -233,7 +241,9 @@ def _check_key(key: str, name: str) -> None:
     """Reject a key that is invalid in a header, because the HTTP library's error would contain the key."""
     if not _HEADER_SAFE.fullmatch(key):
         raise ConfigError(
-            f"{name} has characters that are not allowed in a key.", "Copy it again, without spaces."
+            "{name} has characters that are not allowed in a key.",
+            "Copy it again, without spaces.",
+            name=name,
         )
 
 
@@ -244,9 +254,13 @@ def _check_url(url: str, name: str) -> None:
     except ValueError:
         valid = False
     if not valid:
-        raise ConfigError(f"{name} is not an http or https address.", "It looks like https://host:port/v1.")
+        raise ConfigError(
+            "{name} is not an http or https address.", "It looks like https://host:port/v1.", name=name
+        )
     if parts.username is not None or parts.query or parts.fragment:
         # URLs end up in logs, so a URL must not contain a secret.
         raise ConfigError(
-            f"{name} must not contain a user, password, query or fragment.", "A key has its own setting."
+            "{name} must not contain a user, password, query or fragment.",
+            "A key has its own setting.",
+            name=name,
         )

@@ -9,7 +9,7 @@ from rumi.models.model import Effort
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import unread
 from rumi.platform.config.providers import CUSTOM, OFFLINE, PROVIDERS, key_owner, known
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 DEFAULT_MODEL: Final = "groq:openai/gpt-oss-120b"
 

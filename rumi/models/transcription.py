@@ -9,7 +9,7 @@ from rumi.models.failures import Failures, sentence, shown_url
 from rumi.models.model import FailureKind, ModelError
 from rumi.models.registry import provider_server
 from rumi.platform.redact import Redactor
-from rumi.platform.texts.language import Language
+from rumi.texts import Language, Text
 
 if TYPE_CHECKING:
     from groq import AsyncGroq
@@ -34,15 +34,15 @@ _TYPES: Final = {
 }
 _PAUSES_S: Final = (1.0, 4.0)
 
-_SENTENCES: Final[dict[FailureKind, tuple[str, str]]] = {
-    "auth": ("{host} refused the key for {model}", "Check GROQ_API_KEY."),
-    "not_found": ("{host} does not know {model}", "Check GROQ_BASE_URL."),
-    "rate_limited": ("{model} has reached its rate limit", "Try again later."),
-    "too_large": ("the recording is too large for {model}", "Send a shorter one."),
-    "timeout": ("{model} did not answer in {timeout_s:g} s", "Try again."),
-    "server": ("{host} failed", "Try again later."),
-    "malformed": ("{host} does not answer as a transcription does", "Check GROQ_BASE_URL."),
-    "refused": ("{host} refused the recording", ""),
+_SENTENCES: Final[dict[FailureKind, tuple[Text, Text]]] = {
+    "auth": (Text("{host} refused the key for {model}"), Text("Check GROQ_API_KEY.")),
+    "not_found": (Text("{host} does not know {model}"), Text("Check GROQ_BASE_URL.")),
+    "rate_limited": (Text("{model} has reached its rate limit"), Text("Try again later.")),
+    "too_large": (Text("the recording is too large for {model}"), Text("Send a shorter one.")),
+    "timeout": (Text("{model} did not answer in {timeout_s} s"), Text("Try again.")),
+    "server": (Text("{host} failed"), Text("Try again later.")),
+    "malformed": (Text("{host} does not answer as a transcription does"), Text("Check GROQ_BASE_URL.")),
+    "refused": (Text("{host} refused the recording"), Text("")),
 }
 
 
@@ -158,13 +158,15 @@ class Transcriber:
         if error.kind not in _SENTENCES:
             return error
         text, advice = _SENTENCES[error.kind]
-        text = text.format(
-            host=shown_url(self._server.base_url), model=TRANSCRIPTION_MODEL, timeout_s=self._timeout_s
+        text = Text(
+            text.key,
+            host=shown_url(self._server.base_url),
+            model=TRANSCRIPTION_MODEL,
+            timeout_s=f"{self._timeout_s:g}",
         )
-        text = f"{text}: {error.detail}" if error.detail else text
         return ModelError(
             error.kind,
-            sentence(text),
+            sentence(text, error.detail),
             advice,
             retry_after_s=error.retry_after_s,
             detail=error.detail,

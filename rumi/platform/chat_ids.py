@@ -37,7 +37,9 @@ def check_chat_id(chat: str) -> str:
     """
     if CHAT_ID.fullmatch(chat) is None:
         raise UsageError(
-            f"{chat!r} is not a chat id.", "Use up to 64 letters, digits, - and _, for example: work-notes."
+            "{chat} is not a chat id.",
+            "Use up to 64 letters, digits, - and _, for example: work-notes.",
+            chat=f"{chat!r}",
         )
     return chat
 
@@ -134,7 +136,8 @@ class ChatIds:
             example = f"{next((one.text for one in self.prefixes), '')}11111111"
             raise UsageError(
                 "This is not a valid owner.",
-                f"Owners are local, and users and groups of channels, such as {example}.",
+                "Owners are local, and users and groups of channels, such as {example}.",
+                example=example,
             )
         numbered = next((one for one in self.prefixes if one.numbers), None)
         if numbered is not None and _NUMBER.fullmatch(name):
@@ -149,8 +152,11 @@ class ChatIds:
         """
         if (prefix := self._of_channel(check_chat_id(chat))) is not None:
             raise UsageError(
-                f"{chat!r} would be one of {prefix.channel}'s chats.",
-                f"Choose a name without {prefix.text} in front.",
+                "{chat} would be one of {channel}'s chats.",
+                "Choose a name without {text} in front.",
+                chat=f"{chat!r}",
+                channel=prefix.channel,
+                text=prefix.text,
             )
         return chat
 
@@ -160,7 +166,7 @@ class ChatIds:
 
 def unknown_chat(chat: str) -> UsageError:
     """Return the error for a chat that does not exist."""
-    return UsageError(f"Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.")
+    return UsageError("Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.", chat=chat)
 
 
 TELEGRAM = ChannelPrefix("tg", "Telegram", numbers=True, groups="-", bots=True)

@@ -20,6 +20,7 @@ from rumi.errors import UsageError
 from rumi.platform import home_permissions
 from rumi.platform.atomic_write import FolderSwap
 from rumi.platform.openat import opened
+from rumi.texts import Text
 
 if TYPE_CHECKING:
     pass
@@ -60,21 +61,45 @@ class Danger:
         folder, path = shlex.quote(str(self.home)), shlex.quote(str(self.path))
         match self.kind:
             case home_permissions.ANOTHERS:
-                found = f"{self.home} belongs to user {self.number}, and this is user {os.geteuid()};"
-                fix = "Run Rumi as its owner, or set RUMI_HOME to a folder you own."
-                return f"{found} nothing in it was looked at.", fix
+                found = Text(
+                    "{home} belongs to user {owner}, and this is user {user}; nothing in it was looked at.",
+                    home=self.home,
+                    owner=self.number,
+                    user=os.geteuid(),
+                )
+                fix = Text("Run Rumi as its owner, or set RUMI_HOME to a folder you own.")
+                return found, fix
             case home_permissions.WRITABLE:
-                fix = f"Make sure that nothing in it comes from somebody else, then: chmod 700 {folder}"
-                return f"{self.home} can be written by others (mode {self.number:o}).", fix
+                fix = Text(
+                    "Make sure that nothing in it comes from somebody else, then: chmod 700 {folder}",
+                    folder=folder,
+                )
+                return Text(
+                    "{home} can be written by others (mode {number}).",
+                    home=self.home,
+                    number=f"{self.number:o}",
+                ), fix
             case home_permissions.READABLE:
-                return f"{self.home} can be read by others (mode {self.number:o}).", f"chmod 700 {folder}"
+                return Text(
+                    "{home} can be read by others (mode {number}).", home=self.home, number=f"{self.number:o}"
+                ), Text("chmod 700 {folder}", folder=folder)
             case home_permissions.LINK:
-                found = f"{self.path} is a link: what Rumi writes there would go to {os.readlink(self.path)}."
-                fix = f"Remove it: rm {path}. If it has to be on another disk, mount that disk there."
+                found = Text(
+                    "{path} is a link: what Rumi writes there would go to {path2}.",
+                    path=self.path,
+                    path2=os.readlink(self.path),
+                )
+                fix = Text(
+                    "Remove it: rm {path}. If it has to be on another disk, mount that disk there.", path=path
+                )
                 return found, fix
             case _:
-                found = f"{self.home} has files of another user: {self.path.relative_to(self.home)}."
-                return found, f"As root: chown -R {os.geteuid()} {path}"
+                found = Text(
+                    "{home} has files of another user: {home2}.",
+                    home=self.home,
+                    home2=self.path.relative_to(self.home),
+                )
+                return found, Text("As root: chown -R {geteuid} {path}", geteuid=os.geteuid(), path=path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +238,10 @@ class Home:
             raise self.unusable(error) from error
         if _INSTALLATION.fullmatch(found) is None:
             raise UsageError(
-                f"{path} should hold twelve hexadecimal digits and holds {found[:40]!r}.",
+                "{path} should hold twelve hexadecimal digits and holds {found}.",
                 "Restore it from a backup. If you delete it, remove this installation's containers yourself.",
+                path=path,
+                found=f"{found[:40]!r}",
             )
         return found
 
@@ -283,8 +310,10 @@ class Home:
                 lock_holder = _read_lock_owner(lock)
                 if time.monotonic() > begun + (BRIEF_S if lock_holder.startswith(BRIEFLY) else LOOK_S):
                     raise HomeLocked(
-                        f"{self.root} is held by {lock_holder}.",
+                        "{root} is held by {lock_holder}.",
                         "End that one first, or set another RUMI_HOME.",
+                        root=self.root,
+                        lock_holder=lock_holder,
                     ) from None
                 time.sleep(0.01)
 
@@ -335,14 +364,14 @@ class Home:
     def unusable(self, error: Exception) -> UsageError:
         """Convert an error into a `UsageError` that says why the home cannot be used and what to do."""
         number = error.errno if isinstance(error, OSError) else None
-        advice = "Set RUMI_HOME to a folder you own."
+        advice = Text("Set RUMI_HOME to a folder you own.")
         if number in (errno.ENOSPC, errno.EDQUOT):
-            advice = "Make room on its disk."
+            advice = Text("Make room on its disk.")
         elif number == errno.EROFS:
-            advice = (
+            advice = Text(
                 "Its disk is mounted read-only: mount it for writing, or set RUMI_HOME to another folder."
             )
-        return UsageError(f"The home {self.root} cannot be used: {error}.", advice)
+        return UsageError("The home {root} cannot be used: {error}.", advice, root=self.root, error=error)
 
 
 def workspaces_in(root: Path) -> Path:
@@ -352,7 +381,7 @@ def workspaces_in(root: Path) -> Path:
 
 def _read_lock_owner(lock: int) -> str:
     """Return the description that the lock's owner wrote into the lock file."""
-    return os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"
+    return os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or Text("another process")
 
 
 LONGEST_SOCKET_PATH = 100

@@ -64,7 +64,7 @@ class Tls:
                 self._context = await loaded(self._made)
             except OSError as error:
                 raise SetupError(
-                    f"The certificates to trust cannot be read: {error}.", "Check SSL_CERT_FILE."
+                    "The certificates to trust cannot be read: {error}.", "Check SSL_CERT_FILE.", error=error
                 ) from None
         return self._context
 

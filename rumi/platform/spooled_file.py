@@ -11,6 +11,7 @@ import trio
 
 from rumi.errors import FileError
 from rumi.platform.threads import Offload
+from rumi.texts import os_error
 
 _BLOCK_BYTES: Final = 1024 * 1024
 
@@ -96,7 +97,7 @@ class SpooledFile:
 
 
 def _disk_error(error: OSError) -> FileError:
-    return FileError(f"It cannot be stored on this machine: {error.strerror or type(error).__name__}.")
+    return FileError("It cannot be stored on this machine: {strerror}.", strerror=os_error(error))
 
 
 def check_cancelled() -> None:

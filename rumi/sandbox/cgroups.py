@@ -76,7 +76,9 @@ class Cgroup:
                         os.kill(pid, signal.SIGKILL)
                 await trio.sleep(0.01)
             return
-        raise SandboxError(f"The control group {self.folders[0].name} cannot be removed.", "Try again later.")
+        raise SandboxError(
+            "The control group {name} cannot be removed.", "Try again later.", name=self.folders[0].name
+        )
 
     def _removed(self) -> bool:
         for folder in self.folders:
@@ -147,7 +149,7 @@ class Cgroups:
         except OSError as error:
             cgroup._removed()
             raise SandboxError(
-                f"A control group cannot be made: {error}.", "Look at `rumi doctor`."
+                "A control group cannot be made: {error}.", "Look at `rumi doctor`.", error=error
             ) from error
         return cgroup
 

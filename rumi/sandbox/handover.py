@@ -23,6 +23,7 @@ from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.identity import former_users
 from rumi.sandbox.workspace import MAX_DEPTH, WorkspaceError, prepare_workspace
+from rumi.texts import os_error
 
 log = logging.getLogger("rumi.sandbox")
 
@@ -82,8 +83,9 @@ class Workspaces:
                 await trio.sleep(PAUSE_S)
         if waiting.cancelled_caught:
             raise SandboxError(
-                f"Processes of another sandbox still work in {path}, as a user of an earlier Rumi.",
+                "Processes of another sandbox still work in {path}, as a user of an earlier Rumi.",
                 "End them, or restart Docker and then Rumi.",
+                path=path,
             )
         count = await in_thread(hand_over, path, *self._user, former, trio.from_thread.check_cancelled)
         log.info("%s belongs to user %d now; files handed over: %d", path, self._user[0], count)
@@ -114,8 +116,11 @@ def hand_over(
             os.fchown(top, uid, gid)
     except OSError as error:
         raise WorkspaceError(
-            f"The files in {path} cannot be given to the sandbox's user {uid}: {error.strerror}.",
+            "The files in {path} cannot be given to the sandbox's user {uid}: {strerror}.",
             "Look at the disk and its mount, then try again.",
+            path=path,
+            uid=uid,
+            strerror=os_error(error),
         ) from error
     return count
 

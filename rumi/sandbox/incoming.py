@@ -19,6 +19,7 @@ from rumi.platform.openat import FOLDER, opened
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, measure
+from rumi.texts import os_error
 
 MAX_NAME_BYTES: Final = 100
 """Maximum length of a safe name, without the number that distinguishes equal names."""
@@ -77,7 +78,9 @@ def put_file(
                 checkpoint()
                 size += len(chunk)
                 if size > max_bytes:
-                    raise WorkspaceError(f"{safe} is larger than {max_bytes / _MEGA:g} MB.")
+                    raise WorkspaceError(
+                        "{safe} is larger than {max_bytes} MB.", safe=safe, max_bytes=f"{max_bytes / _MEGA:g}"
+                    )
                 if size > free_bytes:
                     raise _full(safe)
                 _write(file, chunk)
@@ -88,7 +91,9 @@ def put_file(
             return _give_name(file, folder, safe, limits.workspace_files)
     except OSError as error:
         raise WorkspaceError(
-            f"{safe} cannot be put into the workspace: {error.strerror or type(error).__name__}."
+            "{safe} cannot be put into the workspace: {strerror}.",
+            safe=safe,
+            strerror=os_error(error),
         ) from error
 
 
@@ -155,13 +160,17 @@ def _free_bytes(workspace: Path, name: str, limits: SandboxLimits) -> int:
         raise _full(name)
     free = free_on(workspace, limits.reserve_bytes)
     if free.low:
-        raise WorkspaceError(f"The disk has no room for {name}.", "Delete files that are no longer needed.")
+        raise WorkspaceError(
+            "The disk has no room for {name}.", "Delete files that are no longer needed.", name=name
+        )
     return min(limits.workspace_bytes - use.bytes, int(free.bytes - free.reserve_bytes))
 
 
 def _full(name: str) -> WorkspaceError:
     return WorkspaceError(
-        f"The workspace has no room for {name}.", "Delete files in it, or all of them with /reset files."
+        "The workspace has no room for {name}.",
+        "Delete files in it, or all of them with /reset files.",
+        name=name,
     )
 
 

@@ -23,6 +23,7 @@ from rumi.platform.openat import opened
 from rumi.sandbox.cgroups import groups_of
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.processes import PROC, named, pids
+from rumi.texts import Text
 
 END_S = 2.0
 """Maximum wait for the end of killed processes."""
@@ -53,11 +54,11 @@ def _is_in(pid: int, containers: Collection[str]) -> bool:
 async def end_leftovers(home: Path, installation: str, known: Collection[str] = ()) -> list[str]:
     """End leftover processes and remove control groups; return their names. If cancelled, call again."""
     find = partial(processes_left, home, installation, known)
-    removed = [f"process {pid}" for pid in await trio.to_thread.run_sync(_end, find)]
+    removed: list[str] = [Text("process {pid}", pid=pid) for pid in await trio.to_thread.run_sync(_end, find)]
     for group in await trio.to_thread.run_sync(groups_of, installation):
         with contextlib.suppress(SandboxError):
             await group.remove()
-            removed.append(f"control group {group.folders[0].name}")
+            removed.append(Text("control group {name}", name=group.folders[0].name))
     return removed
 
 

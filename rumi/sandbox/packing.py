@@ -18,6 +18,7 @@ from rumi.errors import RumiError
 from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.sandbox.copying import data_in
 from rumi.sandbox.entries import Entry, Key, Kind, Unlistable, Walk, finish_entries, make_entries, version
+from rumi.texts import Text
 
 PIECE_BYTES: Final = 1 << 20
 TRIES: Final = 3
@@ -35,12 +36,18 @@ class Unpackable(RumiError):
         megabytes = limits.max_bytes // 1_000_000
         super().__init__(
             {
-                "bytes": f"The chat's files were not stored: they are larger than {megabytes} MB.",
-                "files": f"The chat's files were not stored: they are more than {limits.max_files}.",
-                "unreadable": "The chat's files were not stored: some of them cannot be read.",
-                "changing": "The chat's files were not stored: some of them changed meanwhile.",
+                "bytes": Text(
+                    "The chat's files were not stored: they are larger than {megabytes} MB.",
+                    megabytes=megabytes,
+                ),
+                "files": Text(
+                    "The chat's files were not stored: they are more than {max_files}.",
+                    max_files=limits.max_files,
+                ),
+                "unreadable": Text("The chat's files were not stored: some of them cannot be read."),
+                "changing": Text("The chat's files were not stored: some of them changed meanwhile."),
             }[cause],
-            "Another process that goes on with the chat has the files of an earlier turn.",
+            Text("Another process that goes on with the chat has the files of an earlier turn."),
         )
         self.cause: Cause = cause
 
@@ -48,8 +55,12 @@ class Unpackable(RumiError):
 class SpoiltWorkspace(RumiError):
     """The stored workspace is damaged or incomplete."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"The stored files of the chat are damaged: {what}.", "Restore them from a backup.")
+    def __init__(self, what: str, /, **fields: Any) -> None:
+        super().__init__(
+            "The stored files of the chat are damaged: {what}.",
+            "Restore them from a backup.",
+            what=Text(what, **fields),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +223,7 @@ def entries_of(manifest: bytes, user: tuple[int, int]) -> tuple[Entry, ...]:
         )
         _check(entries)
     except (ValueError, TypeError, KeyError, zlib.error) as error:
-        raise SpoiltWorkspace(f"its list is not readable ({error})") from error
+        raise SpoiltWorkspace("its list is not readable ({error})", error=error) from error
     return entries
 
 

@@ -14,6 +14,7 @@ from rumi.sandbox.grammar import Redirection
 from rumi.sandbox.starters import base_name
 from rumi.sandbox.starting import BUILTINS, ParsedLine, StartedProgram, reading
 from rumi.sandbox.words import CommandRefused, shown
+from rumi.texts import Text
 from runner.programs import CORE_ONLY
 
 __all__ = ["MAX_COMMAND_BYTES", "CommandPolicy", "CommandRefused", "in_bash", "may_write"]
@@ -36,13 +37,15 @@ checked separately.
 """
 
 _INSTEAD: Final = {
-    **dict.fromkeys(("curl", "wget", "ping", "ssh", "scp", "rsync", "dig"), "The sandbox has no network."),
     **dict.fromkeys(
-        ("nano", "vi", "vim", "emacs", "ed"), "Write files with `cat > FILE <<'END'` or `sed -i`."
+        ("curl", "wget", "ping", "ssh", "scp", "rsync", "dig"), Text("The sandbox has no network.")
     ),
-    **dict.fromkeys(("sudo", "su", "doas"), "There is no root; run the program without it."),
-    **dict.fromkeys(("apt", "apt-get", "yum", "brew", "apk", "dnf"), "There is no package manager."),
-    **dict.fromkeys(("zsh", "ksh", "dash", "csh", "fish"), "Use `bash`."),
+    **dict.fromkeys(
+        ("nano", "vi", "vim", "emacs", "ed"), Text("Write files with `cat > FILE <<'END'` or `sed -i`.")
+    ),
+    **dict.fromkeys(("sudo", "su", "doas"), Text("There is no root; run the program without it.")),
+    **dict.fromkeys(("apt", "apt-get", "yum", "brew", "apk", "dnf"), Text("There is no package manager.")),
+    **dict.fromkeys(("zsh", "ksh", "dash", "csh", "fish"), Text("Use `bash`.")),
 }
 _COMMON: Final = ("python3", "awk", "sed", "grep", "find", "sort", "git")
 
@@ -92,8 +95,9 @@ class CommandPolicy:
         if base in self._names:
             if base in self.missing:
                 raise CommandRefused(
-                    f"Refused: the program `{base}` is not in the sandbox, because this machine lacks it.",
+                    "Refused: the program `{base}` is not in the sandbox, because this machine lacks it.",
                     self._others,
+                    base=base,
                 )
             return
         if posixpath.normpath(name).startswith("/skills/"):
@@ -101,15 +105,15 @@ class CommandPolicy:
         if not name:
             raise CommandRefused("Refused: an empty program name.", self._others)
         if "/" in base:
-            advice = "`bash FILE` runs a script; write the name of a program without a path."
+            advice: str = Text("`bash FILE` runs a script; write the name of a program without a path.")
         else:
             advice = _INSTEAD.get(base) or self._others
-        raise CommandRefused(f"Refused: the program `{shown(name)}` is not on the list.", advice)
+        raise CommandRefused("Refused: the program `{name}` is not on the list.", advice, name=shown(name))
 
     @property
     def _others(self) -> str:
         common = ", ".join(name for name in _COMMON if name in self.there)
-        return f"Use {common} or others: `ls /usr/bin` lists them."
+        return Text("Use {common} or others: `ls /usr/bin` lists them.", common=common)
 
 
 STRICT = CommandPolicy()
@@ -171,6 +175,8 @@ def _refuse_unrunnable(command: str) -> None:
         ) from None
     if size > MAX_COMMAND_BYTES:
         raise CommandRefused(
-            f"Refused: a command of {size} bytes; {MAX_COMMAND_BYTES} are allowed.",
+            "Refused: a command of {size} bytes; {max_command_bytes} are allowed.",
             "Give long text as `stdin`, for example to `tee FILE`.",
+            size=size,
+            max_command_bytes=MAX_COMMAND_BYTES,
         )

@@ -17,6 +17,7 @@ import trio
 
 from actors import Actor, Refused, Request, answers
 from rumi.sandbox.engine import Container, Engine, SandboxError
+from rumi.texts import os_error
 
 log = logging.getLogger("rumi.sandbox")
 
@@ -239,5 +240,6 @@ def _said(error: SandboxError | OSError) -> SandboxError:
     if isinstance(error, SandboxError):
         return error
     return SandboxError(
-        f"This machine does not allow a sandbox to be made or removed: {error.strerror or error}."
+        "This machine does not allow a sandbox to be made or removed: {strerror}.",
+        strerror=os_error(error),
     )

@@ -28,6 +28,7 @@ from rumi.sandbox.open_files import ShowsProcesses
 from rumi.sandbox.policy import program_of
 from rumi.sandbox.registry import Make, RegistryMessage, Remove
 from rumi.sandbox.use import Measure, Use, limits_for_freeing, nobody, only_frees, over_limits, signal_all
+from rumi.texts import Text
 
 MAKE_S = 30.0
 """Maximum time to create a container; after that the engine's daemon counts as hanging."""
@@ -182,8 +183,9 @@ class Sandbox(Actor[SandboxMessage]):
                 self.start_soon(self._beat, made.lease.length_s / BEATS)
             return made
         raise SandboxError(
-            f"The sandbox was not ready after {MAKE_S:.0f} seconds.",
+            "The sandbox was not ready after {make_s} seconds.",
             "Look at `rumi doctor`; restart the Docker daemon if it hangs.",
+            make_s=f"{MAKE_S:.0f}",
         )
 
     async def _beat(self, pause_s: float) -> None:
@@ -358,16 +360,16 @@ class Sandbox(Actor[SandboxMessage]):
             else:
                 self._leaving = False
                 return
-        raise unconfirmed("It is not confirmed that the sandbox's processes have ended.", trouble)
+        raise unconfirmed(Text("It is not confirmed that the sandbox's processes have ended."), trouble)
 
 
 def unconfirmed(what: str, trouble: SandboxError | None) -> SandboxError:
     """Return the error for an action that was not confirmed, with the engine's reason if there is one."""
     if trouble is None:
         return SandboxError(
-            what, "The removal of its container continues; restart the Docker daemon if it hangs."
+            what, Text("The removal of its container continues; restart the Docker daemon if it hangs.")
         )
-    return SandboxError(f"{what} {trouble.message}", trouble.advice)
+    return SandboxError("{what} {message}", trouble.advice, what=what, message=trouble.message)
 
 
 def _unspeakable(command: Command) -> SandboxError | None:

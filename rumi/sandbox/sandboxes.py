@@ -32,6 +32,7 @@ from rumi.sandbox.sandbox import (
     unconfirmed,
 )
 from rumi.sandbox.use import Measure, Processes, Use
+from rumi.texts import Text
 
 R = TypeVar("R")
 
@@ -134,7 +135,9 @@ class Sandboxes:
         try:
             return await (await self._children.get_or_start(chat_id)).ask(request)
         except ActorError as error:
-            raise SandboxError(f"The sandbox has stopped ({type(error).__name__}).", "Try again.") from error
+            raise SandboxError(
+                "The sandbox has stopped ({name}).", Text("Try again."), name=type(error).__name__
+            ) from error
 
     async def _gone(self, chat_id: str) -> None:
         trouble = None

@@ -196,7 +196,9 @@ def bpf_program() -> bytes:
     machine = platform.machine()
     if machine not in BY_MACHINE:
         raise SandboxError(
-            f"There is no system call filter for machines of the kind {machine}.", "Use Docker."
+            "There is no system call filter for machines of the kind {machine}.",
+            "Use Docker.",
+            machine=machine,
         )
     program = pyseccomp.SyscallFilter(pyseccomp.ERRNO(errno.EPERM))
     comparisons = {"EQ": pyseccomp.EQ, "NE": pyseccomp.NE, "MASKED_EQ": pyseccomp.MASKED_EQ}

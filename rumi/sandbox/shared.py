@@ -20,6 +20,7 @@ from typing import Final
 from rumi.platform.atomic_write import fsync_path
 from rumi.platform.openat import opened
 from rumi.sandbox.disk import free_on
+from rumi.texts import Text, os_error
 
 LOCK_S: Final = 10.0
 REPLACE_ROUNDS: Final = 40
@@ -52,21 +53,43 @@ def faults(folder: Path, user: tuple[int, int], reserve_bytes: int | None = None
     try:
         status = os.lstat(folder)
     except OSError as error:
-        return [Fault(f"{folder} is not there: {error.strerror}.", "Make it, or mount the disk that has it.")]
+        return [
+            Fault(
+                Text("{folder} is not there: {strerror}.", folder=folder, strerror=os_error(error)),
+                Text("Make it, or mount the disk that has it."),
+            )
+        ]
     if not stat.S_ISDIR(status.st_mode):
         return [
-            Fault(f"{folder} is not a folder.", "Name the folder itself in [store] workspaces, not a link.")
+            Fault(
+                f"{folder} is not a folder.",
+                Text("Name the folder itself in [store] workspaces, not a link."),
+            )
         ]
     if status.st_uid != os.geteuid():
-        found = f"{folder} belongs to user {status.st_uid}, and this is user {os.geteuid()}."
-        return [Fault(found, f"As root: chown {os.geteuid()} {folder}")]
+        found = Text(
+            "{folder} belongs to user {st_uid}, and this is user {geteuid}.",
+            folder=folder,
+            st_uid=status.st_uid,
+            geteuid=os.geteuid(),
+        )
+        return [Fault(found, Text("As root: chown {geteuid} {folder}", geteuid=os.geteuid(), folder=folder))]
     if status.st_mode & 0o077:
-        found = f"{folder} is open to other users (mode {stat.S_IMODE(status.st_mode):o})."
+        found = Text(
+            "{folder} is open to other users (mode {st_mode}).",
+            folder=folder,
+            st_mode=f"{stat.S_IMODE(status.st_mode):o}",
+        )
         return [Fault(found, f"chmod 700 {folder}")]
     try:
         probe = Path(tempfile.mkdtemp(prefix=".probe-", dir=folder))
     except OSError as error:
-        return [Fault(f"{folder} cannot be written: {error.strerror}.", "Mount its disk for writing.")]
+        return [
+            Fault(
+                Text("{folder} cannot be written: {strerror}.", folder=folder, strerror=os_error(error)),
+                Text("Mount its disk for writing."),
+            )
+        ]
     try:
         return list(_faults(folder, probe, user, reserve_bytes))
     finally:
@@ -78,32 +101,32 @@ def _faults(folder: Path, probe: Path, user: tuple[int, int], reserve_bytes: int
         (
             _syncs,
             "cannot write a file to the disk so that it stays (fsync).",
-            "Mount it with another file system.",
+            Text("Mount it with another file system."),
         ),
         (
             _replaces,
             "does not replace a file in one step (rename).",
-            "Mount it with a file system that renames as a local disk does, such as NFS or CephFS.",
+            Text("Mount it with a file system that renames as a local disk does, such as NFS or CephFS."),
         ),
         (
             _keeps_modes,
             "does not keep the mode of a file.",
-            "Mount it with a file system of Unix, without options that set all modes.",
+            Text("Mount it with a file system of Unix, without options that set all modes."),
         ),
         (
             _keeps_names,
             "does not keep symbolic links, or names that are not UTF-8.",
-            "Mount it with a file system of Unix, without options that translate links or names.",
+            Text("Mount it with a file system of Unix, without options that translate links or names."),
         ),
         (
             lambda place: _keeps_owners(place, user),
             "does not keep the owner of a file.",
-            "Export it without root_squash, or run Rumi as an ordinary user.",
+            Text("Export it without root_squash, or run Rumi as an ordinary user."),
         ),
         (
             _locks,
             "does not keep two processes from taking the same lock (flock, fcntl).",
-            "Mount it with locks: NFS without nolock and local_lock.",
+            Text("Mount it with locks: NFS without nolock and local_lock."),
         ),
     )
     for test, what, fix in tests:
@@ -114,7 +137,10 @@ def _faults(folder: Path, probe: Path, user: tuple[int, int], reserve_bytes: int
         if not works:
             yield Fault(f"The file system of {folder} {what}", fix)
     if free_on(folder, reserve_bytes).low:
-        yield Fault(f"The disk of {folder} has no more than its reserve free.", "Make room on it.")
+        yield Fault(
+            Text("The disk of {folder} has no more than its reserve free.", folder=folder),
+            Text("Make room on it."),
+        )
 
 
 def _syncs(folder: Path) -> bool:

@@ -8,8 +8,11 @@ from itertools import pairwise
 from typing import Final, Protocol, TypeAlias
 
 from rumi.sandbox.words import CommandRefused, ShellWord, shown
+from rumi.texts import Text
 
-WRITE_IT_OUT: Final = "Write names out; put a script into single quotes, with values as arguments (`$1`)."
+WRITE_IT_OUT: Final = Text(
+    "Write names out; put a script into single quotes, with values as arguments (`$1`)."
+)
 SHELLS: Final = frozenset(("sh", "bash", "dash"))
 _SYSTEM_FOLDERS: Final = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"))
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
@@ -111,7 +114,9 @@ _PREFIXES: Final = {
 def unknown(name: str, word: ShellWord | None = None) -> CommandRefused:
     """Return the error for a program that starts another one whose name is not literally in the line."""
     what = f" {shown(word.raw)}" if word is not None and name not in ("[", "[[", "((") else ""
-    return CommandRefused(f"Refused: what `{name}{what}` starts cannot be read.", WRITE_IT_OUT)
+    return CommandRefused(
+        "Refused: what `{name}{what}` starts cannot be read.", WRITE_IT_OUT, name=name, what=what
+    )
 
 
 def base_name(name: str) -> str:
@@ -244,8 +249,9 @@ def _trap(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
 
 def _source(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     raise CommandRefused(
-        f"Refused: `{name}`, because a file may change what names mean.",
+        "Refused: `{name}`, because a file may change what names mean.",
         "`bash FILE` runs a script in a file.",
+        name=name,
     )
 
 
@@ -275,7 +281,7 @@ def _callback(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> No
 def _shopt(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     if any(word.text in ("expand_aliases", "posix") for word in words):
         raise CommandRefused(
-            f"Refused: `{name}` with aliases, which change what names mean.", "Use a function."
+            "Refused: `{name}` with aliases, which change what names mean.", "Use a function.", name=name
         )
 
 
@@ -283,7 +289,10 @@ def _runs_one(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> No
     for word in words:
         if word.raw.startswith(_RUNS_ONE[name]):
             raise CommandRefused(
-                f"Refused: `{name} {shown(word.raw)}`, which can start any program.", "Use a pipe or a loop."
+                "Refused: `{name} {raw}`, which can start any program.",
+                "Use a pipe or a loop.",
+                name=name,
+                raw=shown(word.raw),
             )
 
 

@@ -162,10 +162,10 @@ class _ScriptReader:
         first = words[0]
         if first.text is None:
             raise CommandRefused(
-                f"Refused: the program's name `{shown(first.raw)}` is not literal.", WRITE_IT_OUT
+                "Refused: the program's name `{raw}` is not literal.", WRITE_IT_OUT, raw=shown(first.raw)
             )
         if in_shell and first.raw in _RESERVED:
-            raise CommandRefused(f"Refused: I cannot read the line near `{first.raw}`.", SIMPLER)
+            raise CommandRefused("Refused: I cannot read the line near `{raw}`.", SIMPLER, raw=first.raw)
         name = base_name(first.text)
         if in_shell and self.knows(name):
             return

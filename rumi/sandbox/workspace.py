@@ -18,6 +18,7 @@ from pathlib import Path
 from rumi.errors import RumiError
 from rumi.platform.home import workspaces_in
 from rumi.platform.openat import FOLDER, is_ordinary, openat2, opened, shown
+from rumi.texts import Text, os_error
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}|task\.[0-9]{1,18}|bot\.[A-Za-z0-9_-]{1,40}")
 MAX_DEPTH = 256
@@ -59,7 +60,7 @@ def prepare_workspace(
         WorkspaceError: The id is not a valid chat id, the path is not a folder, or it cannot be created.
     """
     if not CHAT_ID.fullmatch(chat_id):
-        raise WorkspaceError(f"{shown(chat_id)} is not a chat id.")
+        raise WorkspaceError("{chat_id} is not a chat id.", chat_id=shown(chat_id))
     path = (workspaces or workspaces_in(home)) / chat_id
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -77,7 +78,9 @@ def prepare_workspace(
             if stat.S_IMODE(status.st_mode) != 0o700:
                 os.fchmod(folder, 0o700)
     except OSError as error:
-        raise WorkspaceError(f"The workspace {path} cannot be used: {error.strerror}.") from error
+        raise WorkspaceError(
+            "The workspace {path} cannot be used: {strerror}.", path=path, strerror=os_error(error)
+        ) from error
     return path
 
 
@@ -159,7 +162,7 @@ def open_beneath(workspace: Path, relative: str) -> int:
     """
     name = os.fsencode(relative)
     if not name or b"\0" in name:
-        raise WorkspaceError(f"{shown(relative)} names no file.")
+        raise WorkspaceError("{relative} names no file.", relative=shown(relative))
     try:
         with opened(os.open(workspace, FOLDER)) as folder:
             file = openat2(folder, name)
@@ -167,7 +170,7 @@ def open_beneath(workspace: Path, relative: str) -> int:
         raise WorkspaceError(_refusal(relative, error.errno or 0)) from error
     if not is_ordinary(file):
         os.close(file)
-        raise WorkspaceError(f"{shown(relative)} is not an ordinary file.")
+        raise WorkspaceError("{relative} is not an ordinary file.", relative=shown(relative))
     return file
 
 
@@ -192,7 +195,7 @@ def listing(workspace: Path, relative: str = "", *, most: int = 500) -> tuple[li
     """
     name = os.fsencode(relative)
     if b"\0" in name:
-        raise WorkspaceError(f"{shown(relative)} names no file.")
+        raise WorkspaceError("{relative} names no file.", relative=shown(relative))
     found: list[WorkspaceEntry] = []
     left_out = 0
     try:
@@ -234,9 +237,13 @@ def clear(path: Path) -> None:
                 if left is None:
                     return
     except OSError as error:
-        raise WorkspaceError(f"The workspace {path} cannot be cleared: {error.strerror}.") from error
+        raise WorkspaceError(
+            "The workspace {path} cannot be cleared: {strerror}.", path=path, strerror=os_error(error)
+        ) from error
     raise WorkspaceError(
-        f"The workspace {path} cannot be cleared: {shown(left.name if left else '')} is left."
+        "The workspace {path} cannot be cleared: {name} is left.",
+        path=path,
+        name=shown(left.name if left else ""),
     )
 
 
@@ -255,15 +262,19 @@ def _refusal(relative: str, number: int) -> str:
     name = shown(relative)
     match number:
         case errno.ENOENT | errno.ENOTDIR:
-            return f"There is no file {name} in the workspace."
+            return Text("There is no file {name} in the workspace.", name=name)
         case errno.ELOOP:
-            return f"{name} is a symbolic link or lies behind one."
+            return Text("{name} is a symbolic link or lies behind one.", name=name)
         case errno.EXDEV:
-            return f"{name} leads out of the workspace."
+            return Text("{name} leads out of the workspace.", name=name)
         case errno.ENXIO:
-            return f"{name} is not an ordinary file."
+            return Text("{name} is not an ordinary file.", name=name)
         case _:
-            return f"{name} cannot be opened: {os.strerror(number)}."
+            return Text(
+                "{name} cannot be opened: {number}.",
+                name=name,
+                number=os_error(OSError(number, os.strerror(number))),
+            )
 
 
 def _open_folder(parent: int, name: str) -> int | None:

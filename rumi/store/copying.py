@@ -163,7 +163,7 @@ def _read(path: Path, schema: Schema) -> Database:
         db.close()
         if version > schema.version:
             raise NewerSchema(path, version, schema.version)
-        raise DatabaseFault(f"{path} is of an earlier version, and in use.", "End that Rumi first.")
+        raise DatabaseFault("{path} is of an earlier version, and in use.", "End that Rumi first.", path=path)
     return db
 
 
@@ -205,7 +205,9 @@ def not_empty(source: str = "") -> CopyFault:
     """Return the error for a target that already contains data."""
     if source:
         return CopyFault(
-            f"The target has an unfinished copy of another store: {source}.", "Use an empty database."
+            "The target has an unfinished copy of another store: {source}.",
+            "Use an empty database.",
+            source=source,
         )
     return CopyFault("The target is not empty.", "Use an empty database, or move the home's files away.")
 
@@ -229,7 +231,8 @@ def into_files(paths: Mapping[str, Path], mark: Path, source: str) -> Iterator[M
         if any(path.exists() for path in paths.values()):
             raise CopyFault(
                 "The target is not empty.",
-                f"Move {' and '.join(str(path) for path in paths.values())} away first.",
+                "Move {values} away first.",
+                values=" and ".join(str(path) for path in paths.values()),
             )
         for draft in drafts.values():
             _remove(draft)
@@ -301,7 +304,10 @@ def compared(source: Side, target: Side, tables: Mapping[str, Sequence[Table]]) 
                 target_rows = _range(target.of(schema), table, after, upto)
                 if target_rows != source_rows:
                     raise CopyFault(
-                        f"The copy of {table.name} differs behind row {rows}.", "Begin the copy again."
+                        "The copy of {name} differs behind row {rows}.",
+                        "Begin the copy again.",
+                        name=table.name,
+                        rows=rows,
                     )
                 rows += len(source_rows)
                 digest.update(repr(source_rows).encode("utf-8", "replace"))

@@ -28,6 +28,7 @@ from typing_extensions import override
 from rumi.errors import UsageError
 from rumi.store.protocol import Rows, Trouble
 from rumi.store.sqlite import DatabaseFault, NewerSchema, Schema, statements
+from rumi.texts import Text
 
 PASSWORD: Final = "STORE_PASSWORD"  # noqa: S105  # its name
 """Name of the environment variable that contains the database password."""
@@ -111,13 +112,16 @@ def server_of(url: str, password: str = "") -> DatabaseUrl:
         parts, url_parameters = urlsplit(""), {}
     if parts.scheme not in ("postgresql", "postgres") or not url_parameters.get("dbname"):
         raise UsageError(
-            f"{redacted(url)} is not the URL of a PostgreSQL database.",
+            "{url} is not the URL of a PostgreSQL database.",
             "Write it as postgresql://USER@HOST:5432/DATABASE.",
+            url=redacted(url),
         )
     if url_parameters.get("password"):
         raise UsageError(
-            f"The URL of the store contains a password: {redacted(url)}.",
-            f"Put the password into the environment variable {PASSWORD}.",
+            "The URL of the store contains a password: {url}.",
+            "Put the password into the environment variable {password}.",
+            url=redacted(url),
+            password=PASSWORD,
         )
     return DatabaseUrl(url, password)
 
@@ -244,14 +248,18 @@ def why_unwritten(server: DatabaseUrl, trouble: Trouble, error: object = "") -> 
     """Return two texts: the reason why the database cannot be written, and advice for the user."""
     match trouble:
         case "full":
-            return f"{server} cannot be written: its disk is full.", "Make room on the disk of the database."
+            return Text("{server} cannot be written: its disk is full.", server=server), Text(
+                "Make room on the disk of the database."
+            )
         case "locked":
-            return f"{server} is locked by another program.", "End that program, or wait for it."
+            return Text("{server} is locked by another program.", server=server), Text(
+                "End that program, or wait for it."
+            )
         case _:
             line = str(error).strip().partition("\n")[0]
             return (
-                f"{server} does not answer: {line or 'no connection'}.",
-                "Start the database, or correct [store] url.",
+                Text("{server} does not answer: {line}.", server=server, line=line or "no connection"),
+                Text("Start the database, or correct [store] url."),
             )
 
 
@@ -409,7 +417,9 @@ def bring_up_to_date(
         )
         if not copying and has_unfinished_copy(db):
             raise StoreUnusable(
-                f"{db.server} has a copy that is not complete.", "Complete it with: rumi store copy --to URL"
+                "{server} has a copy that is not complete.",
+                "Complete it with: rumi store copy --to URL",
+                server=db.server,
             )
         row = db.execute("SELECT version FROM schema_versions WHERE name = ?", (name,)).fetchone()
         version = int(row[0]) if row else 0

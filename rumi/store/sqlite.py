@@ -21,6 +21,7 @@ from rumi.errors import RumiError
 from rumi.platform.atomic_write import fsync_path
 from rumi.platform.disk_reserve import LEAST_BYTES, free_bytes
 from rumi.store.protocol import Database, Trouble
+from rumi.texts import Text
 
 SPARE_BYTES = 10_000_000
 """Free disk space in bytes that must remain after the copy and the write-ahead log of an upgrade."""
@@ -62,8 +63,11 @@ class NewerSchema(DatabaseFault):
 
     def __init__(self, path: Path | str, found: int, known: int) -> None:
         super().__init__(
-            f"{path} was made by a newer Rumi (schema {found}, this one knows {known}).",
+            "{path} was made by a newer Rumi (schema {found}, this one knows {known}).",
             "Use the newer program, or another RUMI_HOME.",
+            path=path,
+            found=found,
+            known=known,
         )
         self.found = found
 
@@ -111,18 +115,22 @@ def why_unwritten(path: Path, trouble: Trouble, error: object = "") -> tuple[str
     """Return two texts: the reason why the file cannot be written, and advice for the user."""
     match trouble:
         case "full":
-            return f"{path} cannot be written: its disk is full.", "Make room on the disk."
+            return Text("{path} cannot be written: its disk is full.", path=path), Text(
+                "Make room on the disk."
+            )
         case "locked":
-            return f"{path} is locked by another program.", "End that program, or wait for it."
+            return Text("{path} is locked by another program.", path=path), Text(
+                "End that program, or wait for it."
+            )
         case "replaced":
             return (
-                f"{path} was deleted or replaced while it was open.",
-                "End this process, put the right file there, and start again.",
+                Text("{path} was deleted or replaced while it was open.", path=path),
+                Text("End this process, put the right file there, and start again."),
             )
         case "failing" | "away":
             return (
-                f"{path} cannot be written: {error}.",
-                "Look at the disk and at the file's permissions, or ask: rumi doctor",
+                Text("{path} cannot be written: {error}.", path=path, error=error),
+                Text("Look at the disk and at the file's permissions, or ask: rumi doctor"),
             )
 
 
@@ -279,6 +287,9 @@ def require_free_space(path: Path, wanted_bytes: int) -> None:
     if free < wanted_bytes + SPARE_BYTES:
         wanted = (wanted_bytes + SPARE_BYTES) / 1e6
         raise DatabaseFault(
-            f"Copying {path} takes {wanted:.0f} MB, and its disk has {free / 1e6:.0f} MB free.",
+            "Copying {path} takes {wanted} MB, and its disk has {free} MB free.",
             "Make room, then try again.",
+            path=path,
+            wanted=f"{wanted:.0f}",
+            free=f"{free / 1e6:.0f}",
         )

@@ -10,8 +10,8 @@ from rumi.agent.permissions.gate import Parking
 from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import CommandShell
 from rumi.models.model import Message, Model
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Buttons, IterationRecord, Reason, Spent, TaskRecord, TaskState
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from rumi.platform.chat_ids import bot_key, task_key
 from rumi.platform.texts import bots as bot_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import tasks as task_texts
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.translation import error_text
 from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.engine import Command, CommandResult, SandboxError
 from rumi.sandbox.policy import may_write
@@ -48,6 +48,7 @@ from rumi.store.journal.tasks import (
 from rumi.tasks.costs import Costs, MeteredModel
 from rumi.tasks.kinds import NextIteration, TaskContext, TaskOutcome, TaskWork
 from rumi.tasks.services import TaskServices
+from rumi.texts import translate
 
 logger = logging.getLogger(__name__)
 

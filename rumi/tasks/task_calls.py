@@ -12,7 +12,7 @@ from typing import Final
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds
-from rumi.platform.texts.language import Language
+from rumi.platform.texts.language import known_language
 from rumi.platform.timestamps import utc
 from rumi.store.journal.records import TaskRecord
 from rumi.tasks.tasks import StoredTasks, Tasks
@@ -95,7 +95,7 @@ def task_of(caller: Caller, request: Mapping[str, object]) -> TaskRecord:
     kind, question, options = request.get("kind"), request.get("question"), request.get("options") or {}
     if not isinstance(kind, str) or not isinstance(question, str) or not isinstance(options, dict):
         raise UsageError("The request names no task.")
-    language: Language = "es" if request.get("language") == "es" else "en"
+    language = known_language(request.get("language")) or "en"
     chat, model = str(request.get("chat") or ""), str(request.get("model") or "")
     return TaskRecord(
         kind, caller.owner, question, chat, options=json.dumps(options), language=language, model=model

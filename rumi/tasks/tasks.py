@@ -21,8 +21,7 @@ from rumi.platform.chat_ids import LOCAL, TASK, ChatIds, task_key
 from rumi.platform.fair_limiter import FairLimiter, LimiterBounds
 from rumi.platform.grace import with_grace
 from rumi.platform.texts import tasks as task_texts
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.translation import error_text
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import Incoming, IterationRecord, Spent, TaskRecord
 from rumi.store.journal.tasks import (
@@ -44,6 +43,7 @@ from rumi.store.ownership import partition_of
 from rumi.tasks.costs import Costs
 from rumi.tasks.services import TaskServices
 from rumi.tasks.task import GoOn, RunTask, StopTask, Task, TaskMessage, WakeTask, keeps_files
+from rumi.texts import Language, Text, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -143,7 +143,7 @@ class StoredTasks:
         """
         loaded = await self._ask(load_task(id))
         if loaded is None or owner not in (None, loaded[0].owner):
-            raise UsageError(f"Unknown task {id}.", "Look at the list of tasks.")
+            raise UsageError("Unknown task {id}.", "Look at the list of tasks.", id=id)
         return loaded[0]
 
     async def stop(self, id: int, owner: str | None) -> TaskRecord:
@@ -155,7 +155,7 @@ class StoredTasks:
         """
         task = await self.show(id, owner)
         if task.ended:
-            raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
+            raise UsageError("Task {id} has ended already.", "Look at the list of tasks.", id=id)
         raise RumiError("No Rumi runs, so no task runs.", "The next start goes on with it.")
 
     async def remove_files(self, key: str) -> None:
@@ -177,7 +177,7 @@ class StoredTasks:
         # The record first: if the deletion of files fails or is interrupted, `_tidy` finds a workspace
         # without a record and deletes it.
         if not await self._ask(delete_task(id)):
-            raise UsageError(f"Task {id} has not ended.", "Stop it first.")
+            raise UsageError("Task {id} has not ended.", "Stop it first.", id=id)
         await self._workspaces.remove(task_key(task.id))
         await self._workspaces.offload(partial(rmtree, self._files / str(task.id), ignore_errors=True))
 
@@ -237,7 +237,7 @@ class Tasks(StoredTasks):
             return f"❌ {error_text(language, error)}"
         except ActorError as error:
             logger.warning("tasks do not answer: %r", error)
-            return f"❌ {translate(language, 'The tasks do not answer. Try again in a moment.')}"
+            return f"❌ {gettext(language, 'The tasks do not answer. Try again in a moment.')}"
 
     # For chats, tools and other processes
 
@@ -249,7 +249,7 @@ class Tasks(StoredTasks):
             RumiError: The model cannot be used.
         """
         if task.kind not in self._services.kinds:
-            raise UsageError(f"Unknown kind of task {task.kind}.", "There are: web, repo, bot.")
+            raise UsageError("Unknown kind of task {kind}.", "There are: web, repo, bot.", kind=task.kind)
         if not task.question.strip():
             raise UsageError("The question is empty.", "Write what you want to know.")
         self._services.model_for(task)
@@ -292,7 +292,7 @@ class Tasks(StoredTasks):
         """
         stored = await self._services.journal.ask(reopen_task(task.id, task.options, task.model, attached))
         if stored is None:
-            raise UsageError(f"Session {task.id} cannot go on.", "Look at: rumi bot history NAME")
+            raise UsageError("Session {id} cannot go on.", "Look at: rumi bot history NAME", id=task.id)
         self.begun(stored)
         return stored
 
@@ -325,7 +325,7 @@ class Tasks(StoredTasks):
         except ActorError as error:
             text = f"❌ {error_text(task.language, error)}"
             await self._services.journal.ask(end_task(stored.id, "failed", text, spent=self.spent(stored.id)))
-            raise RumiError(f"The task {stored.id} failed.", "Try again.") from error
+            raise RumiError("The task {id} failed.", Text("Try again."), id=stored.id) from error
         finally:
             self.ended(stored.id)
             if done is None:  # the actor may have crashed: recovery makes sure that the end is stored
@@ -375,7 +375,7 @@ class Tasks(StoredTasks):
         # Stored before the actor gets the request: after a crash, or on another worker, the task reads the
         # stored state and stops.
         if not await self._services.journal.ask(mark_stopping(id)):
-            raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
+            raise UsageError("Task {id} has ended already.", "Look at the list of tasks.", id=id)
         if self._serves(task):
             await self.start(id, StopTask())
         return task
@@ -387,7 +387,7 @@ class Tasks(StoredTasks):
             UsageError: The session has ended, or has too many unread messages.
         """
         if not await self._services.journal.ask(say_to_task(id, text)):
-            raise UsageError(f"Task {id} hears nothing now.", "Look at the list of tasks.")
+            raise UsageError("Task {id} hears nothing now.", "Look at the list of tasks.", id=id)
         await self.start(id, WakeTask())
 
     def session_of(self, bot: str) -> TaskRecord | None:
@@ -495,8 +495,9 @@ class Tasks(StoredTasks):
         limits = self._services.limits
         if sum(task.owner == owner and not task.parent for task in self._open.values()) >= limits.max_open:
             raise RumiError(
-                f"{limits.max_open} tasks have not ended yet.",
+                "{max_open} tasks have not ended yet.",
                 "Wait for one, or stop one: /tasks lists them.",
+                max_open=limits.max_open,
             )
 
     def _spec(self, key: str) -> ChildSpec[TaskMessage]:

@@ -24,62 +24,72 @@ choose for themselves (RFC 6052).
 import ipaddress
 from typing import Final, TypeAlias
 
+from rumi.texts import Text
+
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Endpoint: TypeAlias = tuple[IPAddress, int]
 
 # Block, reason, source of the rule. The first block that contains an address gives the reason.
 REFUSED: Final[tuple[tuple[str, str, str], ...]] = (
-    ("169.254.169.254/32", "cloud metadata", "AWS, Azure, Google, OpenStack and others"),
-    ("168.63.129.16/32", "cloud metadata", "Azure"),
-    ("100.100.100.200/32", "cloud metadata", "Alibaba"),
-    ("192.0.0.192/32", "cloud metadata", "Oracle"),
-    ("169.254.170.2/32", "cloud metadata", "AWS containers"),
-    ("169.254.170.23/32", "cloud metadata", "AWS containers"),
-    ("169.254.42.42/32", "cloud metadata", "Scaleway"),
-    ("169.254.0.23/32", "cloud metadata", "Tencent"),
-    ("0.0.0.0/32", "unspecified", "RFC 1122"),
-    ("0.0.0.0/8", "this network", "RFC 791"),
-    ("10.0.0.0/8", "private", "RFC 1918"),
-    ("100.64.0.0/10", "shared, behind a carrier's NAT", "RFC 6598"),
-    ("127.0.0.0/8", "loopback", "RFC 1122"),
-    ("169.254.0.0/16", "link-local", "RFC 3927"),
-    ("172.16.0.0/12", "private", "RFC 1918"),
-    ("192.0.0.0/24", "reserved for protocols", "RFC 6890, RFC 7335, RFC 7600, RFC 7723, RFC 8155, RFC 8880"),
-    ("192.0.2.0/24", "documentation", "RFC 5737"),
-    ("192.88.99.0/24", "6to4 relay", "RFC 7526, RFC 6751"),
-    ("192.168.0.0/16", "private", "RFC 1918"),
-    ("198.18.0.0/15", "benchmarks", "RFC 2544"),
-    ("198.51.100.0/24", "documentation", "RFC 5737"),
-    ("203.0.113.0/24", "documentation", "RFC 5737"),
-    ("224.0.0.0/4", "multicast", "RFC 5771"),
-    ("255.255.255.255/32", "broadcast", "RFC 919, RFC 8190"),
-    ("240.0.0.0/4", "reserved", "RFC 1112"),
-    ("fd00:ec2::254/128", "cloud metadata", "AWS"),
-    ("fd00:ec2::23/128", "cloud metadata", "AWS containers"),
-    ("fd20:ce::254/128", "cloud metadata", "Google"),
-    ("fd00:42::42/128", "cloud metadata", "Scaleway"),
-    ("fe80::a9fe:a9fe/128", "cloud metadata", "OpenStack"),
-    ("::/128", "unspecified", "RFC 4291"),
-    ("::1/128", "loopback", "RFC 4291"),
-    ("::/96", "IPv4 inside (compatible)", "RFC 4291"),
-    ("::ffff:0:0/96", "IPv4 inside (mapped)", "RFC 4291"),
-    ("::ffff:0:0:0/96", "IPv4 inside (SIIT)", "RFC 2765"),
-    ("64:ff9b::/96", "IPv4 inside (NAT64)", "RFC 6052"),
-    ("64:ff9b:1::/48", "IPv4 inside (local NAT64)", "RFC 8215"),
-    ("2002::/16", "IPv4 inside (6to4)", "RFC 3056"),
-    ("2001::/32", "IPv4 inside (Teredo)", "RFC 4380, RFC 8190"),
-    ("100::/64", "discarded", "RFC 6666"),
-    ("100:0:0:1::/64", "dummy prefix", "RFC 9780"),
-    ("2001:2::/48", "benchmarks", "RFC 5180"),
-    ("2001::/23", "reserved for protocols", "RFC 2928, RFC 4843, RFC 7343, RFC 7723, RFC 8155, RFC 9374"),
-    ("2001:db8::/32", "documentation", "RFC 3849"),
-    ("3fff::/20", "documentation", "RFC 9637"),
-    ("3ffe::/16", "6bone, given back", "RFC 3701"),
-    ("5f00::/16", "segment routing", "RFC 9602"),
-    ("fc00::/7", "private", "RFC 4193"),
-    ("fe80::/10", "link-local", "RFC 4291"),
-    ("fec0::/10", "private (site-local)", "RFC 3879"),
-    ("ff00::/8", "multicast", "RFC 4291"),
+    ("169.254.169.254/32", Text("cloud metadata"), "AWS, Azure, Google, OpenStack and others"),
+    ("168.63.129.16/32", Text("cloud metadata"), "Azure"),
+    ("100.100.100.200/32", Text("cloud metadata"), "Alibaba"),
+    ("192.0.0.192/32", Text("cloud metadata"), "Oracle"),
+    ("169.254.170.2/32", Text("cloud metadata"), "AWS containers"),
+    ("169.254.170.23/32", Text("cloud metadata"), "AWS containers"),
+    ("169.254.42.42/32", Text("cloud metadata"), "Scaleway"),
+    ("169.254.0.23/32", Text("cloud metadata"), "Tencent"),
+    ("0.0.0.0/32", Text("unspecified"), "RFC 1122"),
+    ("0.0.0.0/8", Text("this network"), "RFC 791"),
+    ("10.0.0.0/8", Text("private"), "RFC 1918"),
+    ("100.64.0.0/10", Text("shared, behind a carrier's NAT"), "RFC 6598"),
+    ("127.0.0.0/8", Text("loopback"), "RFC 1122"),
+    ("169.254.0.0/16", Text("link-local"), "RFC 3927"),
+    ("172.16.0.0/12", Text("private"), "RFC 1918"),
+    (
+        "192.0.0.0/24",
+        Text("reserved for protocols"),
+        "RFC 6890, RFC 7335, RFC 7600, RFC 7723, RFC 8155, RFC 8880",
+    ),
+    ("192.0.2.0/24", Text("documentation"), "RFC 5737"),
+    ("192.88.99.0/24", Text("6to4 relay"), "RFC 7526, RFC 6751"),
+    ("192.168.0.0/16", Text("private"), "RFC 1918"),
+    ("198.18.0.0/15", Text("benchmarks"), "RFC 2544"),
+    ("198.51.100.0/24", Text("documentation"), "RFC 5737"),
+    ("203.0.113.0/24", Text("documentation"), "RFC 5737"),
+    ("224.0.0.0/4", Text("multicast"), "RFC 5771"),
+    ("255.255.255.255/32", Text("broadcast"), "RFC 919, RFC 8190"),
+    ("240.0.0.0/4", Text("reserved"), "RFC 1112"),
+    ("fd00:ec2::254/128", Text("cloud metadata"), "AWS"),
+    ("fd00:ec2::23/128", Text("cloud metadata"), "AWS containers"),
+    ("fd20:ce::254/128", Text("cloud metadata"), "Google"),
+    ("fd00:42::42/128", Text("cloud metadata"), "Scaleway"),
+    ("fe80::a9fe:a9fe/128", Text("cloud metadata"), "OpenStack"),
+    ("::/128", Text("unspecified"), "RFC 4291"),
+    ("::1/128", Text("loopback"), "RFC 4291"),
+    ("::/96", Text("IPv4 inside (compatible)"), "RFC 4291"),
+    ("::ffff:0:0/96", Text("IPv4 inside (mapped)"), "RFC 4291"),
+    ("::ffff:0:0:0/96", Text("IPv4 inside (SIIT)"), "RFC 2765"),
+    ("64:ff9b::/96", Text("IPv4 inside (NAT64)"), "RFC 6052"),
+    ("64:ff9b:1::/48", Text("IPv4 inside (local NAT64)"), "RFC 8215"),
+    ("2002::/16", Text("IPv4 inside (6to4)"), "RFC 3056"),
+    ("2001::/32", Text("IPv4 inside (Teredo)"), "RFC 4380, RFC 8190"),
+    ("100::/64", Text("discarded"), "RFC 6666"),
+    ("100:0:0:1::/64", Text("dummy prefix"), "RFC 9780"),
+    ("2001:2::/48", Text("benchmarks"), "RFC 5180"),
+    (
+        "2001::/23",
+        Text("reserved for protocols"),
+        "RFC 2928, RFC 4843, RFC 7343, RFC 7723, RFC 8155, RFC 9374",
+    ),
+    ("2001:db8::/32", Text("documentation"), "RFC 3849"),
+    ("3fff::/20", Text("documentation"), "RFC 9637"),
+    ("3ffe::/16", Text("6bone, given back"), "RFC 3701"),
+    ("5f00::/16", Text("segment routing"), "RFC 9602"),
+    ("fc00::/7", Text("private"), "RFC 4193"),
+    ("fe80::/10", Text("link-local"), "RFC 4291"),
+    ("fec0::/10", Text("private (site-local)"), "RFC 3879"),
+    ("ff00::/8", Text("multicast"), "RFC 4291"),
 )
 
 _V4: Final = tuple(
@@ -133,7 +143,7 @@ def why_refused(address: str) -> str | None:
     """
     known = read_address(address)
     if known is None:
-        return "no address"
+        return Text("no address")
     number = int(known)
     if known.version == 4:
         return next((why for start, mask, why in _V4 if number & mask == start), None)
@@ -141,5 +151,5 @@ def why_refused(address: str) -> str | None:
     if listed is not None:
         return listed
     if number >> 125 != _GLOBAL_UNICAST:
-        return "not global"
-    return "IPv4 inside (ISATAP)" if (number >> 32) & 0xFFFF_FFFF in _ISATAP else None
+        return Text("not global")
+    return Text("IPv4 inside (ISATAP)") if (number >> 32) & 0xFFFF_FFFF in _ISATAP else None

@@ -100,10 +100,17 @@ class AddressGuard:
             why = why_refused(address)
             if why is not None:
                 what = address if address == host else f"{host} stands for {address}, which"
-                raise FetchRefused(f"{what} is not public: {why}.", "Only public addresses are fetched from.")
+                raise FetchRefused(
+                    "{what} is not public: {why}.",
+                    "Only public addresses are fetched from.",
+                    what=what,
+                    why=why,
+                )
             if port not in WEB_PORTS:
                 raise _not_a_web_port(port)
 
 
 def _not_a_web_port(port: int) -> FetchRefused:
-    return FetchRefused(f"Port {port} is not a web port.", "Only ports 80 and 443 are fetched from.")
+    return FetchRefused(
+        "Port {port} is not a web port.", "Only ports 80 and 443 are fetched from.", port=port
+    )

@@ -21,8 +21,10 @@ class FetchError(RumiError):
 
     code = "fetch"
 
-    def __init__(self, message: str, advice: str = "", *, answered: bool = False) -> None:
-        super().__init__(message, advice)
+    def __init__(
+        self, message: str, advice: str = "", /, *, answered: bool = False, **fields: object
+    ) -> None:
+        super().__init__(message, advice, **fields)
         self.answered = answered
 
 

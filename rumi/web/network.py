@@ -52,7 +52,9 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         with trio.move_on_after(limit_s):
             addresses = await self._guard.check(host, port)
             return await self._first(host, addresses[:_MOST_ADDRESSES], port, local_address, options)
-        raise FetchError(f"{host} did not answer within {limit_s:g} s.", "Try again later.")
+        raise FetchError(
+            "{host} did not answer within {limit_s} s.", "Try again later.", host=host, limit_s=f"{limit_s:g}"
+        )
 
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[SocketOption] | None = None
@@ -107,7 +109,9 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
                         await over.wait()
             if not arrived:
                 why = failed[-1]
-                raise FetchError(f"{host} does not answer on port {port}.", "Try again later.") from why
+                raise FetchError(
+                    "{host} does not answer on port {port}.", "Try again later.", host=host, port=port
+                ) from why
             stream, endpoint = arrived[0]
             _compare_peer(stream, endpoint)
             chosen = stream
@@ -128,7 +132,7 @@ def _only_an_address(text: str, port: int) -> Endpoint:
     """
     address = read_address(text)
     if address is None:
-        raise FetchRefused(f"{text} is not an address.")
+        raise FetchRefused("{text} is not an address.", text=text)
     return address, port
 
 
@@ -143,8 +147,13 @@ def _compare_peer(stream: httpcore.AsyncNetworkStream, wanted: Endpoint) -> None
         peer: Any = stream.get_extra_info("server_addr")
         ends_at = read_address(peer[0]), peer[1]
     except OSError:  # the server has closed the connection
-        raise FetchError(f"{wanted[0]} closed the connection at once.", "Try again later.") from None
+        raise FetchError(
+            "{wanted} closed the connection at once.", "Try again later.", wanted=wanted[0]
+        ) from None
     if ends_at != wanted:
         raise FetchRefused(
-            f"The connection to {wanted[0]} ended at {peer[0]}, port {peer[1]}: it is not used."
+            "The connection to {wanted} ended at {peer}, port {peer2}: it is not used.",
+            wanted=wanted[0],
+            peer=peer[0],
+            peer2=peer[1],
         )

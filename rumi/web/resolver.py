@@ -53,8 +53,9 @@ class SystemResolver:
             return await trio.to_thread.run_sync(ask, abandon_on_cancel=True, limiter=self._limiter)
         if began:
             raise FetchError(
-                f"The DNS server did not answer within {self._timeout_s:g} s.",
+                "The DNS server did not answer within {timeout_s} s.",
                 "Check the name and the network.",
+                timeout_s=f"{self._timeout_s:g}",
             )
         raise FetchError("Too many name lookups are without an answer.", "Try again in a minute.")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import trio
 
 from actors import ActorError, ActorRef, ChildSpec, Request, Supervisor
+from rumi.texts import Text
 from rumi.web.messages import (
     Fetch,
     FetchError,
@@ -68,7 +69,9 @@ class Web:
         try:
             return await self.fetcher.ask(request)
         except ActorError as error:
-            raise FetchError("The fetcher has just failed and is being restarted.", "Try again.") from error
+            raise FetchError(
+                "The fetcher has just failed and is being restarted.", Text("Try again.")
+            ) from error
 
 
 def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:

@@ -104,7 +104,9 @@ def _refuse_writing(text: str) -> None:
         FetchRefused: The text is too long, or has control characters or a backslash.
     """
     if len(text) > MAX_URL_BYTES:
-        raise FetchRefused("The URL is too long.", f"It may have {MAX_URL_BYTES} bytes.")
+        raise FetchRefused(
+            "The URL is too long.", "It may have {max_url_bytes} bytes.", max_url_bytes=MAX_URL_BYTES
+        )
     if _CONTROL.search(text):
         raise FetchRefused("The URL has control characters.")
     if _BACKSLASH.match(text):
@@ -131,7 +133,9 @@ def _target(url: "URL") -> Target:
     if url.username or url.password:
         raise FetchRefused("The URL has user info.", "Write it without the part before the @.")
     if len(url.href) > MAX_URL_BYTES:
-        raise FetchRefused("The URL is too long.", f"It may have {MAX_URL_BYTES} bytes.")
+        raise FetchRefused(
+            "The URL is too long.", "It may have {max_url_bytes} bytes.", max_url_bytes=MAX_URL_BYTES
+        )
     host = url.hostname.removeprefix("[").removesuffix("]")
     return Target(
         href=url.href,

@@ -16,8 +16,8 @@ from rumi.agent.tool import Progress, Tool, ToolResult
 from rumi.agent.turn import TurnInput, run_turn
 from rumi.errors import RumiError
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall
-from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import one_line
+from rumi.texts import Language
 from tests.fakes.tools import Reporting
 
 

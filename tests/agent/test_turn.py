@@ -27,7 +27,7 @@ from rumi.models.model import (
     Usage,
 )
 from rumi.models.token_budget import TokenBudget
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 Said = Reply | ModelError | Callable[[ModelRequest], Reply]
 

@@ -39,7 +39,6 @@ from rumi.models.model import Emit, Model, ModelRequest, Reply
 from rumi.platform.chat_ids import BUILT_IN, task_key
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
-from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.store.journal.actor import Journal
@@ -51,6 +50,7 @@ from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
 from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.services import TaskLimits, TaskServices, account_of
 from rumi.tasks.tasks import Tasks, task_slots
+from rumi.texts import Language
 from tests.fakes.lines import words_of
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from rumi.memory.block import Block, memory_block
 from rumi.memory.messages import Fact
 from rumi.models.model import Emit, Message, ModelEvent, ModelRequest, text_tokens
 from rumi.models.offline import Offline
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 TITLES: dict[Language, str] = {
     "es": "Lo que sabés del usuario:",

@@ -17,7 +17,7 @@ from rumi.memory.rows import facts_of, remember_fact, store_extracted
 from rumi.memory.store import MemoryStore
 from rumi.models.model import Message
 from rumi.platform.chat_ids import LOCAL as OWNER
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 from tests.memory.test_extractor import Says
 
 TODAY = date(2026, 11, 23)

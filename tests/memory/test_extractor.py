@@ -15,7 +15,7 @@ from rumi.models.fitting import request_tokens
 from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply
 from rumi.models.offline import Offline
 from rumi.models.server import ModelServer
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 from tests.fakes.groq_server import KEY, Answer, serve_groq
 
 TODAY = date(2026, 11, 23)

@@ -31,7 +31,7 @@ from rumi.models.model import (
 )
 from rumi.models.rates import RateLimits
 from rumi.models.token_budget import TokenBudget
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 HELLO = ModelRequest((Message("user", "hola"),))
 

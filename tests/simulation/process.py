@@ -31,7 +31,6 @@ from rumi.models.build import ModelSet
 from rumi.platform.chat_ids import BUILT_IN, TASK, task_key
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.texts.language import Language
 from rumi.sandbox.disk import Disk as FileSystem
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.sandboxes import add_sandboxes
@@ -44,6 +43,7 @@ from rumi.tasks.schedules.clock import ScheduleClock
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
 from rumi.tasks.services import TaskServices
 from rumi.tasks.tasks import Tasks, task_slots
+from rumi.texts import Language
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.containers import disk_with_space
 from tests.simulation.asking import CONFIRM_S, Asking

@@ -18,8 +18,8 @@ from rumi.chats.commands import ChatCommand
 from rumi.chats.events import ChatEvent, Replied
 from rumi.platform.chat_ids import TASK, task_key
 from rumi.platform.texts import stopping as stop_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Incoming
+from rumi.texts import Language
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
 from tests.simulation.sim_chats import ANN, SimChat

@@ -29,12 +29,12 @@ from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, Tool
 from rumi.platform.chat_ids import BUILT_IN, TASK, task_key
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import tasks as task_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Reason, TaskRecord
 from rumi.tasks.kinds import Finished, TaskContext, TaskWork
 from rumi.tasks.services import TaskLimits
 from rumi.tasks.tasks import Tasks
+from rumi.texts import Language
 from tests.simulation.book import Book
 from tests.simulation.model import SERVER, Attempt, ModelServer, check_prompt, last_said
 from tests.simulation.ports import Life

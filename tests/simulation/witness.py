@@ -19,7 +19,7 @@ from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted
 from rumi.models.model import Waiting
 from rumi.platform.chat_ids import TASK
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon

@@ -16,13 +16,13 @@ from rumi.app.stop_all import STOP_ALL_S
 from rumi.errors import RumiError
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.texts.bots import bot_resume
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Incoming, Reason, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork
 from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.schedules.when import Every
+from rumi.texts import Language
 from tests.chats.house import House, house, reply_to
 from tests.fakes.tools import Unasked
 from tests.tasks.kinds import Looking, is_task, looks

@@ -64,12 +64,16 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
     for path in settings.paths:
         folder = Path(path).expanduser().absolute()
         if not folder.exists():
-            raise McpError(f"mcp.{settings.name}.paths has {path}, which does not exist.")
+            raise McpError(
+                "mcp.{name}.paths has {path}, which does not exist.", name=settings.name, path=path
+            )
         # In both directions: neither the home itself, nor a folder above it, nor a part of it.
         if rumi_home.is_relative_to(folder.resolve()) or folder.resolve().is_relative_to(rumi_home):
             raise McpError(
-                f"mcp.{settings.name}.paths has {path}, which holds files of Rumi itself.",
+                "mcp.{name}.paths has {path}, which holds files of Rumi itself.",
                 "Name a folder that does not hold RUMI_HOME.",
+                name=settings.name,
+                path=path,
             )
         words += ["--bind", str(folder), str(folder)]
     words += ["--remount-ro", "/", "--chdir", HOME, "--unsetenv", "LD_LIBRARY_PATH", "--setenv", "HOME", HOME]
@@ -103,7 +107,9 @@ def find(command: str) -> Path:
     """
     found = shutil.which(os.path.expanduser(command))
     if found is None:
-        raise McpError(f"The command {command} is not there.", "Install it, or correct config.toml.")
+        raise McpError(
+            "The command {command} is not there.", "Install it, or correct config.toml.", command=command
+        )
     return Path(found).absolute()
 
 

@@ -31,6 +31,7 @@ from rumi.agent.mcp.process import MOST_RUBBISH, ServerProcess, running
 from rumi.platform import http
 from rumi.platform.openat import shown
 from rumi.platform.redact import Redactor
+from rumi.texts import Text
 
 MOST_TOOLS: Final = 1000
 MOST_PAGES: Final = 20
@@ -73,7 +74,7 @@ async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["Libr
     except Exception as error:  # the library raises exception groups, also for its own bugs
         for own in _own(error):
             raise own from None
-        raise McpError(f"The connection to the server failed: {_reason(error)}.") from error
+        raise McpError("The connection to the server failed: {error}.", error=_reason(error)) from error
 
 
 class LibraryConnection:
@@ -143,7 +144,7 @@ class LibraryConnection:
         except ValidationError:
             raise McpError("The server's answer does not have the form of one.") from None
         except RuntimeError as error:
-            raise McpError(f"The call failed: {_reason(error)}.") from error
+            raise McpError("The call failed: {error}.", error=_reason(error)) from error
 
 
 class _State:
@@ -244,10 +245,10 @@ async def _listen(process: ServerProcess, from_server: Any, most_bytes: int) -> 
     await process.read_lines(most_bytes, take)
 
 
-def _complained(what: str, process: ServerProcess, redact: Redactor) -> str:
+def _complained(what: str, process: ServerProcess, redact: Redactor) -> Text:
     lines = [line for line in redact.text(process.complaint).splitlines() if line.strip()]
     said = shown(lines[-1].strip())[-300:] if lines else ""
-    return f"{what}: {said}" if said else f"{what}."
+    return Text("{what}: {said}", what=what, said=said) if said else Text("{what}.", what=what)
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from typing_extensions import override
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.models.fitting import request_tokens
 from rumi.models.model import Message, ModelRequest, ToolSpec
+from rumi.texts import Text
 
 SHARE: Final = 0.1
 """If the schemas of MCP tools exceed this share of a model's context, models get `find_tools` instead."""
@@ -69,7 +70,7 @@ class FindTools(Tool):
         await trio.lowlevel.checkpoint()
         query = arguments.get("query")
         if not isinstance(query, str) or not query.strip():
-            return ToolResult(False, "find_tools needs `query`, a string")
+            return ToolResult(False, Text("find_tools needs `query`, a string"))
         names = self._index.best(query, FOUND)
         if not names:
             return ToolResult(True, "no tool fits these words; try others")

@@ -10,6 +10,7 @@ from typing import Final
 from rumi.agent.mcp.described import said_of
 from rumi.agent.mcp.messages import McpError, RemoteTool, ServerSettings
 from rumi.platform.atomic_write import atomic_write, folder_lock
+from rumi.texts import Text, os_error
 
 FILE: Final = "mcp-tools.json"
 MOST_BYTES: Final = 50_000_000
@@ -76,7 +77,9 @@ class AcceptedTools:
                 text = json.dumps({"servers": servers}, indent=1, default=dict)
                 atomic_write(self._path, f"{text}\n".encode())
         except OSError as error:
-            raise McpError(f"{self._path} cannot be written: {error.strerror}.") from error
+            raise McpError(
+                Text("{path} cannot be written: {strerror}."), path=self._path, strerror=os_error(error)
+            ) from error
 
     def _pins(self) -> dict[str, ServerPin]:
         try:
@@ -94,7 +97,7 @@ class AcceptedTools:
             return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             # An unreadable file must not count as empty: then the next connection would accept everything.
-            raise McpError(f"{self._path} cannot be read.", "Restore it, or delete it.") from None
+            raise McpError("{path} cannot be read.", "Restore it, or delete it.", path=self._path) from None
 
 
 def _said(found: object) -> dict[str, Mapping[str, object]]:

@@ -21,6 +21,7 @@ from rumi.platform.openat import opened
 from rumi.sandbox.confined.child import PAUSE_S, kill_descendants, processes
 from rumi.sandbox.confined.parent import kill_family
 from rumi.sandbox.engine import SandboxError
+from rumi.texts import os_error
 
 EOF_S: Final = 1.0
 """Maximum time for a server to exit after Rumi has closed the server's input, in seconds."""
@@ -88,7 +89,10 @@ class ServerProcess:
                 partial_line.clear()
             partial_line += rest
             if len(partial_line) > most_bytes:
-                raise McpError(f"The server sent more than {most_bytes} bytes at once, so it was ended.")
+                raise McpError(
+                    "The server sent more than {most_bytes} bytes at once, so it was ended.",
+                    most_bytes=most_bytes,
+                )
 
     async def read_complaints(self) -> None:
         """Read the server's standard error until it is closed; store the last part in `complaint`."""
@@ -204,8 +208,10 @@ def _start(settings: ServerSettings, home: Path) -> ServerProcess:
             )
             return ServerProcess(popen, family=not settings.sandbox)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise McpError(f"The command {settings.command} cannot be started: {why}.") from error
+        why = os_error(error) if isinstance(error, OSError) else str(error)
+        raise McpError(
+            "The command {command} cannot be started: {why}.", command=settings.command, why=why
+        ) from error
 
 
 _Prepared = tuple[list[str], dict[str, str], tuple[int, ...]]

@@ -119,7 +119,7 @@ class McpServer(Actor[McpMessage]):
         except trio.TooSlowError:
             self._directory.failures += 1
             late = f"{self._settings.timeout_s:g} s" if self._ready.is_set() else "the time for its start"
-            raise Refused(McpError(f"The server did not answer within {late}.")) from None
+            raise Refused(McpError("The server did not answer within {late}.", late=late)) from None
         except McpError as error:
             self._directory.failures += 1
             raise Refused(error) from error
@@ -208,7 +208,10 @@ async def opened(settings: ServerSettings, home: Path) -> AsyncIterator[tuple[Co
         async with connected(settings, home) as connection:
             yield connection, start
     if start.cancelled_caught:
-        raise McpError(f"The server was not ready within {settings.start_timeout_s:g} s.")
+        raise McpError(
+            "The server was not ready within {start_timeout_s} s.",
+            start_timeout_s=f"{settings.start_timeout_s:g}",
+        )
 
 
 def _connecting() -> "Callable[[ServerSettings, Path], AbstractAsyncContextManager[Connection]]":
@@ -239,8 +242,12 @@ async def check_folder(settings: ServerSettings, home: Path, offload: Offload) -
         return
     megabytes = settings.max_folder_bytes // 1_000_000
     raise McpError(
-        f"The server's folder has more than {megabytes} MB or {MOST_FILES} files, so it was ended.",
-        f"Delete files in {home}, or set a larger mcp.{settings.name}.max_folder_mb.",
+        "The server's folder has more than {megabytes} MB or {most_files} files, so it was ended.",
+        "Delete files in {home}, or set a larger mcp.{name}.max_folder_mb.",
+        megabytes=megabytes,
+        most_files=MOST_FILES,
+        home=home,
+        name=settings.name,
     )
 
 

@@ -21,6 +21,7 @@ from rumi.agent.tool import Tool, claims_of
 from rumi.models.model import Message
 from rumi.platform.caller import Caller
 from rumi.platform.threads import Threads
+from rumi.texts import Text
 
 FOLDER: Final = "mcp"
 """The name of the folder in $RUMI_HOME that contains a folder for each server."""
@@ -147,8 +148,10 @@ class McpServers:
             actor = await self._supervisor.get_or_start(server)
             return await actor.ask(CallTool(tool, arguments, progress))
         except ActorError as error:
-            why = self._known[server].why or "It is being started again."
-            raise McpError(f"The server {server} has ended during the call. {why}") from error
+            why = self._known[server].why or Text("It is being started again.")
+            raise McpError(
+                "The server {server} has ended during the call. {why}", server=server, why=why
+            ) from error
 
     def _audit_state(self, known: KnownServer) -> None:
         """Write a changed server state to the audit log."""

@@ -13,6 +13,7 @@ from rumi.agent.mcp.results import Look, SaveFile, nowhere, result_of
 from rumi.agent.tool import Claims, Progress, Question, Tool, ToolResult
 from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import harmless, one_line, untrusted_block
+from rumi.texts import Text
 
 MOST_NAME_CHARS: Final = 64
 MOST_DESCRIPTION_CHARS: Final = 4000
@@ -84,9 +85,11 @@ class McpTool(Tool):
         except McpError as error:
             words = getattr(error, "words", "")
             if not words:
-                return ToolResult(False, f"{self.spec.name} was not called, or failed: {error}")
+                return ToolResult(
+                    False, Text("{name} was not called, or failed: {error}", name=self.spec.name, error=error)
+                )
             said = untrusted_block(self._server, one_line(words))
-            return ToolResult(False, f"the server refused\n{said}", tainted=True)
+            return ToolResult(False, Text("the server refused\n{said}", said=said), tainted=True)
         return await result_of(self.spec.name, outcome, self._look, self._save_file, trusted=self._trusted)
 
 

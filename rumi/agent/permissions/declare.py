@@ -16,6 +16,7 @@ from rumi.agent.permissions.consent import ArgumentValue, Words, argument_values
 from rumi.agent.permissions.destinations import is_destination, leads_in
 from rumi.agent.tool import Claims, Question, Tool, ToolResult
 from rumi.models.model import ToolSpec
+from rumi.texts import Text
 
 MOST_CALLS: Final = 20
 MOST_TIMES: Final = 10
@@ -127,7 +128,7 @@ class DeclareTool(Tool):
         """Record the declared calls. Refuse in a tainted turn: untrusted text may have chosen the calls."""
         await trio.lowlevel.checkpoint()
         if self._tainted():
-            return ToolResult(False, "not noted: this turn has read from outside. Go on without it")
+            return ToolResult(False, Text("not noted: this turn has read from outside. Go on without it"))
         found = declarations_in(arguments)
         if isinstance(found, str):
             return ToolResult(False, found)

@@ -21,8 +21,8 @@ from rumi.agent.permissions.intent import DeclareFor, Intent
 from rumi.agent.tool import AlwaysAsks, Question, Tool, ToolResult, claims_of
 from rumi.models.model import Message
 from rumi.platform.texts import questions as question_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.questions import MOST_QUESTION_CHARS, Verdict
+from rumi.texts import Language
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 """Waits for the user's answer to a question, within its own time limit.

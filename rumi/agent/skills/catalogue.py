@@ -25,6 +25,7 @@ from rumi.agent.skills.messages import (
 )
 from rumi.agent.skills.trust import TrustedSkills, digest_of
 from rumi.platform.openat import shown
+from rumi.texts import Text, os_error
 
 MOST_IN_A_SOURCE: Final = 5_000
 NEAREST: Final = 5
@@ -81,9 +82,11 @@ class CatalogueView:
             return entry
         near = [self._by_name[key].skill.name for key in self.nearest(f"{name} {about}")]
         advice = (
-            f"The nearest are: {', '.join(near)}." if near else "`rumi skills list` shows the available ones."
+            Text("The nearest are: {near}.", near=", ".join(near))
+            if near
+            else Text("`rumi skills list` shows the available ones.")
         )
-        return UnknownSkill(f"Unknown skill {quoted(name)}.", advice)
+        return UnknownSkill("Unknown skill {name}.", advice, name=quoted(name))
 
     def nearest(self, about: str) -> Sequence[str]:
         """Return the names of the best matching enabled skills, normalized by `same()`."""
@@ -118,14 +121,17 @@ def why_off(entry: SkillEntry) -> tuple[str, str]:
     """Return the reason why a skill is disabled, and how to enable it."""
     name = entry.skill.name
     return {
-        "config": (f"The skill {name} is off.", f"Switch it on with: rumi skills enable {name}"),
+        "config": (
+            Text("The skill {name} is off.", name=name),
+            Text("Switch it on with: rumi skills enable {name}", name=name),
+        ),
         "environment": (
-            f"The skill {name} is off: RUMI_SKILLS__DISABLED names it.",
-            "Take it out of that variable, which overrides config.toml, and start again.",
+            Text("The skill {name} is off: RUMI_SKILLS__DISABLED names it.", name=name),
+            Text("Take it out of that variable, which overrides config.toml, and start again."),
         ),
         "itself": (
-            f"The skill {name} is off: its own SKILL.md says enabled: false.",
-            f"Change that line in {entry.skill.folder / FILE}",
+            Text("The skill {name} is off: its own SKILL.md says enabled: false.", name=name),
+            Text("Change that line in {folder}", folder=entry.skill.folder / FILE),
         ),
     }[entry.off or "config"]
 
@@ -196,7 +202,11 @@ class Catalogue:
         except SkillError as error:
             return _CachedFolder(signature, None, f"{folder / FILE}: {error.message}")
         except OSError as error:
-            return _CachedFolder(signature, None, f"{folder / FILE}: it cannot be read: {error.strerror}")
+            return _CachedFolder(
+                signature,
+                None,
+                Text("{path}: it cannot be read: {reason}", path=folder / FILE, reason=os_error(error)),
+            )
         return _CachedFolder(signature, skill, words=weights(skill))
 
 
@@ -212,7 +222,7 @@ def _folders(source: SkillSource) -> tuple[list[str], list[str]]:
         missing = [f"{source.folder}: there is no such folder ([skills] dirs names it)"]
         return [], missing if source.kind == "dirs" else []
     except OSError as error:
-        return [], [f"{source.folder}: it cannot be read: {error.strerror}"]
+        return [], [Text("{path}: it cannot be read: {reason}", path=source.folder, reason=os_error(error))]
     names.sort()
     if len(names) > MOST_IN_A_SOURCE:
         return names[:MOST_IN_A_SOURCE], [

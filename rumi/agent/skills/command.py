@@ -5,7 +5,7 @@ from typing import Final
 from rumi.agent.skills.actor import AskSkills
 from rumi.agent.skills.messages import Info, Listed, Listing, SkillEntry
 from rumi.platform.texts import skills as skill_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 MOST_LISTED: Final = 50
 MOST_CHARS: Final = 160

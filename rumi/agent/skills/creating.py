@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rumi.agent.skills.format import CODE, FILE, MOST_DESCRIPTION_CHARS, class_name, is_name
 from rumi.agent.skills.messages import SkillError, SkillsUnwritable
+from rumi.texts import Text, os_error
 
 
 def name_of_test(name: str) -> str:
@@ -135,17 +136,21 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
     """
     if not is_name(name):
         raise SkillError(
-            f"{name[:80]!r} cannot be a skill's name.",
+            "{name} cannot be a skill's name.",
             "It takes letters, digits, - and _, at most 64, and begins with a letter or a digit: tidy-folder",
+            name=f"{name[:80]!r}",
         )
     about = " ".join(description.split()) or f"Say here what {name} does, and when to use it."
     if len(about) > MOST_DESCRIPTION_CHARS or not about.isprintable():
         raise SkillError(
-            f"A description has at most {MOST_DESCRIPTION_CHARS} characters, all of them visible."
+            "A description has at most {most_description_chars} characters, all of them visible.",
+            most_description_chars=MOST_DESCRIPTION_CHARS,
         )
     folder = skills / name
     if folder.exists() or folder.is_symlink():
-        raise SkillError(f"{folder} is there already.", "Choose another name, or change that one.")
+        raise SkillError(
+            "{folder} is there already.", "Choose another name, or change that one.", folder=folder
+        )
     written = json.dumps(about, ensure_ascii=False)  # a text in JSON is one in YAML
     test = name_of_test(name)
     fields = {
@@ -170,6 +175,9 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
         raise SkillsUnwritable(
-            f"{folder} cannot be made: {error.strerror}.", "Check the folder's owner."
+            Text("{folder} cannot be made: {strerror}."),
+            "Check the folder's owner.",
+            folder=folder,
+            strerror=os_error(error),
         ) from error
     return folder

@@ -19,6 +19,7 @@ from rumi.agent.skills.format import CODE, FILE, MOST_BYTES
 from rumi.agent.skills.messages import FurtherFile, SkillError
 from rumi.platform import openat
 from rumi.platform.openat import FOLDER, is_ordinary, openat2, shown
+from rumi.texts import Text, os_error
 
 MOST_FILES: Final = 2_000
 MOST_FOLDER_BYTES: Final = 20_000_000
@@ -66,7 +67,7 @@ def read_bytes(folder: int, path: str, most_bytes: int) -> tuple[bytes, int]:
         descriptor = openat2(folder, name)
     except (OSError, UnicodeError) as error:
         number = error.errno if isinstance(error, OSError) else errno.ENOENT
-        raise SkillError(_REFUSALS.get(number or 0, "cannot be opened")) from None
+        raise SkillError(_REFUSALS.get(number or 0, Text("cannot be opened"))) from None
     with openat.opened(descriptor):
         if not is_ordinary(descriptor):
             raise SkillError("is not an ordinary file")
@@ -74,18 +75,18 @@ def read_bytes(folder: int, path: str, most_bytes: int) -> tuple[bytes, int]:
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 return file.read(most_bytes), os.fstat(descriptor).st_size
         except OSError as error:
-            raise SkillError(f"cannot be read: {error.strerror}") from None
+            raise SkillError("cannot be read: {strerror}", strerror=os_error(error)) from None
 
 
 _REFUSALS: Final = {
-    errno.ENOENT: "is not there",
-    errno.ENOTDIR: "is not there",
-    errno.ELOOP: "is a link or lies behind one, which is not followed",
-    errno.EXDEV: "leads out of the skill's folder",
-    errno.ENXIO: "is not an ordinary file",
-    errno.EACCES: "may not be read",
-    errno.EISDIR: "is a folder",
-    errno.ENAMETOOLONG: "has a name that is too long",
+    errno.ENOENT: Text("is not there"),
+    errno.ENOTDIR: Text("is not there"),
+    errno.ELOOP: Text("is a link or lies behind one, which is not followed"),
+    errno.EXDEV: Text("leads out of the skill's folder"),
+    errno.ENXIO: Text("is not an ordinary file"),
+    errno.EACCES: Text("may not be read"),
+    errno.EISDIR: Text("is a folder"),
+    errno.ENAMETOOLONG: Text("has a name that is too long"),
 }
 
 
@@ -196,15 +197,18 @@ def snapshot(folder: Path, *, own_link: bool = False, lenient: bool = False) -> 
                     continue
                 if not stat.S_ISREG(status.st_mode):
                     raise SkillError(
-                        f"{shown(path)} in it is not an ordinary file but a link, a pipe or a device"
+                        "{path} in it is not an ordinary file but a link, a pipe or a device",
+                        path=shown(path),
                     )
                 content, size = read_bytes(top, path, left + 1)
                 left -= len(content)
                 if left < 0 or size > len(content):
-                    raise SkillError(f"it has more than {MOST_FOLDER_BYTES} bytes")
+                    raise SkillError(
+                        "it has more than {most_folder_bytes} bytes", most_folder_bytes=MOST_FOLDER_BYTES
+                    )
                 files.append((path, bool(status.st_mode & 0o100), content))
     except OSError as error:
-        raise SkillError(f"it cannot be read: {error.strerror}") from None
+        raise SkillError("it cannot be read: {strerror}", strerror=os_error(error)) from None
     return Snapshot(tuple(sorted(files)))
 
 
@@ -219,7 +223,9 @@ def _walk(top: int) -> Iterator[tuple[str, os.stat_result]]:
             for entry in entries:
                 seen += 1
                 if seen > MOST_FILES or depth > DEEPEST:
-                    raise SkillError(f"it has more than {MOST_FILES} files, or folders too deep")
+                    raise SkillError(
+                        "it has more than {most_files} files, or folders too deep", most_files=MOST_FILES
+                    )
                 path = f"{prefix}/{entry.name}" if prefix else entry.name
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISDIR(status.st_mode):

@@ -52,12 +52,12 @@ def decode(raw: bytes) -> str:
         SkillError: The file is not UTF-8, or it is too large.
     """
     if len(raw) > MOST_BYTES:
-        raise SkillError(f"it is larger than {MOST_BYTES} bytes")
+        raise SkillError("it is larger than {most_bytes} bytes", most_bytes=MOST_BYTES)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise SkillError(f"it is not UTF-8 text (line {line}): save it as UTF-8") from None
+        raise SkillError("it is not UTF-8 text (line {line}): save it as UTF-8", line=line) from None
 
 
 def parse(text: str) -> tuple[Header, str]:
@@ -103,7 +103,7 @@ def _header(keys: Mapping[str, Value]) -> Header:
 def _text(keys: Mapping[str, Value], key: str) -> str:
     value = keys.get(key, "")
     if not isinstance(value, str):
-        raise SkillError(f"its {key} is a list or a mapping, and must be a text")
+        raise SkillError("its {key} is a list or a mapping, and must be a text", key=key)
     return " ".join(value.split())
 
 
@@ -112,7 +112,7 @@ def _words(keys: Mapping[str, Value], key: str) -> tuple[str, ...]:
     if isinstance(value, str):  # [a, b] or a, b or, without commas, a b
         value = list(value.split("," if "," in value else None))
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise SkillError(f"its {key} must be a list of words, such as [one, two]")
+        raise SkillError("its {key} must be a list of words, such as [one, two]", key=key)
     words = [" ".join(str(word).split())[:MOST_WORD_CHARS] for word in value]
     return tuple(dict.fromkeys(word for word in words if word))[:MOST_WORDS]
 
@@ -123,7 +123,7 @@ def _flag(keys: Mapping[str, Value], key: str, *, default: bool) -> bool:
         return default
     word = value.casefold() if isinstance(value, str) else ""
     if word not in _YES | _NO:
-        raise SkillError(f"its {key} must be true or false")
+        raise SkillError("its {key} must be true or false", key=key)
     return word in _YES
 
 

@@ -45,7 +45,7 @@ def read(text: str) -> dict[str, Value]:
         SkillError: The front matter cannot be parsed.
     """
     if len(text) > MOST_CHARS:
-        raise SkillError(f"its front matter is longer than {MOST_CHARS} characters")
+        raise SkillError("its front matter is longer than {most_chars} characters", most_chars=MOST_CHARS)
     try:
         return _mapping(text)
     except SkillError:
@@ -95,8 +95,13 @@ class _Reader:
                     raise SkillError("its front matter has too many values, or nests them too deeply")
                 self._take(event)
         except yaml.MarkedYAMLError as error:
-            where = f" (line {error.problem_mark.line + 2})" if error.problem_mark else ""
-            raise SkillError(f"its front matter is not YAML{where}: {error.problem}") from None
+            if error.problem_mark is None:
+                raise SkillError("its front matter is not YAML: {problem}", problem=error.problem) from None
+            raise SkillError(
+                "its front matter is not YAML (line {line}): {problem}",
+                line=error.problem_mark.line + 2,
+                problem=error.problem,
+            ) from None
         except yaml.YAMLError:
             raise SkillError("its front matter has a character that YAML does not allow") from None
         return self._root

@@ -19,6 +19,7 @@ from rumi.agent.skills.folder import Snapshot, signature_of_files, snapshot
 from rumi.agent.skills.messages import Skill, SkillError
 from rumi.agent.skills.trust import TrustedSkills
 from rumi.platform.atomic_write import atomic_write
+from rumi.texts import Text, os_error
 
 logger = logging.getLogger(__name__)
 
@@ -95,9 +96,9 @@ class Mounts:
             self._swap(skill.name, self._content(skill))
             self._mounted[skill.name] = made_from
         except SkillError as error:
-            why = error.message
+            why: str = error.message
         except OSError as error:
-            why = f"it cannot be copied: {error.strerror}"
+            why = Text("it cannot be copied: {strerror}", strerror=os_error(error))
         else:
             return ""
         # An old copy must not stay either: it may be of content that the user no longer trusts.

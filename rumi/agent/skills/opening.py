@@ -7,6 +7,7 @@ from rumi.agent.skills.folder import further_files, opened, read_bytes, read_ski
 from rumi.agent.skills.format import FILE, decode, parse, quoted
 from rumi.agent.skills.messages import Opened, Skill, SkillError, SkillFile
 from rumi.agent.skills.trust import digest_of
+from rumi.texts import os_error
 
 MOST_FILE_BYTES: Final = 100_000
 """A model gets at most this many bytes of a skill's additional file."""
@@ -24,9 +25,11 @@ def open_skill(skill: Skill) -> Opened:
             raw = read_skill_file(folder)
         _, body = parse(decode(raw))
     except OSError as error:
-        raise SkillError(f"{skill.folder} cannot be read: {error.strerror}.") from None
+        raise SkillError(
+            "{folder} cannot be read: {strerror}.", folder=skill.folder, strerror=os_error(error)
+        ) from None
     except SkillError as error:
-        raise SkillError(f"{skill.folder / FILE}: {error.message}.") from None
+        raise SkillError("{folder}: {message}.", folder=skill.folder / FILE, message=error.message) from None
     files, more = further_files(skill.folder, own_link=own_link)
     # The scan vouched for another text if SKILL.md has changed since then.
     same_words = own_link or digest_of(raw) == skill.words
@@ -46,14 +49,23 @@ def read_file(skill: Skill, path: str) -> SkillFile:
         with opened(skill.folder, own_link=skill.source.kind != "project") as folder:
             raw, size = read_bytes(folder, path, MOST_FILE_BYTES)
     except OSError as error:
-        raise SkillError(f"{skill.folder} cannot be read: {error.strerror}.") from None
+        raise SkillError(
+            "{folder} cannot be read: {strerror}.", folder=skill.folder, strerror=os_error(error)
+        ) from None
     except SkillError as error:
-        raise SkillError(f"The file {quoted(path)} of the skill {skill.name} {error.message}.") from None
+        raise SkillError(
+            "The file {path} of the skill {name} {message}.",
+            path=quoted(path),
+            name=skill.name,
+            message=error.message,
+        ) from None
     cut = size - len(raw)
     try:
         text = raw.decode("utf-8-sig", "ignore" if cut else "strict")
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise SkillError(f"The file {quoted(path)} of the skill {skill.name} is not text.")
+        raise SkillError(
+            "The file {path} of the skill {name} is not text.", path=quoted(path), name=skill.name
+        )
     return SkillFile(skill, path, text, max(0, cut))

@@ -19,6 +19,7 @@ from rumi.agent.skills.trust import TrustedSkills
 from rumi.errors import RumiError
 from rumi.platform.threads import Offload
 from rumi.sandbox.confined.parent import END_S, Child, ChildFailed
+from rumi.texts import os_error
 
 logger = logging.getLogger(__name__)
 
@@ -108,19 +109,24 @@ class CodeRunner:
         try:
             content = snapshot(skill.folder)
         except SkillError as error:
-            raise SkillError(f"The skill {skill.name} is not run: {error.message}.") from None
+            raise SkillError(
+                "The skill {name} is not run: {message}.", name=skill.name, message=error.message
+            ) from None
         if not self._trusted.is_trusted(skill.folder, content):
             raise SkillError(
-                f"The skill {skill.name} of this project has code that is not trusted, or that has changed "
-                "since.",
-                f"Look at {skill.folder}, then run: rumi skills trust {skill.name}",
+                "The skill {name} of this project has code that is not trusted, or that has changed since.",
+                "Look at {folder}, then run: rumi skills trust {name}",
+                name=skill.name,
+                folder=skill.folder,
             )
         copy = Path(tempfile.mkdtemp(prefix="rumi-skill-"))
         try:
             content.write(copy)
         except OSError as error:
             shutil.rmtree(copy, ignore_errors=True)
-            raise SkillError(f"The skill {skill.name} cannot be copied: {error.strerror}.") from error
+            raise SkillError(
+                "The skill {name} cannot be copied: {strerror}.", name=skill.name, strerror=os_error(error)
+            ) from error
         return copy
 
 
@@ -154,7 +160,9 @@ class _Talk:
             if error.why == "late":
                 name = self._job.skill.name
                 return SkillFailed(
-                    f"The skill {name} was stopped: it took longer than {self._own_s:g} s by itself."
+                    "The skill {name} was stopped: it took longer than {own_s} s by itself.",
+                    name=name,
+                    own_s=f"{self._own_s:g}",
                 )
             return self._failed(str(error))
 
@@ -199,4 +207,4 @@ class _Talk:
         return CallReply(True, "")
 
     def _failed(self, why: str) -> SkillError:
-        return SkillFailed(f"The skill {self._job.skill.name} failed: {why}.")
+        return SkillFailed("The skill {name} failed: {why}.", name=self._job.skill.name, why=why)

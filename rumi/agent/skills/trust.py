@@ -9,6 +9,7 @@ from rumi.agent.skills.folder import Snapshot, signature
 from rumi.agent.skills.format import FILE
 from rumi.agent.skills.messages import SkillError
 from rumi.platform.atomic_write import atomic_write, folder_lock
+from rumi.texts import Text, os_error
 
 MOST_BYTES = 5_000_000
 
@@ -62,7 +63,9 @@ class TrustedSkills:
                 text = json.dumps({"skills": dict(sorted(skills.items()))}, indent=1, ensure_ascii=True)
                 atomic_write(self._path, f"{text}\n".encode())
         except OSError as error:
-            raise SkillError(f"{self._path} cannot be written: {error.strerror}.") from error
+            raise SkillError(
+                Text("{path} cannot be written: {strerror}."), path=self._path, strerror=os_error(error)
+            ) from error
 
 
 def digest_of(raw: bytes) -> str:

@@ -12,6 +12,7 @@ from rumi.agent.skills.messages import CallReply, Skill, SkillError, SkillSource
 from rumi.agent.skills.opening import open_skill
 from rumi.agent.skills.running import CodeRunner, SkillRun
 from rumi.agent.skills.trust import TrustedSkills
+from rumi.texts import Text
 
 T = TypeVar("T")
 
@@ -75,7 +76,9 @@ def _load(folder: Path) -> Skill:
         if entry.skill.folder == folder.resolve():
             return entry.skill
     wrong = [line for line in listed.problems if line.startswith(str(folder.resolve()))]
-    raise SkillError(wrong[0] if wrong else f"{folder} has no SKILL.md.")
+    raise SkillError(
+        Text("{problem}", problem=wrong[0]) if wrong else Text("{folder} has no SKILL.md.", folder=folder)
+    )
 
 
 async def _inline(work: Callable[[], T]) -> T:

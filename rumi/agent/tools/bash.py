@@ -10,6 +10,7 @@ from rumi.models.model import ToolSpec
 from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.sandbox.policy import STRICT, CommandPolicy, in_bash
 from rumi.sandbox.words import CommandRefused
+from rumi.texts import Text
 
 _FIRST = "Run a line or lines of bash in the sandbox, in /workspace; get exit code, output and error output."
 _STRICT = (
@@ -73,13 +74,13 @@ class Bash:
         if stdin is None:  # many models write null for arguments that they omit
             stdin = ""
         if not isinstance(command, str):
-            return ToolResult(False, "bash needs `command`, a string")
+            return ToolResult(False, Text("bash needs `command`, a string"))
         if not isinstance(stdin, str):
-            return ToolResult(False, "bash takes `stdin` as a string")
+            return ToolResult(False, Text("bash takes `stdin` as a string"))
         try:
             argv = self._policy.parse(command)
         except CommandRefused as refusal:
-            return ToolResult(False, str(refusal), refused=True)
+            return ToolResult(False, refusal.text, refused=True)
         began = partial(self._began, argv)
         line = Command(in_bash(command), stdin.encode("utf-8", "replace"), began=began)
         result = await self._shell.run(line)

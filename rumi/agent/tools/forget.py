@@ -9,7 +9,7 @@ from rumi.memory.rows import forget_key
 from rumi.memory.writing import written
 from rumi.models.model import ToolSpec
 from rumi.platform.texts import memory as memory_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language, Text
 
 SPEC = ToolSpec(
     name="forget",
@@ -47,6 +47,6 @@ class ForgetTool(Tool):
         """Delete the facts stored under the key. On cancellation, either all or none of them are deleted."""
         key = arguments.get("key")
         if not isinstance(key, str) or not written(key):
-            return ToolResult(False, "forget needs `key`, a string")
+            return ToolResult(False, Text("forget needs `key`, a string"))
         count = await self._ask(forget_key(self._owner, key))
         return ToolResult(True, memory_texts.forgotten(self._language(), written(key), count))

@@ -19,8 +19,8 @@ from rumi.memory.recall.words import stems_of
 from rumi.memory.rows import facts_of
 from rumi.models.model import ToolSpec
 from rumi.platform.texts import recall as recall_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import untrusted_block
+from rumi.texts import Language
 
 SPEC: Final = ToolSpec(
     "recall",
@@ -70,7 +70,7 @@ class RecallTool(Tool):
         try:
             found = await self._ask(search_of(self._owner, arguments, self._now()))
         except UsageError as error:
-            return ToolResult(False, str(error))
+            return ToolResult(False, error.text)
         language = self._language()
         facts = await self._facts(str(arguments["query"])[:MOST_QUERY_CHARS])
         text = "\n\n".join(filter(None, (facts[0], shown(language, found))))

@@ -10,7 +10,7 @@ from rumi.memory.rows import remember_fact
 from rumi.memory.writing import checked
 from rumi.models.model import ToolSpec
 from rumi.platform.texts import memory as memory_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language, Text
 
 SPEC = ToolSpec(
     name="remember",
@@ -84,7 +84,7 @@ class RememberTool(Tool):
         """Store the fact. On cancellation, the fact is stored completely or not at all."""
         key, value = arguments.get("key"), arguments.get("value")
         if not isinstance(key, str) or not isinstance(value, str):
-            return ToolResult(False, "remember needs `key` and `value`, two strings")
+            return ToolResult(False, Text("remember needs `key` and `value`, two strings"))
         try:
             fact = checked(key, value)
             also = arguments.get("also") is True
@@ -98,7 +98,7 @@ class RememberTool(Tool):
                 )
             )
         except FactRefused as error:
-            return ToolResult(False, f"not saved: {error}")
+            return ToolResult(False, Text("not saved: {error}", error=error))
         shown = [other.value for other in others[-MAX_OTHERS:]]
         return ToolResult(
             True,

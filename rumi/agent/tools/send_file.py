@@ -15,6 +15,7 @@ from rumi.platform.openat import shown
 from rumi.platform.threads import Offload
 from rumi.sandbox.incoming import safe_name
 from rumi.sandbox.workspace import WorkspaceError, open_beneath
+from rumi.texts import Text, os_error
 
 MAX_FILE_BYTES: Final = 50 * 1024 * 1024
 """Maximum size of a sent file, in bytes: Telegram's limit for files from a bot."""
@@ -79,12 +80,15 @@ class SendFile(Tool):
         """Read the file and send it. On cancellation, nothing more is sent and no file stays open."""
         path = arguments.get("path")
         if not isinstance(path, str):
-            return ToolResult(False, "send_file needs `path`, a string")
+            return ToolResult(False, Text("send_file needs `path`, a string"))
         relative = _relative(path)
         if relative is None:
             return ToolResult(
                 False,
-                f"{shown(path)} is not in /workspace: only files there can be sent. Copy it there first",
+                Text(
+                    "{path} is not in /workspace: only files there can be sent. Copy it there first",
+                    path=shown(path),
+                ),
             )
         name = safe_name(relative)
         try:
@@ -93,7 +97,7 @@ class SendFile(Tool):
                 content = await self._offload(lambda: _read(self._workspace, relative, self._max_bytes))
                 await self._send(name, content)
         except RumiError as error:
-            return ToolResult(False, f"not sent: {error}")
+            return ToolResult(False, Text("not sent: {error}", error=error))
         said = f"sent {name} ({len(content)} bytes) to the user"
         return ToolResult(True, said, shows=(relative,) if self._shows else ())
 
@@ -127,9 +131,15 @@ def _read(workspace: Path, relative: str, max_bytes: int) -> bytes:
             large = os.fstat(file.fileno()).st_size > max_bytes
             content = b"" if large else file.read(max_bytes + 1)
         except OSError as error:
-            raise WorkspaceError(f"{shown(relative)} cannot be read: {error.strerror}.") from error
+            raise WorkspaceError(
+                "{relative} cannot be read: {strerror}.", relative=shown(relative), strerror=os_error(error)
+            ) from error
     if large or len(content) > max_bytes:  # checked again, because the file may have grown since `fstat`
-        raise WorkspaceError(f"{shown(relative)} is larger than {max_bytes / _MEGA:g} MB.")
+        raise WorkspaceError(
+            "{relative} is larger than {max_bytes} MB.",
+            relative=shown(relative),
+            max_bytes=f"{max_bytes / _MEGA:g}",
+        )
     if not content:
-        raise WorkspaceError(f"{shown(relative)} is empty, and empty files cannot be sent.")
+        raise WorkspaceError("{relative} is empty, and empty files cannot be sent.", relative=shown(relative))
     return content

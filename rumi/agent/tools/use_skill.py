@@ -20,8 +20,8 @@ from rumi.agent.skills.running import AskModel, CodeRunner, SkillRun
 from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
-from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import one_line, untrusted_block
+from rumi.texts import Language, Text
 from rumi.web.links import links_in
 
 MOST_CHARS: Final = 60_000
@@ -100,9 +100,9 @@ class UseSkill(Tool):
         if skill_input is None:  # many models write null for arguments that they omit
             skill_input = ""
         if not isinstance(name, str) or not name.strip():
-            return ToolResult(False, "use_skill needs `name`, a string")
+            return ToolResult(False, Text("use_skill needs `name`, a string"))
         if not isinstance(skill_input, str):
-            return ToolResult(False, "use_skill takes `input` as a string")
+            return ToolResult(False, Text("use_skill takes `input` as a string"))
         try:
             if skill_input.lstrip().startswith(FILE_PREFIX):
                 return await self._read(name, skill_input.lstrip().removeprefix(FILE_PREFIX).strip())
@@ -113,7 +113,7 @@ class UseSkill(Tool):
             if opened.skill.has_code:
                 return await self._run(opened.skill, skill_input, calls)
         except SkillError as error:
-            return ToolResult(False, str(error))
+            return ToolResult(False, error.text)
         return instructions(opened, skill_input)
 
     async def _read(self, name: str, path: str) -> ToolResult:
@@ -137,7 +137,9 @@ class UseSkill(Tool):
         missing = [tool for tool in skill.header.tools_required if tool.casefold() not in there]
         if missing:
             raise SkillError(
-                f"The skill {skill.name} needs tools that this chat does not have: {', '.join(missing)}."
+                "The skill {name} needs tools that this chat does not have: {missing}.",
+                name=skill.name,
+                missing=", ".join(missing),
             )
 
     async def _run(self, skill: Skill, skill_input: str, calls: Calls) -> ToolResult:
@@ -228,4 +230,4 @@ def _files(opened: Opened) -> str:
 
 async def _no_tools(name: str, arguments: Mapping[str, object]) -> ToolResult:
     await trio.lowlevel.checkpoint()
-    return ToolResult(False, f"{name} cannot be called here")
+    return ToolResult(False, Text("{name} cannot be called here", name=name))

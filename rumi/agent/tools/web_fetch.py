@@ -7,6 +7,7 @@ from typing import Final
 from rumi.agent.tool import Progress, Question, Tool, ToolResult
 from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import one_line, untrusted_block
+from rumi.texts import Text
 from rumi.web.messages import FetchError, Method, Page
 
 MAX_TEXT_CHARS: Final = 50_000
@@ -74,9 +75,9 @@ class WebFetch(Tool):
         """Fetch the page, and report redirects and the progress of large downloads."""
         url, method = arguments.get("url"), _method(arguments)
         if not isinstance(url, str):
-            return ToolResult(False, "web_fetch needs `url`, a string")
+            return ToolResult(False, Text("web_fetch needs `url`, a string"))
         if method is None:
-            return ToolResult(False, "web_fetch takes `method` as GET or HEAD")
+            return ToolResult(False, Text("web_fetch takes `method` as GET or HEAD"))
         try:
             page = await self._fetch(url, method, progress)
         except FetchError as error:
@@ -120,8 +121,8 @@ def page_result(page: Page, text: str, *, first: Sequence[str] = (), cut: Sequen
 def failure(url: str, error: FetchError) -> ToolResult:
     """Return the tool result for a failed fetch. Text from the server is in a delimited untrusted block."""
     if not error.answered:
-        return ToolResult(False, f"not fetched: {error}")
-    return ToolResult(False, f"not fetched\n{untrusted_block(url, str(error))}", tainted=True)
+        return ToolResult(False, Text("not fetched: {error}", error=error))
+    return ToolResult(False, Text("not fetched\n{url}", url=untrusted_block(url, str(error))), tainted=True)
 
 
 def page_inside(page: Page, method: Method = "GET") -> str:

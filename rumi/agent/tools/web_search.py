@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import untrusted_block
+from rumi.texts import Text
 from rumi.web.messages import FetchError, SearchResult, SearchResults, Topic
 
 MAX_QUERY_CHARS: Final = 400
@@ -51,18 +52,32 @@ class WebSearch(Tool):
         """Search the web. On cancellation, nothing of the search keeps running."""
         query = arguments.get("query")
         if not isinstance(query, str) or not query.split():
-            return ToolResult(False, "web_search needs `query`, a string that is not empty")
+            return ToolResult(False, Text("web_search needs `query`, a string that is not empty"))
         if len(query) > MAX_QUERY_CHARS:
-            return ToolResult(False, f"web_search takes a `query` of at most {MAX_QUERY_CHARS} characters")
+            return ToolResult(
+                False,
+                Text(
+                    "web_search takes a `query` of at most {max_query_chars} characters",
+                    max_query_chars=MAX_QUERY_CHARS,
+                ),
+            )
         max_results, topic = _max_results(arguments), _topic(arguments)
         if max_results is None:
-            return ToolResult(False, f"web_search takes `max_results` as a whole number, 1 to {MAX_RESULTS}")
+            return ToolResult(
+                False,
+                Text(
+                    "web_search takes `max_results` as a whole number, 1 to {max_results}",
+                    max_results=MAX_RESULTS,
+                ),
+            )
         if topic is None:
-            return ToolResult(False, "web_search takes `topic` as general or news")
+            return ToolResult(False, Text("web_search takes `topic` as general or news"))
         try:
             results = await self._search(query, max_results, topic)
         except FetchError as error:
-            return ToolResult(False, f"nothing was searched: {error}", tainted=error.answered)
+            return ToolResult(
+                False, Text("nothing was searched: {error}", error=error), tainted=error.answered
+            )
         return report(query, results)
 
 

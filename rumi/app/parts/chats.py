@@ -25,10 +25,10 @@ from rumi.chats.undo_sweep import UndoSweep
 from rumi.memory.recall.following import unindex_owner
 from rumi.memory.rows import forget_owner
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.texts.language import Language
 from rumi.platform.threads import Threads
 from rumi.sandbox.policy import CommandPolicy
 from rumi.tasks.schedules.clock import ScheduleClock
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.home import Home
 from rumi.platform.redact import Redactor
-from rumi.platform.texts.language import Language
 from rumi.sandbox.engine import Engine, SandboxLimits
 from rumi.tasks.bots.bots import Bots
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.tasks import Tasks
+from rumi.texts import Language
 
 T = TypeVar("T")
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from rumi.platform.texts.language import Language, pick
 from rumi.platform.texts.tasks import task_state
-from rumi.platform.texts.translation import translate
+from rumi.platform.texts.words import in_words, known
+from rumi.texts import Language, gettext, text_of, translate
 
 Item = dict[str, Any]
 
@@ -52,17 +52,21 @@ def activity_of(item: Item, language: Language) -> str:
     words = _chat(item, language) if is_chat(item) else _actor(item, language)
     if words and not (is_chat(item) and "job" not in item["figures"]):
         return words
-    error = translate(language, f"last error: {item['last_error']}") if item["last_error"] else ""
+    error = (
+        gettext(language, "last error: {last_error}", last_error=item["last_error"])
+        if item["last_error"]
+        else ""
+    )
     return error or words
 
 
 def _chat(item: Item, language: Language) -> str:
     metrics = item["figures"]
     if "job" not in metrics:
-        history = f"{metrics['history']} " + pick(language, "en el historial", "in the history")
-        parts = [pick(language, "libre", "idle"), history]
+        history = f"{metrics['history']} " + gettext(language, "in the history")
+        parts = [gettext(language, "idle"), history]
         return " · ".join([*parts, metrics["container"]] if metrics["container"] else parts)
-    behind = pick(language, "en cola", "queued")
+    behind = gettext(language, "queued")
     queued = f"{metrics['queued']} {behind} · " if metrics.get("queued") else ""
     return queued + _job(metrics, language)
 
@@ -70,21 +74,21 @@ def _chat(item: Item, language: Language) -> str:
 def _job(metrics: Item, language: Language) -> str:
     age = duration(metrics["age_s"])
     if metrics["question"]:
-        waits = pick(language, "espera un sí o un no", "waits for a yes or a no")
+        waits = gettext(language, "waits for a yes or a no")
         return f"{metrics['turn']} {waits} · {age}"
     tools = sorted(metrics["tools"], key=lambda tool: -tool["age_s"])
     if not tools:
-        return f"{metrics['turn']} {translate(language, metrics['phase'])} · {age}"
+        return f"{metrics['turn']} {in_words(language, metrics['phase'])} · {age}"
     longest = tools[0]
     more = f" (+{len(tools) - 1})" if len(tools) > 1 else ""
     # The age comes first: the column is cut at its end, and the beginning of a long command is enough.
-    inside = pick(language, "en", "in")
+    inside = gettext(language, "in")
     return f"{duration(longest['age_s'])} {inside} {longest['name']}{more} {longest['what']}".rstrip()
 
 
 def _task(metrics: Item, language: Language) -> str:
-    of = pick(language, "de", "of")
-    calls = f"{metrics['calls']} {pick(language, 'llamadas', 'calls')}"
+    of = gettext(language, "of")
+    calls = f"{metrics['calls']} {gettext(language, 'calls')}"
     spent = [calls, duration(metrics["seconds"])] if metrics["seconds"] else []
     state = task_state(language, metrics["state"])
     return " · ".join([f"{metrics['kind']} {of} {metrics['owner']}", state, *spent, metrics["step"]]).rstrip(
@@ -95,7 +99,7 @@ def _task(metrics: Item, language: Language) -> str:
 def _actor(item: Item, language: Language) -> str:
     if item["doing"] and {"owner", "step"} <= item["figures"].keys():
         return _task(item["figures"], language)
-    activity = translate(language, item["doing"])
+    activity = translate(language, text_of(item.get("doing_text") or known(item["doing"])))
     models = item["figures"].get("models")
     if isinstance(models, dict):
         return " · ".join([activity, *_budgets(models)])

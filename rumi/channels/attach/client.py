@@ -18,8 +18,8 @@ from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.port import PastTurn
 from rumi.errors import RumiError, error_of
 from rumi.platform.caller import Caller
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
+from rumi.texts import Language, Text
 
 logger = logging.getLogger(__name__)
 
@@ -301,7 +301,10 @@ async def attach(path: Path, caller: Caller, request: OpenRequest, daemon: str) 
                 raise NoAnswer
             if "opened" not in answer:
                 raise _refusal(answer)
-            gone = (f"{daemon} has ended, and this window with it.", "Start again with: rumi chat")
+            gone = (
+                Text("{daemon} has ended, and this window with it.", daemon=daemon),
+                "Start again with: rumi chat",
+            )
             chat = RemoteChat(wire, path, caller, request, answer["opened"], *gone)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(chat.follow)
@@ -312,9 +315,13 @@ async def attach(path: Path, caller: Caller, request: OpenRequest, daemon: str) 
                     await chat.leave()  # before the cancellation below, which ends `write`
                 nursery.cancel_scope.cancel()
     except NoAnswer:
-        raise RumiError(f"{daemon} does not answer.", "Try again, or look at its log.") from None
+        raise RumiError(
+            "{daemon} does not answer.", "Try again, or look at its log.", daemon=daemon
+        ) from None
     except (NotRunning, WireClosed):
-        raise NotAccepting(f"{daemon} takes no windows now.", "Try again in a moment.") from None
+        raise NotAccepting(
+            "{daemon} takes no windows now.", "Try again in a moment.", daemon=daemon
+        ) from None
 
 
 async def run_task(

@@ -12,11 +12,15 @@ from rumi.channels.attach.peers import NotProved, Peer, dial
 from rumi.channels.attach.wire import CHUNK_BYTES, MAX_ANSWER_BYTES, PROTOCOL, LastWords, Wire, WireClosed
 from rumi.errors import RumiError, error_of
 from rumi.platform.caller import Caller
+from rumi.texts import Text
 
 TIMEOUT_S = 65.0
 """Maximum time for a call, in seconds; the daemon's shorter timeout gives a more exact error."""
 
-OTHER_VERSION = ("The running Rumi has another version than this one.", "Restart it, then try again.")
+OTHER_VERSION = (
+    Text("The running Rumi has another version than this one."),
+    Text("Restart it, then try again."),
+)
 
 HOST = "rumi"
 """The Host header of the handshake; a Unix socket has no host."""

@@ -22,6 +22,7 @@ from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.errors import FileError, error_of
 from rumi.platform.caller import Caller
 from rumi.store.journal.records import Attachment
+from rumi.texts import Text, os_error
 
 PIECE_BYTES: Final = 1 << 20
 
@@ -39,14 +40,16 @@ async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachm
     try:
         file = await trio.to_thread.run_sync(partial(os.open, attachment.reference, _READ))
     except OSError as error:
-        raise FileError(f"{attachment.name} cannot be read: {error.strerror}.") from None
+        raise FileError(
+            "{name} cannot be read: {strerror}.", name=attachment.name, strerror=os_error(error)
+        ) from None
     try:
         async with connect(path, caller) as client:
             wire = await client.stream("file", chat=chat, name=attachment.name)
             answer = await _upload(wire, file)
     except (NotRunning, WireClosed):
         raise FileError(
-            f"{attachment.name} was not handed over: the process has gone.", "Try again."
+            "{name} was not handed over: the process has gone.", Text("Try again."), name=attachment.name
         ) from None
     finally:
         os.close(file)

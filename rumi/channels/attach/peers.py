@@ -69,7 +69,9 @@ def peer_of(address: str, key: bytes) -> Peer:
         parts = urlsplit(f"//{address}")
         if parts.hostname and parts.port and parts.netloc == address and "@" not in address:
             return Peer(parts.hostname, parts.port, key)
-    raise ConfigError(f"{address} is not an address of a worker.", "Write [store] address as HOST:PORT.")
+    raise ConfigError(
+        "{address} is not an address of a worker.", "Write [store] address as HOST:PORT.", address=address
+    )
 
 
 def is_private(host: str) -> bool:
@@ -91,8 +93,10 @@ async def listeners_of(peer: Peer) -> list[trio.SocketListener]:
             for opened in found:
                 await opened.aclose()
             raise ConfigError(
-                f"{peer.host}:{peer.port} is not an address of a private network.",
+                "{host}:{port} is not an address of a private network.",
                 "Give one that only the other workers reach.",
+                host=peer.host,
+                port=peer.port,
             )
     return found
 

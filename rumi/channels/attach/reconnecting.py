@@ -15,8 +15,8 @@ from rumi.chats.port import ChatPort, ChatSubscription, PastTurn
 from rumi.errors import RumiError
 from rumi.platform.caller import Caller
 from rumi.platform.texts import operating as operation_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
+from rumi.texts import Language
 
 ACKNOWLEDGED = 64
 """After a change of process, this many of the last read replies are acknowledged again.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from rich.console import Group, RenderableType
@@ -9,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rumi.channels.attach.activity_text import activity_of, age_of, duration, is_chat, works
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.operating import short_size
-from rumi.platform.texts.translation import translate
+from rumi.platform.texts.words import in_words
+from rumi.texts import Language, gettext, ngettext
 
 STATES = {"running": "green", "starting": "cyan", "stopping": "yellow", "restarting": "yellow"}
 
@@ -60,32 +61,38 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
     """Return the headline, the problems and the actor tree of the status dump."""
     choice = choice or Choice()
 
-    def say(text: str) -> str:
-        return translate(choice.language, text)
-
+    language = choice.language
+    word = partial(in_words, language)
     lines: list[RenderableType] = [_headline(status, choice.language)]
     if trouble := status.get("storage", {}).get("trouble"):
-        what = say(STORAGE.get(trouble, trouble))
-        since = duration(status["storage"]["trouble_s"] or 0.0)
-        lines.append(Text(say(f"storage: {what}, since {since}"), style="bold red"))
-    lines.extend(Text(say(f"degraded: {why}"), style="yellow") for why in status["sandbox"]["degraded"])
+        what, since = word(STORAGE.get(trouble, trouble)), duration(status["storage"]["trouble_s"] or 0.0)
+        storage = gettext(language, "storage: {what}, since {since}", what=what, since=since)
+        lines.append(Text(storage, style="bold red"))
+    lines.extend(
+        Text(gettext(language, "degraded: {why}", why=word(why)), style="yellow")
+        for why in status["sandbox"]["degraded"]
+    )
     table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
-    table.add_column(say("actor"), no_wrap=True, overflow="ellipsis", max_width=28)
-    table.add_column(say("state"), no_wrap=True)
-    table.add_column(say("re"), justify="right", no_wrap=True)
-    table.add_column(say("mail"), justify="right", no_wrap=True)
-    table.add_column(say("doing"))  # the only column that shrinks in a narrow terminal
+    table.add_column(gettext(language, "actor"), no_wrap=True, overflow="ellipsis", max_width=28)
+    table.add_column(gettext(language, "state"), no_wrap=True)
+    table.add_column(gettext(language, "re"), justify="right", no_wrap=True)
+    table.add_column(gettext(language, "mail"), justify="right", no_wrap=True)
+    table.add_column(gettext(language, "doing"))  # the only column that shrinks in a narrow terminal
     for prefix, item in _walk(status["tree"], "", "", choice):
         if isinstance(item, str):
-            table.add_row(f"{prefix}{say(item)}", style="dim")
+            table.add_row(f"{prefix}{item}", style="dim")
             continue
         failed = status["failed"].get(item["id"]) if is_chat(item) else None
         state = "failed" if failed else item["state"]
-        activity = say(f"gave up: {failed['error']}") if failed else activity_of(item, choice.language)
+        activity = (
+            gettext(language, "gave up: {error}", error=failed["error"])
+            if failed
+            else activity_of(item, choice.language)
+        )
         slow = is_chat(item) and age_of(item) >= SLOW_S
         table.add_row(
             f"{prefix}{item['id']}",
-            Text(say(state), style=STATES.get(state, "red")),
+            Text(word(state), style=STATES.get(state, "red")),
             str(item["restarts"] or ""),
             str(item["mailbox"]["depth"] or ""),
             Text(activity, no_wrap=True, overflow="ellipsis", style="yellow" if slow else ""),
@@ -95,76 +102,77 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
     lines.append(table)
     for chat, failed in status["failed"].items():
         if chat not in here:
-            lines.append(
-                Text(say(f"{chat} failed: {failed['error']}"), style="red", no_wrap=True, overflow="ellipsis")
-            )
+            text = gettext(language, "{chat} failed: {error}", chat=chat, error=failed["error"])
+            lines.append(Text(text, style="red", no_wrap=True, overflow="ellipsis"))
     return Group(*lines)
 
 
-COLUMNS: Final = (
-    ("partitions", "partitions"),
-    ("turns", "turns"),
-    ("queued", "queued"),
-    ("undelivered", "undelivered"),
-)
-"""The counts that the table shows for each worker, with their column titles."""
+COLUMNS: Final = ("partitions", "turns", "queued", "undelivered")
+"""The counts that the table shows for each worker. Their names are the column titles."""
 
 
 def render_workers(found: Item, language: Language = "en") -> RenderableType:
     """Return a table of the workers that share a database, and counts of the messages that none serves."""
 
-    def say(text: str) -> str:
-        return translate(language, text)
-
+    word = partial(in_words, language)
     table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
-    table.add_column(say("worker"), no_wrap=True)
-    table.add_column(say("version"), no_wrap=True)
-    table.add_column(say("state"), no_wrap=True)
-    for name in (*(name for _, name in COLUMNS), "lease", "lag"):
-        table.add_column(say(name), justify="right", no_wrap=True)
+    table.add_column(gettext(language, "worker"), no_wrap=True)
+    table.add_column(gettext(language, "version"), no_wrap=True)
+    table.add_column(gettext(language, "state"), no_wrap=True)
+    for name in (*COLUMNS, "lease", "lag"):
+        table.add_column(word(name), justify="right", no_wrap=True)
     lines: list[RenderableType] = [table]
     for worker in found["workers"]:
         live = worker["state"] != "ended"
-        counts = ["" if worker[key] is None else str(worker[key]) for key, _ in COLUMNS]
+        counts = ["" if worker[key] is None else str(worker[key]) for key in COLUMNS]
         lag = "" if worker["lag_s"] is None else f"{worker['lag_s']:.0f} s"
         table.add_row(
             f"{worker['name']}\n{worker['address']}".strip(),
             worker["version"],
-            Text(say(worker["state"]), style=STATES.get(worker["state"], "yellow" if live else "red")),
+            Text(word(worker["state"]), style=STATES.get(worker["state"], "yellow" if live else "red")),
             *counts,
             f"{worker['lease_left_s']:.0f} s",
             lag,
             style="" if live else "dim",
         )
         if trouble := worker["trouble"]:
-            what = say(STORAGE.get(trouble, trouble))
+            what = word(STORAGE.get(trouble, trouble))
             lines.append(Text(f"{worker['name']}: {what}", style="bold red"))
     left = found["unserved"]
     if left["queued"] or left["undelivered"]:
-        words = f"no worker serves: {left['queued']} queued, {left['undelivered']} undelivered"
-        lines.append(Text(say(words), style="bold red"))
+        words = gettext(
+            language,
+            "no worker serves: {queued} queued, {undelivered} undelivered",
+            queued=left["queued"],
+            undelivered=left["undelivered"],
+        )
+        lines.append(Text(words, style="bold red"))
     return Group(*lines)
 
 
 def _headline(status: Item, language: Language) -> Text:
     files = ", ".join(f"{name} {short_size(count)}" for name, count in status["databases"].items())
-    parts = [f"outbox {status['outbox'] or 0}", files, f"{_at_work(status)} in turns"]
-    first = (
-        f"rumi {status['program']} · process {status['pid']} · up {duration(status['uptime_s'])}"
-        f" · model {status['model']} · sandbox {status['sandbox']['engine']}"
+    chats = [child for node in status["tree"]["children"] for child in node["children"] if is_chat(child)]
+    busy = sum("job" in chat["figures"] for chat in chats)
+    in_turns = ngettext(
+        language, "{count} chat, {busy} in turns", "{count} chats, {busy} in turns", len(chats), busy=busy
+    )
+    parts = [gettext(language, "outbox {count}", count=status["outbox"] or 0), files, in_turns]
+    first = gettext(
+        language,
+        "rumi {program} · process {pid} · up {uptime_s} · model {model} · sandbox {engine}",
+        program=status["program"],
+        pid=status["pid"],
+        uptime_s=duration(status["uptime_s"]),
+        model=status["model"],
+        engine=status["sandbox"]["engine"],
     )
     return Text.assemble(
         ("rumi", "bold"),
-        translate(language, first).removeprefix("rumi"),
+        first.removeprefix("rumi"),
         "\n",
-        translate(language, " · ".join(part for part in parts if part)),
+        " · ".join(part for part in parts if part),
     )
-
-
-def _at_work(status: Item) -> str:
-    chats = [child for node in status["tree"]["children"] for child in node["children"] if is_chat(child)]
-    busy = sum("job" in chat["figures"] for chat in chats)
-    return f"{len(chats)} {'chat' if len(chats) == 1 else 'chats'}, {busy}"
 
 
 def chats_of(status: Item, choice: Choice) -> list[Item]:
@@ -191,7 +199,8 @@ def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
     children: Sequence[Item] = item["children"]
     if item["kind"] != "dynamic_supervisor":
         shown = [child for child in children if _matters(child)] if choice.terse else children
-        return shown, f"… {len(children) - len(shown)} at rest" if len(shown) < len(children) else ""
+        hidden = len(children) - len(shown)
+        return shown, gettext(choice.language, "… {count} at rest", count=hidden) if hidden else ""
     ordered = sorted(children, key=lambda child: _rank(child, choice.order))
     chats = bool(ordered) and is_chat(ordered[0])
     if choice.terse and not chats:
@@ -203,9 +212,11 @@ def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
     # Scroll so that the selected chat is among the shown ones: the keys of `--watch` act on it.
     first = next((at - most + 1 for at, child in enumerate(busy) if child["id"] == choice.selected), 0)
     shown = busy[max(0, first) :][:most]
-    parts = [f"{len(busy) - len(shown)} more"] if len(busy) > len(shown) else []
-    if len(busy) < len(ordered):
-        parts.append(f"{len(ordered) - len(busy)} idle")
+    parts = []
+    if more := len(busy) - len(shown):
+        parts.append(gettext(choice.language, "{count} more", count=more))
+    if idle := len(ordered) - len(busy):
+        parts.append(gettext(choice.language, "{count} idle", count=idle))
     return shown, f"… {', '.join(parts)}" if parts else ""
 
 

@@ -5,11 +5,11 @@ import os
 import sys
 import termios
 import tty
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias, cast, get_args
+from typing import Any, Final, TypeAlias, cast, get_args
 
 import trio
 from rich.console import Console, RenderableType
@@ -17,13 +17,14 @@ from rich.live import Live
 from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
+from rumi import texts
 from rumi.channels.attach.connection import ControlClient, connect
 from rumi.channels.attach.status_view import Choice, Order, chats_of, render
 from rumi.errors import RumiError
 from rumi.platform.caller import TERMINAL
 from rumi.platform.printable import escaped
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.translation import error_text
+from rumi.texts import Language, gettext, translate
 
 EVERY_S = 1.0
 
@@ -32,7 +33,14 @@ Lines: TypeAlias = list[list[Segment]]
 STATUS_S = 10.0
 """Maximum seconds for a status call. The call waits for no actor; only a suspended process is slower."""
 
-KEYS = "s sort · ↑ ↓ select · x stop · r reset · q quit"
+KEYS: Final = texts.Text("s sort · ↑ ↓ select · x stop · r reset · q quit")
+
+ORDERS: Final[Mapping[Order, texts.Text]] = {
+    "age": texts.Text("by age"),
+    "name": texts.Text("by name"),
+    "restarts": texts.Text("by restarts"),
+    "mail": texts.Text("by mail"),
+}
 
 UP, DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
 
@@ -101,8 +109,8 @@ class Watch:
 
     def _page(self) -> RenderableType:
         language = self._choice.language
-        below = f"{translate(language, self._said)}\n" if self._said else ""
-        keys = f"{translate(language, f'by {self._choice.order}')} · {translate(language, KEYS)}"
+        below = f"{self._said}\n" if self._said else ""
+        keys = f"{translate(language, ORDERS[self._choice.order])} · {translate(language, KEYS)}"
         foot = self._lines(Text(f"\n{below}{keys}", style="dim"))
         rows = max(1, self._console.height - len(foot))
         return SegmentLines([*self._tree(rows)[:rows], *foot], new_lines=True)
@@ -134,12 +142,16 @@ class Watch:
         elif key in UP or key in DOWN:
             self._select(-1 if key in UP else 1)
         elif key in ("x", "r") and not chat:
-            self._said = "Select a chat first, with ↑ and ↓."
+            self._said = gettext(self._choice.language, "Select a chat first, with ↑ and ↓.")
         elif key == "x":
             nursery.start_soon(self._do, "stop", chat)
         elif key == "r" and self._sure != chat:
             self._sure = chat
-            self._said = f"Reset {chat}? Its container and history will be removed. Press r once more."
+            self._said = gettext(
+                self._choice.language,
+                "Reset {chat}? Its container and history will be removed. Press r once more.",
+                chat=chat,
+            )
         elif key == "r":
             self._sure = ""
             nursery.start_soon(self._do, "reset", chat)

@@ -28,13 +28,14 @@ from rumi.errors import NotServed, NotTaken, RumiError, answer_of
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts.language import Language
+from rumi.platform.texts.language import known_language
 from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import partition_of
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.tasks import Tasks
+from rumi.texts import Language, Text
 
 logger = logging.getLogger(__name__)
 
@@ -429,11 +430,12 @@ class AttachServer:
         )
         if model is not None:
             other = [key for key in other if key != "model.default"]
-        language: Language = "es" if request.get("language") == "es" else "en"
+        language = known_language(request.get("language")) or "en"
         unreachable_worker = str(request.get("away") or "")
         if request.get("new") and unreachable_worker:
             raise RumiError(
-                f"The worker {unreachable_worker} serves this chat, and cannot be reached from here."
+                "The worker {unreachable_worker} serves this chat, and cannot be reached from here.",
+                unreachable_worker=unreachable_worker,
             )
         if request.get("new"):
             if self._inbox.chats.works(chat):
@@ -592,7 +594,9 @@ class AttachServer:
             return _error_answer(error)
         except Exception as error:  # noqa: BLE001  # a chat that fails to start must not end the daemon
             logger.warning("a window's chat %s did not start: %r", chat.chat, error)
-            return _error_answer(RumiError(f"The chat {chat.chat} does not start.", "Look at: rumi status"))
+            return _error_answer(
+                RumiError("The chat {chat} does not start.", "Look at: rumi status", chat=chat.chat)
+            )
         client.known_deliveries.update(reply.delivery for reply in replies)
         others = {
             number for other in self._clients if other is not client for number in other.latest_messages
@@ -607,9 +611,10 @@ class AttachServer:
 
 
 def _unreachable_note(worker: str) -> str:
-    return (
-        f"The worker {worker} serves this chat, and cannot be reached from here: "
-        "each reply appears when it is complete."
+    return Text(
+        "The worker {worker} serves this chat, and cannot be reached from here: each reply appears "
+        "when it is complete.",
+        worker=worker,
     )
 
 

@@ -33,6 +33,7 @@ from rumi.channels.attach.peers import NotProved, Peer, admit, listeners_of
 from rumi.channels.attach.wire import CHUNK_BYTES, MAX_MESSAGE_BYTES, PROTOCOL, LastWords, Wire, WireClosed
 from rumi.errors import RumiError
 from rumi.platform.caller import WORKER, Caller, ControlCall
+from rumi.texts import os_error
 
 logger = logging.getLogger(__name__)
 
@@ -107,8 +108,11 @@ class ControlServer(Actor[Never]):
             return await listeners_of(peer)
         except OSError as error:
             raise RumiError(
-                f"Other workers cannot reach this one at {peer.host}:{peer.port}: {error.strerror or error}.",
+                "Other workers cannot reach this one at {host}:{port}: {strerror}.",
                 "Correct [store] address, or end the program that listens there.",
+                host=peer.host,
+                port=peer.port,
+                strerror=os_error(error),
             ) from None
 
     async def _peer_connection(self, stream: trio.SocketStream) -> None:

@@ -6,6 +6,7 @@ import socket
 from dataclasses import dataclass
 
 from rumi.errors import RumiError, UsageError
+from rumi.texts import os_error
 
 BACKLOG = 256
 
@@ -93,12 +94,20 @@ def listen(where: str, option: str) -> BoundSocket:
     name = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     port = int(digits) if digits.isascii() and digits.isdigit() else 65536
     if not name or port > 65535 or (":" in name and name == host):
-        raise UsageError(f"{where!r} is not HOST:PORT.", f"For example: {option} 127.0.0.1:8080")
+        raise UsageError(
+            "{where} is not HOST:PORT.",
+            "For example: {option} 127.0.0.1:8080",
+            where=f"{where!r}",
+            option=option,
+        )
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         raise UsageError(
-            f"{name!r} is not an address of this machine.", f"For example: {option} 127.0.0.1:8080"
+            "{name} is not an address of this machine.",
+            "For example: {option} 127.0.0.1:8080",
+            name=f"{name!r}",
+            option=option,
         ) from None
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
@@ -117,8 +126,16 @@ def listen(where: str, option: str) -> BoundSocket:
 def _why(where: str, option: str, error: OSError) -> RumiError:
     if error.errno == errno.EADDRINUSE:
         return UsageError(
-            f"Something else listens at {where} already.", f"Choose another port with {option}."
+            "Something else listens at {where} already.",
+            "Choose another port with {option}.",
+            where=where,
+            option=option,
         )
     if error.errno == errno.EACCES:
-        return UsageError(f"This user may not listen at {where}.", "Choose a port above 1023.")
-    return UsageError(f"Rumi cannot listen at {where}: {error.strerror}.", "Choose another address.")
+        return UsageError("This user may not listen at {where}.", "Choose a port above 1023.", where=where)
+    return UsageError(
+        "Rumi cannot listen at {where}: {strerror}.",
+        "Choose another address.",
+        where=where,
+        strerror=os_error(error),
+    )

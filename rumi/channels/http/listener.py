@@ -14,8 +14,8 @@ from rumi.channels.http.listener_state import ListenerState, Taker
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.platform.texts import page as page_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.transaction import JournalMessage
+from rumi.texts import Language
 
 MOST_RESTARTS: Final = 100
 """Maximum restarts in five seconds. The backoff allows at most three, so this limit is never reached."""

@@ -14,8 +14,8 @@ from rumi.channels.attach.connection import ControlClient
 from rumi.chats.events import Replied, turn_of
 from rumi.errors import RumiError
 from rumi.models.model import Waiting
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Reason
+from rumi.texts import Language
 
 CHAT: Final = "mcp"
 """Default chat of MCP programs.
@@ -85,7 +85,7 @@ class McpService:
                 case Replied(delivery, messages, said) if number in messages:
                     await port.delivered(delivery)
                     if reason is None or reason in NO_ANSWER:
-                        raise RumiError(said)
+                        raise RumiError("{said}", said=said)
                     return said
                 case _ if event.turn != turn_of(number):
                     pass
@@ -118,7 +118,7 @@ class McpService:
             done = await run_task(client, {**request, "language": self.language}, step)
             nursery.cancel_scope.cancel()
         if done["state"] == "failed":
-            raise RumiError(str(done["answer"]))
+            raise RumiError("{answer}", answer=done["answer"])
         return str(done["answer"])
 
     async def tasks(self, id: int) -> str:

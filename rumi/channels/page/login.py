@@ -15,7 +15,8 @@ from starlette.requests import HTTPConnection
 
 from rumi.channels.http.address import BoundSocket, listen
 from rumi.platform.texts import page as page_texts
-from rumi.platform.texts.language import Language, language_of_browser
+from rumi.platform.texts.language import language_of_browser
+from rumi.texts import Language
 
 LINK_S = 600.0
 """Lifetime of a login link, in seconds."""

@@ -129,8 +129,10 @@ class Telegram(Channel):
         token = process.loaded.bots().get(self._bot_name)
         if token is None:
             raise ConfigError(
-                f"{self._variable} is missing.",
-                f"Get one from @BotFather and put {self._variable}=… into {home.root / '.env'}.",
+                "{variable} is missing.",
+                "Get one from @BotFather and put {variable}=… into {root}.",
+                variable=self._variable,
+                root=home.root / ".env",
             )
         people = listed(settings, self._bot_name)
         admins = frozenset(id for id, (_, role) in people.items() if role == "admin")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from actors import Request
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from typing import Final
 
 import trio
 
-from rumi.channels.terminal.words import Phrases
+from rumi.channels.terminal.words import Reader
 from rumi.errors import UsageError
 from rumi.platform.file_kinds import kind_of_file
 from rumi.store.journal.records import Attachment
+from rumi.texts import gettext, os_error
 
 MOST_FILES: Final = 8
 """Maximum number of files attached to one message."""
@@ -39,7 +40,7 @@ def named_in(text: str) -> tuple[str, ...]:
 
 
 async def handed_files(
-    names: Sequence[str], max_chars: int, words: Phrases, report: Callable[[str], Awaitable[None]]
+    names: Sequence[str], max_chars: int, reader: Reader, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
     """Return files as attachments: text files with their text, all other files with their path.
 
@@ -50,19 +51,28 @@ async def handed_files(
         UsageError: a file cannot be read, or there are too many files.
     """
     if len(names) > MOST_FILES:
-        raise UsageError(words.too_many_files.format(count=MOST_FILES))
+        raise UsageError(
+            gettext(reader.language, "A message hands on at most {count} files.", count=MOST_FILES)
+        )
     handed = []
     for name in names:
         # Abandoned if cancelled: a read may take long, for example from a network file system.
         text: str | None = await trio.to_thread.run_sync(
-            _text_of, name, max_chars, words, abandon_on_cancel=True
+            _text_of, name, max_chars, reader, abandon_on_cancel=True
         )
         if text is None:
             path = Path(os.path.abspath(os.path.expanduser(name)))  # noqa: ASYNC240 - they ask no disk
             handed.append(Attachment("file", reference=str(path), name=path.name))
             continue
         if len(text) > max_chars:
-            await report(words.file_cut.format(name=name, count=max_chars))
+            await report(
+                gettext(
+                    reader.language,
+                    "Only the first {count} characters of {name} are used ([session] handed_chars).",
+                    name=name,
+                    count=max_chars,
+                )
+            )
         if text.strip():
             cut = len(text) > max_chars
             handed.append(Attachment("words", source=f"file {name}", text=text[:max_chars], cut=cut))
@@ -77,7 +87,7 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _text_of(name: str, max_chars: int, words: Phrases) -> str | None:
+def _text_of(name: str, max_chars: int, reader: Reader) -> str | None:
     """Return the beginning of a text file; None if the file does not contain text.
 
     The result is one character longer than `max_chars` if the file is longer, so that the caller can detect
@@ -91,12 +101,12 @@ def _text_of(name: str, max_chars: int, words: Phrases) -> str | None:
         descriptor = os.open(Path(name).expanduser(), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UsageError(words.not_a_file.format(name=name))
+                raise UsageError(gettext(reader.language, "{name} is not a file.", name=name))
             # A character has at most 4 bytes in UTF-8.
             data = file.read(max(HEAD_BYTES, 4 * max_chars + 4))
     except (OSError, ValueError, RuntimeError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"{name} cannot be read: {why}.") from None
+        why = os_error(error) if isinstance(error, OSError) else str(error)
+        raise UsageError("{name} cannot be read: {why}.", name=name, why=why) from None
     if b"\0" in data or kind_of_file(data, name) is not None:
         return None
     return data.decode("utf-8-sig", "replace")[: max_chars + 1]

@@ -17,10 +17,11 @@ from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
 from rumi.channels.terminal.streams import StandardStreams
-from rumi.channels.terminal.words import TYPED_LEAVING, Phrases, words_for
+from rumi.channels.terminal.words import TYPED_LEAVING, Reader
 from rumi.chats.port import ChatPort
 from rumi.errors import RumiError
 from rumi.platform.texts.translation import error_text
+from rumi.texts import gettext
 
 
 async def interact(
@@ -34,10 +35,10 @@ async def interact(
     Raises:
         OutputClosedError: the terminal is closed.
     """
-    words = words_for(options.language, options.workspace)
+    reader = Reader(options.language, options.workspace)
 
     def toolbar() -> str:
-        queued = words.queued.format(count=session.queued) if session.queued else ""
+        queued = gettext(reader.language, "{count} queued", count=session.queued) if session.queued else ""
         parts = (port.model, options.engine, port.chat, view.last_turn, queued)
         return " " + " · ".join(part for part in parts if part)
 
@@ -46,9 +47,9 @@ async def interact(
         asking=lambda: session.confirming is not None,
         working=lambda: session.busy,
     )
-    screen = PromptScreen(streams, words, options.history_path, glance)
-    view = LiveView(screen, Painter(), words, prompted=True)
-    session = TerminalSession(port, view, words, yes=options.yes)
+    screen = PromptScreen(streams, reader, options.history_path, glance)
+    view = LiveView(screen, Painter(), reader, prompted=True)
+    session = TerminalSession(port, view, reader, yes=options.yes)
     session.attached_names = options.files
     # Unbounded: typed lines must never wait, and a person types little.
     send, typed = trio.open_memory_channel[_Input](math.inf)
@@ -57,11 +58,13 @@ async def interact(
         # unread replies, and signals are read only when the session can handle them.
         await nursery.start(screen.run, send)
         nursery.start_soon(view.run)
-        await view.notice(words.greeting)
+        await view.notice(
+            gettext(reader.language, "/help lists the commands · Alt-Enter starts a new line · Ctrl-D leaves")
+        )
         await view.recalled(await session.recall())
         await nursery.start(session.run)
         nursery.start_soon(_forward, signals, send)
-        code = await _serve(session, view, words, options.handed_chars, typed)
+        code = await _serve(session, view, reader, options.handed_chars, typed)
         with trio.move_on_after(1):
             await view.clear()
         nursery.cancel_scope.cancel()
@@ -84,7 +87,7 @@ async def _forward(signals: AsyncIterator[int], send: trio.MemorySendChannel[_In
 async def _serve(
     session: TerminalSession,
     view: LiveView,
-    words: Phrases,
+    reader: Reader,
     max_chars: int,
     typed: trio.MemoryReceiveChannel[_Input],
 ) -> int:
@@ -100,18 +103,18 @@ async def _serve(
                 await view.typed(text)
                 try:
                     if is_own(text):
-                        await do_own(text, session, words, view.copy)
+                        await do_own(text, session, reader, view.copy)
                         continue
                     names = (*session.attached_names, *named_in(text))
                     session.attached_names = ()
-                    files = await handed_files(names, max_chars, words, view.notice)
+                    files = await handed_files(names, max_chars, reader, view.notice)
                     await session.say(text, files)
                 except RumiError as error:  # not fatal: the person can correct the message and send it again
-                    await view.notice(error_text(words.language, error))
+                    await view.notice(error_text(reader.language, error))
             case Interrupt(cleared):
                 if not session.busy:
                     if not cleared:
-                        await view.notice(words.leave_hint)
+                        await view.notice(gettext(reader.language, "Ctrl-D or exit leaves."))
                 elif await session.interrupt():
                     return INTERRUPTED
             case End():
@@ -119,5 +122,5 @@ async def _serve(
             case _Leave():
                 return INTERRUPTED
     if session.owing:
-        await view.notice(words.goes_on)
+        await view.notice(gettext(reader.language, "The turn goes on; its reply waits for you: rumi chat"))
     return 0

@@ -22,7 +22,8 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 from typing_extensions import override
 
-from rumi.channels.terminal.words import Phrases
+from rumi.channels.terminal.words import Reader, commands
+from rumi.texts import gettext
 
 _MAX_INPUT_ROWS = 10
 _STYLE = Style.from_dict(
@@ -62,15 +63,15 @@ Typed: TypeAlias = Line | Interrupt | End
 class CommandCompleter(Completer):
     """Completes chat commands, but only at the beginning of a one-line message."""
 
-    def __init__(self, words: Phrases) -> None:
-        self._words = words
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """Yield the commands that begin with the text before the cursor."""
         before = document.text_before_cursor
         if not before.startswith("/") or "\n" in document.text:
             return
-        for command, meaning in self._words.commands:
+        for command, meaning in commands(self._reader.language):
             if command.startswith(before.lower()) and command != before:
                 yield Completion(command, start_position=-len(before), display_meta=meaning)
 
@@ -117,14 +118,14 @@ class Interface:
 
     def __init__(
         self,
-        words: Phrases,
+        reader: Reader,
         history_path: Path | None,
         glance: Glance,
         post: Callable[[Typed], None],
         suspend: Callable[[], None],
     ) -> None:
         self.live: list[str] = []
-        self._words = words
+        self._reader = reader
         self._history_path = history_path
         self._glance = glance
         self._post = post
@@ -135,7 +136,7 @@ class Interface:
         buffer = Buffer(
             multiline=True,
             history=open_history(self._history_path),
-            completer=CommandCompleter(self._words),
+            completer=CommandCompleter(self._reader),
             complete_while_typing=True,
         )
         search = SearchToolbar()
@@ -182,7 +183,7 @@ class Interface:
     def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         if line or wrapped:
             return [("", "  ")]
-        label = f"({self._words.yes_or_no}) › " if self._glance.asking() else "› "
+        label = f"({gettext(self._reader.language, 'yes/no')}) › " if self._glance.asking() else "› "
         return [("class:prompt", label)]
 
     def _keys(self, buffer: Buffer) -> KeyBindings:

@@ -26,11 +26,12 @@ import json
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.streams import Writer
-from rumi.channels.terminal.words import Phrases
+from rumi.channels.terminal.words import Reader
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, picked
 from rumi.models.model import Discarded, Waiting
 from rumi.platform.printable import clean, escaped
 from rumi.platform.timestamps import utc
+from rumi.texts import gettext
 
 _OUTCOME = (
     "result.ok result.content result.exit_code result.duration_ms result.truncated result.diff result.shows"
@@ -76,10 +77,10 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
 class JsonView:
     """Prints events on `output`, one JSON object per line; notices go to `errors` as text."""
 
-    def __init__(self, output: Writer, errors: Writer, words: Phrases) -> None:
+    def __init__(self, output: Writer, errors: Writer, reader: Reader) -> None:
         self._output = output
         self._errors = errors
-        self._words = words
+        self._reader = reader
         self._asked: dict[str, str] = {}
         self._not_done: list[dict[str, str]] = []
 
@@ -93,9 +94,15 @@ class JsonView:
             await self._output.write(encode(fields) + "\n")
         elif isinstance(event.what, Waiting):
             wait = event.what
-            await self.notice(self._words.waiting.format(why=wait.why, seconds=round(wait.seconds)))
+            await self.notice(
+                gettext(
+                    self._reader.language, "⏳ {seconds} s · {why}", why=wait.why, seconds=round(wait.seconds)
+                )
+            )
         elif isinstance(event.what, Discarded):
-            await self.notice(self._words.discarded)
+            await self.notice(
+                gettext(self._reader.language, "The reply was cut off; what it said above is void.")
+            )
 
     def _follow(self, event: ChatEvent) -> None:
         """Record the turn's questions that were not answered with yes, because `turn_finished` lists them."""
@@ -105,7 +112,16 @@ class JsonView:
             case ConfirmationAsked(id, text):
                 self._asked[id] = text
             case ConfirmationEnded(id, verdict) if verdict != "yes" and id in self._asked:
-                why = {"why": self._words.unconfirmed} if verdict == "nobody" else {}
+                why = (
+                    {
+                        "why": gettext(
+                            self._reader.language,
+                            "not done: it needed your confirmation; run again with --yes to allow it",
+                        )
+                    }
+                    if verdict == "nobody"
+                    else {}
+                )
                 self._not_done.append({"text": self._asked[id], "verdict": verdict, **why})
             case _:
                 pass
@@ -117,15 +133,19 @@ class JsonView:
 
     async def earlier(self, reply: Replied) -> None:
         """Show an earlier, unread reply as a notice."""
-        await self.notice(f"{self._words.earlier} {reply.text}")
+        await self.notice(f"{gettext(self._reader.language, 'Earlier:')} {reply.text}")
 
     async def elsewhere(self, text: str) -> None:
         """Show a message from another sender as a notice."""
-        await self.notice(f"{self._words.elsewhere} {text}")
+        await self.notice(f"{gettext(self._reader.language, '(in another window)')} {text}")
 
     async def stopping(self, presses: int) -> None:
         """Show as a notice that the user requested a stop."""
-        await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
+        await self.notice(
+            f"{gettext(self._reader.language, 'stopping')}…"
+            if presses == 1
+            else gettext(self._reader.language, "Still stopping; once more to leave at once.")
+        )
 
     async def notice(self, text: str) -> None:
         """Write a line to the error output."""

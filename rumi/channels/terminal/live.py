@@ -21,12 +21,13 @@ from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
-from rumi.channels.terminal.words import Phrases
+from rumi.channels.terminal.words import Reader
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted, TurnState
 from rumi.chats.port import PastTurn
 from rumi.models.model import Discarded, TextDelta
 from rumi.platform.printable import clean, one_line
 from rumi.platform.texts.operating import short_duration
+from rumi.texts import gettext
 
 _LONG = 4000
 """More characters than this are painted in a thread, because painting them takes long."""
@@ -76,7 +77,7 @@ class LiveView:
         self,
         screen: Screen,
         painter: Painter,
-        words: Phrases,
+        reader: Reader,
         *,
         prompted: bool = False,
         answered_below: bool = False,
@@ -86,7 +87,7 @@ class LiveView:
         self.last_turn = ""
         self._screen = screen
         self._painter = painter
-        self._words = words
+        self._reader = reader
         self._lock = trio.Lock()
         self._pieces: list[_Piece] = []  # to be printed permanently, in order
         self._aside: list[_Piece] = []  # arrived while a block of the answer grows: printed after that block
@@ -121,17 +122,28 @@ class LiveView:
                 self._answer.add(text)
             case Discarded():
                 if self._answer.discard():
-                    self._print(Text(self._words.discarded, style="dim"), gap=True)
+                    self._print(
+                        Text(
+                            gettext(
+                                self._reader.language, "The reply was cut off; what it said above is void."
+                            ),
+                            style="dim",
+                        ),
+                        gap=True,
+                    )
             case ToolFinished(call, result, steps):
                 title = title_of(before.called(call), one_line)
-                self._print(Called(title, result, self._words, steps), gap=not self._after_tool)
+                self._print(Called(title, result, self._reader, steps), gap=not self._after_tool)
                 self._after_tool = True
             case ConfirmationAsked(_, text, whole):
                 self._end_piece()
                 if whole:
-                    self._print(Text(f"{self._words.whole}\n{clean(whole)}"), gap=True)
-                answers = f"\n({self._words.yes_or_no})" if self._answered_below else ""
-                asked = f"? {self._words.asked} {clean(text)}{answers}"
+                    self._print(
+                        Text(f"{gettext(self._reader.language, 'The whole question:')}\n{clean(whole)}"),
+                        gap=True,
+                    )
+                answers = f"\n({gettext(self._reader.language, 'yes/no')})" if self._answered_below else ""
+                asked = f"? {gettext(self._reader.language, 'It asks:')} {clean(text)}{answers}"
                 self._print(Text(asked, style="bold yellow"), gap=True)
             case TurnFinished() as finished:
                 self._finish(finished)
@@ -164,13 +176,15 @@ class LiveView:
 
     async def earlier(self, reply: Replied) -> None:
         """Print an earlier, unread reply."""
-        self._print(Text(self._words.earlier, style="dim"), gap=True)
+        self._print(Text(gettext(self._reader.language, "Earlier:"), style="dim"), gap=True)
         self._print(AnswerMarkdown(reply.text))
         await self._end()
 
     async def elsewhere(self, text: str) -> None:
         """Print a message from another sender."""
-        said = Text.assemble((clean(text), "bold"), f"  {self._words.elsewhere}", style="dim")
+        said = Text.assemble(
+            (clean(text), "bold"), f"  {gettext(self._reader.language, '(in another window)')}", style="dim"
+        )
         self._print(hanging(Text("› ", "dim"), said), gap=True)
         await self._draw()
 
@@ -183,7 +197,11 @@ class LiveView:
         """Show immediately that the turn is being stopped."""
         self._stopping = True
         if presses > 1:
-            self._print_aside(Text(self._words.still_stopping, style="dim"))
+            self._print_aside(
+                Text(
+                    gettext(self._reader.language, "Still stopping; once more to leave at once."), style="dim"
+                )
+            )
         await self._draw()
 
     async def notice(self, text: str) -> None:
@@ -195,7 +213,9 @@ class LiveView:
         """Print the session's last turns, shortened and dim. If there are none, print nothing."""
         if not past_turns:
             return
-        self._print(Text(self._words.recalled, style="dim"), gap=True)
+        self._print(
+            Text(gettext(self._reader.language, "The end of this session so far:"), style="dim"), gap=True
+        )
         for exchange in past_turns:
             asked = one_line(exchange.question)
             asked = asked if len(asked) <= LINE_CHARS else f"{asked[: LINE_CHARS - 1]}…"
@@ -343,16 +363,18 @@ class LiveView:
 
     def _label(self) -> tuple[str, float]:
         """Return the turn's activity and its start time, for a turn in which no tool runs."""
-        turn, words = self._turn, self._words
+        turn, reader = self._turn, self._reader
         if turn.question is not None:
-            return words.awaited, turn.question.time
+            return gettext(reader.language, "waiting for a yes or a no"), turn.question.time
         if turn.waiting is not None:
             return one_line(turn.waiting.what.why), turn.waiting.time
         if not self._answer.empty:
-            return words.writing, turn.said_at
+            return gettext(reader.language, "writing"), turn.said_at
         begun = turn.thinking or turn.started
         since = begun.time if begun else trio.current_time()
-        return words.starting if turn.thinking is None else words.thinking, since
+        return gettext(reader.language, "starting") if turn.thinking is None else gettext(
+            reader.language, "thinking"
+        ), since
 
     def _status_lines(self, width: int, most_steps: int) -> list[str]:
         """Return a line with the last step of each running tool call; if none runs, the turn's activity."""
@@ -370,12 +392,21 @@ class LiveView:
                 lines.append(Text(f"  ↳ {one_line(step)}", "dim"))
                 most_steps -= 1
         if self._stopping:
-            lines.append(Text.assemble((f"{spinner} ", "cyan"), (f"{self._words.stopping}…", "yellow")))
+            lines.append(
+                Text.assemble(
+                    (f"{spinner} ", "cyan"), (f"{gettext(self._reader.language, 'stopping')}…", "yellow")
+                )
+            )
         elif waiting is not None and (left := math.ceil(since + waiting.what.seconds - now)) > 0:
-            lines.append(Text(self._words.waiting.format(why=label, seconds=left), style="yellow"))
+            lines.append(
+                Text(
+                    gettext(self._reader.language, "⏳ {seconds} s · {why}", why=label, seconds=left),
+                    style="yellow",
+                )
+            )
         elif not self._turn.calls:
             line = Text.assemble((f"{spinner} ", "cyan"), f"{label} ")
-            line.append(f"{int(now - since)} s · {self._words.stop_hint}", "dim")
+            line.append(f"{int(now - since)} s · {gettext(self._reader.language, 'Ctrl-C stops')}", "dim")
             lines.append(line)
         for line in lines:
             line.truncate(width, overflow="ellipsis")

@@ -8,9 +8,10 @@ import trio
 from rumi.agent.events import ConfirmationAsked
 from rumi.channels.terminal.session import INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import InputStream
-from rumi.channels.terminal.words import Phrases
+from rumi.channels.terminal.words import Reader
 from rumi.platform.texts.questions import yes_or_no
 from rumi.store.journal.records import Attachment, Reason
+from rumi.texts import gettext
 
 EXIT_CODES: dict[Reason, int] = {
     "complete": 0,
@@ -43,7 +44,7 @@ async def once(
     text: str,
     signals: AsyncIterator[int],
     *,
-    words: Phrases,
+    reader: Reader,
     attachments: Sequence[Attachment] = (),
     person: InputStream | None = None,
 ) -> int:
@@ -75,7 +76,7 @@ async def once(
         await nursery.start(session.run)
         number = await session.send(text, attachments)
         nursery.start_soon(watch_signals)  # not sooner: a stop must not overtake the message it is to stop
-        nursery.start_soon(_see_to_questions, session, words, person)
+        nursery.start_soon(_see_to_questions, session, reader, person)
         settled = await session.settled(number)
         if not stopping:
             code = exit_code(text, settled) or (UNCONFIRMED if session.unconfirmed else 0)
@@ -83,14 +84,14 @@ async def once(
     return code
 
 
-async def _see_to_questions(session: TerminalSession, words: Phrases, person: InputStream | None) -> None:
+async def _see_to_questions(session: TerminalSession, reader: Reader, person: InputStream | None) -> None:
     """Pass the turn's questions to the person, or refuse them, until cancelled.
 
     With `--yes` the session answers the questions itself, so none are left for this function.
     """
     while True:
         asked = await _next_question(session)
-        answer = None if person is None else await _answered(session, asked, words, person)
+        answer = None if person is None else await _answered(session, asked, reader, person)
         if session.confirming is not asked:  # it was answered elsewhere or has expired meanwhile
             continue
         if answer is None:
@@ -106,7 +107,7 @@ async def _next_question(session: TerminalSession) -> ConfirmationAsked:
 
 
 async def _answered(
-    session: TerminalSession, asked: ConfirmationAsked, words: Phrases, person: InputStream
+    session: TerminalSession, asked: ConfirmationAsked, reader: Reader, person: InputStream
 ) -> bool | None:
     """Return the line with which the person answers the pending question.
 
@@ -122,7 +123,7 @@ async def _answered(
             answer = yes_or_no(line)
             if answer is not None:
                 break
-            await session.view.notice(words.yes_or_no)
+            await session.view.notice(gettext(reader.language, "yes/no"))
         nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:

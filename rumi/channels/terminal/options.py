@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from rumi.channels.terminal.session import Settled, TerminalSession
-from rumi.channels.terminal.words import Phrases
+from rumi.channels.terminal.words import Reader
 from rumi.chats.events import ChatEvent, Replied
 from rumi.errors import UsageError
+from rumi.texts import gettext
 
 OWN: Final = ("/copy", "/model")
 
@@ -33,7 +34,7 @@ def copying(text: str) -> tuple[str, int]:
 async def do_own(
     text: str,
     session: TerminalSession,
-    words: Phrases,
+    reader: Reader,
     copy: Callable[[str, str], Awaitable[None]] | None = None,
 ) -> None:
     """Execute a command of the terminal.
@@ -48,15 +49,27 @@ async def do_own(
     if command.lower() == "/model":
         if rest:
             await port.use_model(rest[0])
-        said = words.model_chosen if rest else words.model_in_use
+        said = (
+            gettext(reader.language, "From this window's next message on: {model}")
+            if rest
+            else gettext(reader.language, "Model of this window: {model}")
+        )
         reply = Replied(0, (), said.format(model=port.model))
         await session.view.reply(ChatEvent(port.chat, "", time.time(), reply), Settled(reply, None))
     elif copy is None:
-        raise UsageError(words.copy_needs_terminal)
+        raise UsageError(
+            gettext(reader.language, "/copy needs a terminal: it copies the last answer to its clipboard.")
+        )
     elif not session.last_answer:
-        raise UsageError(words.nothing_to_copy)
+        raise UsageError(gettext(reader.language, "There is no answer to copy yet."))
     else:
         sequence, characters = copying(session.last_answer)
         cut = characters < len(session.last_answer)
-        said = words.copied_beginning if cut else words.copied
+        said = (
+            gettext(reader.language, "Copied the beginning of the last answer: {count} characters.")
+            if cut
+            else gettext(
+                reader.language, "Copied the last answer: {count} characters, if the terminal allows it."
+            )
+        )
         await copy(sequence, said.format(count=characters))

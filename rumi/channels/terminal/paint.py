@@ -27,7 +27,7 @@ from rich.theme import Theme
 from rumi.agent.tool import ToolResult
 from rumi.channels.markdown import parser
 from rumi.channels.terminal.calls import LINE_CHARS, LINES, diff_of, excerpt_of, outcome_of
-from rumi.channels.terminal.words import Phrases
+from rumi.channels.terminal.words import Reader
 from rumi.platform.printable import clean
 
 if TYPE_CHECKING:
@@ -128,12 +128,12 @@ class Called:
     below it. The excerpt of the output follows.
     """
 
-    def __init__(self, title: str, result: ToolResult, words: Phrases, steps: int = 0) -> None:
+    def __init__(self, title: str, result: ToolResult, reader: Reader, steps: int = 0) -> None:
         self._title = title
         self._good = result.ok and not result.exit_code
-        self._outcome = outcome_of(result, words, steps)
-        self._excerpt = [(line, "dim") for line in excerpt_of(result, words)]
-        self._excerpt += [(line, _DIFF.get(line[:1], "dim")) for line in diff_of(result, words)]
+        self._outcome = outcome_of(result, reader, steps)
+        self._excerpt = [(line, "dim") for line in excerpt_of(result, reader)]
+        self._excerpt += [(line, _DIFF.get(line[:1], "dim")) for line in diff_of(result, reader)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lay out the call for the available width."""

@@ -12,10 +12,10 @@ import trio
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.once import COMMAND
 from rumi.channels.terminal.streams import InputStream, StandardStreams
-from rumi.channels.terminal.words import Phrases, words_for
+from rumi.channels.terminal.words import Reader
 from rumi.errors import UsageError
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
+from rumi.texts import Language, gettext
 
 SILENT_S: Final = 3.0
 """Maximum wait for the first data on a pipe, in seconds: many callers never write or close their pipe."""
@@ -38,7 +38,7 @@ async def what_to_send(
     Raises:
         UsageError: there is nothing to send, or a file cannot be read.
     """
-    words, text = words_for(language), prompt.strip()
+    reader, text = Reader(language), prompt.strip()
 
     async def warn(line: str) -> None:
         await streams.errors.write(f"{line}\n")
@@ -46,18 +46,18 @@ async def what_to_send(
     attachments: tuple[Attachment, ...] = ()
     if text == "-":
         text = (await streams.input.everything()).strip()
-        attachments = await handed_files(files, max_chars, words, warn)
+        attachments = await handed_files(files, max_chars, reader, warn)
     elif text and not COMMAND.fullmatch(text):
         names = tuple(dict.fromkeys((*files, *named_in(text))))
-        attachments = await handed_files(names, max_chars, words, warn)
-        attachments += await _piped(streams.input, max_chars, words, warn)
+        attachments = await handed_files(names, max_chars, reader, warn)
+        attachments += await _piped(streams.input, max_chars, reader, warn)
     if not text:
-        raise UsageError(words.nothing_to_send)
+        raise UsageError(gettext(reader.language, "There is nothing to send: the text is empty."))
     return text, attachments
 
 
 async def _piped(
-    source: InputStream, max_chars: int, words: Phrases, report: Callable[[str], Awaitable[None]]
+    source: InputStream, max_chars: int, reader: Reader, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
     """Return at most `max_chars` characters of a pipe or file on standard input, as an attachment.
 
@@ -79,10 +79,26 @@ async def _piped(
     text = "".join(pieces)
     if silent:
         await report(
-            (words.input_paused if text else words.input_silent).format(seconds=SILENT_S, pause=PAUSE_S)
+            (
+                gettext(
+                    reader.language,
+                    "Standard input paused for {pause:g} s: the turn runs with what had come by then.",
+                )
+                if text
+                else gettext(
+                    reader.language,
+                    "Nothing came on standard input for {seconds:g} s: the turn runs without it.",
+                )
+            ).format(seconds=SILENT_S, pause=PAUSE_S)
         )
     elif length > max_chars:
-        await report(words.input_cut.format(count=max_chars))
+        await report(
+            gettext(
+                reader.language,
+                "Only the first {count} characters of standard input are used ([session] handed_chars).",
+                count=max_chars,
+            )
+        )
     if not text.strip():
         return ()
     cut = silent or length > max_chars

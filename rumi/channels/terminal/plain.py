@@ -14,12 +14,13 @@ from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
-from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Phrases, is_answer, is_stop
+from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Reader, is_answer, is_stop
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnState
 from rumi.errors import RumiError
 from rumi.models.model import Waiting
 from rumi.platform.printable import clean, one_line
 from rumi.platform.texts.translation import error_text
+from rumi.texts import gettext
 
 PROMPT = "› "
 
@@ -34,11 +35,11 @@ class PlainView:
     """
 
     def __init__(
-        self, output: Writer, errors: Writer, words: Phrases, *, failures_apart: bool = False
+        self, output: Writer, errors: Writer, reader: Reader, *, failures_apart: bool = False
     ) -> None:
         self._output = output
         self._errors = errors
-        self._words = words
+        self._reader = reader
         self._failures_apart = failures_apart
         self._turn = TurnState()
         self._noticed: dict[str, float] = {}  # time of the last line about each running call
@@ -59,23 +60,27 @@ class PlainView:
             case ToolFinished(call, result, steps):
                 self._noticed.pop(call.id, None)
                 title = title_of(before.called(call), one_line)
-                outcome = outcome_of(result, self._words, steps)
+                outcome = outcome_of(result, self._reader, steps)
                 if not result.ok:
-                    outcome = f"{outcome}: " + "\n    ".join(excerpt_of(result, self._words))
-                for path in paths_of(result, self._words):
+                    outcome = f"{outcome}: " + "\n    ".join(excerpt_of(result, self._reader))
+                for path in paths_of(result, self._reader):
                     await self.notice(f"  {path}")
                 if outcome:
                     await self.notice(f"  {outcome}  ({title})" if self._turn.calls else f"  {outcome}")
             case Queued(_, text):
                 await self.notice(text)
             case Waiting(seconds, why):
-                await self.notice(self._words.waiting.format(why=why, seconds=round(seconds)))
+                await self.notice(
+                    gettext(self._reader.language, "⏳ {seconds} s · {why}", why=why, seconds=round(seconds))
+                )
             case ConfirmationAsked(_, text, whole):
                 if whole:
-                    await self.notice(f"{self._words.whole}\n{whole}")
+                    await self.notice(f"{gettext(self._reader.language, 'The whole question:')}\n{whole}")
                 # On its own line after a text of several lines, where it would look like part of a value.
                 end = "\n" if "\n" in text else " "
-                await self.notice(f"{self._words.asked} {text}{end}({self._words.yes_or_no})")
+                language = self._reader.language
+                asks, answers = gettext(language, "It asks:"), gettext(language, "yes/no")
+                await self.notice(f"{asks} {text}{end}({answers})")
             case _:
                 pass  # streamed text is not printed, so a `Discarded` has nothing to take back
 
@@ -88,15 +93,21 @@ class PlainView:
     async def earlier(self, reply: Replied) -> None:
         """Write an earlier, unread reply; if `failures_apart` is True, write it to `errors`."""
         writer = self._errors if self._failures_apart else self._output
-        await writer.write(clean(f"{self._words.earlier} {reply.text}").rstrip("\n") + "\n")
+        await writer.write(
+            clean(f"{gettext(self._reader.language, 'Earlier:')} {reply.text}").rstrip("\n") + "\n"
+        )
 
     async def elsewhere(self, text: str) -> None:
         """Print a message from another sender."""
-        await self.notice(f"{self._words.elsewhere} {PROMPT}{text}")
+        await self.notice(f"{gettext(self._reader.language, '(in another window)')} {PROMPT}{text}")
 
     async def stopping(self, presses: int) -> None:
         """Confirm the first Ctrl-C; after each later one, say what the next Ctrl-C will do."""
-        await self.notice(f"{self._words.stopping}…" if presses == 1 else self._words.still_stopping)
+        await self.notice(
+            f"{gettext(self._reader.language, 'stopping')}…"
+            if presses == 1
+            else gettext(self._reader.language, "Still stopping; once more to leave at once.")
+        )
 
     async def notice(self, text: str) -> None:
         """Write a line to the error output."""
@@ -108,7 +119,7 @@ async def converse(
     lines: Lines,
     signals: AsyncIterator[int],
     *,
-    words: Phrases,
+    reader: Reader,
     prompt: Writer | None = None,
     handed_chars: int = 50_000,
 ) -> int:
@@ -148,7 +159,7 @@ async def converse(
         nursery.start_soon(watch_signals)
         if prompt is not None:
             nursery.start_soon(_keep_prompting, session, prompt)
-        await _send_lines(session, lines, words, prompt, handed_chars)
+        await _send_lines(session, lines, reader, prompt, handed_chars)
         nursery.cancel_scope.cancel()
     if session.not_taken and prompt is None:
         return code or 1  # a program must be able to detect that one of its lines was refused
@@ -156,7 +167,7 @@ async def converse(
 
 
 async def _send_lines(
-    session: TerminalSession, lines: Lines, words: Phrases, prompt: Writer | None, max_chars: int
+    session: TerminalSession, lines: Lines, reader: Reader, prompt: Writer | None, max_chars: int
 ) -> None:
     """Send the lines until `/exit` or the end of the input; return when all lines have been answered.
 
@@ -174,9 +185,11 @@ async def _send_lines(
             if text is None:
                 await prompt.write("\n")
             if session.owing:
-                await session.view.notice(words.goes_on)
+                await session.view.notice(
+                    gettext(reader.language, "The turn goes on; its reply waits for you: rumi chat")
+                )
             return
-        elif await _answers_a_question(session, text, words, person=prompt is not None):
+        elif await _answers_a_question(session, text, reader, person=prompt is not None):
             continue
         elif text is None or text.lower() in LEAVING:
             return
@@ -185,18 +198,18 @@ async def _send_lines(
         else:
             try:
                 if is_own(text):
-                    await do_own(text, session, words)
+                    await do_own(text, session, reader)
                 else:  # a person's line may name files; the first line also gets those of the command line
                     names = (*session.attached_names, *(named_in(text) if prompt is not None else ()))
                     session.attached_names = ()
-                    files = await handed_files(names, max_chars, words, session.view.notice)
+                    files = await handed_files(names, max_chars, reader, session.view.notice)
                     await session.say(text, files)
             except RumiError as error:
-                await session.view.notice(error_text(words.language, error))
+                await session.view.notice(error_text(reader.language, error))
 
 
 async def _answers_a_question(
-    session: TerminalSession, text: str | None, words: Phrases, *, person: bool
+    session: TerminalSession, text: str | None, reader: Reader, *, person: bool
 ) -> bool:
     """Wait until the chat is idle. Return True if the line was the answer to a question.
 

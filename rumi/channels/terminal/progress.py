@@ -11,9 +11,8 @@ import trio
 
 from rumi.channels.terminal.streams import OutputStream, capable
 from rumi.platform.printable import one_line
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.operating import short_duration
-from rumi.platform.texts.translation import translate
+from rumi.texts import Language, translate
 
 QUIET_S = 1.0
 """A step that takes fewer seconds than this is not shown."""

@@ -26,7 +26,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from rumi.channels.terminal.interface import End, Glance, Interface, Typed
 from rumi.channels.terminal.screen import BEGIN, END
 from rumi.channels.terminal.streams import OutputClosedError, StandardStreams
-from rumi.channels.terminal.words import Phrases
+from rumi.channels.terminal.words import Reader
 
 _CLOSING_S = 2.0
 """Maximum time for the thread to restore the terminal and end, in seconds."""
@@ -44,10 +44,10 @@ class PromptScreen:
     """A `Screen` with an input line. `run` must be running; it sends the input to its channel."""
 
     def __init__(
-        self, streams: StandardStreams, words: Phrases, history_path: Path | None, glance: Glance
+        self, streams: StandardStreams, reader: Reader, history_path: Path | None, glance: Glance
     ) -> None:
         self._streams = streams
-        self._words = words
+        self._reader = reader
         self._history_path = history_path
         self._glance = glance
         self._lock = threading.Lock()  # guards the next three, which both threads use, and `_ended`
@@ -180,7 +180,7 @@ class PromptScreen:
                             self._suspended = True
                             app.create_background_task(self._suspend(token))
 
-                    interface = Interface(self._words, self._history_path, self._glance, post, suspend)
+                    interface = Interface(self._reader, self._history_path, self._glance, post, suspend)
                     app = interface.application()
 
                     def started() -> None:

@@ -8,7 +8,7 @@ from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.session import SIGNALS, ConversationView, TerminalSession
 from rumi.channels.terminal.streams import OutputClosedError, StandardStreams, capable
-from rumi.channels.terminal.words import LEAVING, words_for
+from rumi.channels.terminal.words import LEAVING, Reader
 from rumi.chats.commands import RESET_FILES, asks_first
 from rumi.chats.port import ChatPort
 from rumi.errors import UsageError, single
@@ -54,19 +54,19 @@ async def _run(
         return await interact(port, options, streams, signals)
     from rumi.channels.terminal.plain import PlainView, converse
 
-    words = words_for(options.language, options.workspace)
+    reader = Reader(options.language, options.workspace)
     if options.json:
         from rumi.channels.terminal.jsonl import JsonView
 
-        view: ConversationView = JsonView(streams.output, streams.errors, words)
+        view: ConversationView = JsonView(streams.output, streams.errors, reader)
     else:
-        view = PlainView(streams.output, streams.errors, words)
+        view = PlainView(streams.output, streams.errors, reader)
     person = streams.input.terminal and not options.json
-    session = TerminalSession(port, view, words, yes=options.yes, alone=not person)
+    session = TerminalSession(port, view, reader, yes=options.yes, alone=not person)
     session.attached_names = options.files
     prompt = (streams.output if streams.output.terminal else streams.errors) if person else None
     most = options.handed_chars
-    return await converse(session, streams.input, signals, words=words, prompt=prompt, handed_chars=most)
+    return await converse(session, streams.input, signals, reader=reader, prompt=prompt, handed_chars=most)
 
 
 async def _once(
@@ -74,7 +74,7 @@ async def _once(
 ) -> int:
     from rumi.channels.terminal.once import once
 
-    words = words_for(options.language, options.workspace)
+    reader = Reader(options.language, options.workspace)
     text, attachments = options.prompt or "", options.attachments
     if text.lower() in LEAVING:
         return 0
@@ -88,28 +88,28 @@ async def _once(
     person = streams.input if streams.input.terminal and seen and not options.json else None
 
     def session(view: ConversationView) -> TerminalSession:
-        return TerminalSession(port, view, words, yes=options.yes, alone=True)
+        return TerminalSession(port, view, reader, yes=options.yes, alone=True)
 
     if options.json:
         from rumi.channels.terminal.jsonl import JsonView
 
-        view: ConversationView = JsonView(streams.output, streams.errors, words)
+        view: ConversationView = JsonView(streams.output, streams.errors, reader)
     elif not capable(streams.output) or is_own(text):
         from rumi.channels.terminal.plain import PlainView
 
-        view = PlainView(streams.output, streams.errors, words, failures_apart=True)
+        view = PlainView(streams.output, streams.errors, reader, failures_apart=True)
     else:
         from rumi.channels.terminal.live import LiveView
         from rumi.channels.terminal.paint import Painter
         from rumi.channels.terminal.screen import LiveScreen
 
         screen = LiveScreen(streams.output)
-        live = LiveView(screen, Painter(), words, answered_below=person is not None)
+        live = LiveView(screen, Painter(), reader, answered_below=person is not None)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(live.run)
                 code = await once(
-                    session(live), text, signals, words=words, attachments=attachments, person=person
+                    session(live), text, signals, reader=reader, attachments=attachments, person=person
                 )
                 nursery.cancel_scope.cancel()
         finally:
@@ -119,6 +119,6 @@ async def _once(
                 await screen.close()
         return code
     if is_own(text):
-        await do_own(text, session(view), words)
+        await do_own(text, session(view), reader)
         return 0
-    return await once(session(view), text, signals, words=words, attachments=attachments, person=person)
+    return await once(session(view), text, signals, reader=reader, attachments=attachments, person=person)

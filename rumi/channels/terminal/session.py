@@ -10,12 +10,13 @@ from typing import Protocol
 import trio
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnFinished
-from rumi.channels.terminal.words import Phrases, help_of_own, is_stop
+from rumi.channels.terminal.words import Reader, help_of_own, is_stop
 from rumi.chats.events import ChatEvent, Moved, Queued, Replied, TurnStarted, TurnState, turn_of
 from rumi.chats.port import ChatPort, PastTurn
 from rumi.errors import NotTaken
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Attachment
+from rumi.texts import gettext
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Handled signals: SIGINT is Ctrl-C, which stops the running turn; the others end the process."""
@@ -88,7 +89,7 @@ class TerminalSession:
         self,
         port: ChatPort,
         view: ConversationView,
-        words: Phrases,
+        reader: Reader,
         *,
         yes: bool = False,
         alone: bool = False,
@@ -102,7 +103,7 @@ class TerminalSession:
         self.attached_names: tuple[str, ...] = ()
         """The files that will be attached to the next typed message."""
         self.port = port
-        self._words = words
+        self._reader = reader
         self._yes = yes
         self._alone = alone
         self._sending = 0
@@ -184,7 +185,7 @@ class TerminalSession:
             await self.send(text, attachments)
         except NotTaken as error:
             self.not_taken += 1
-            await self.view.notice(error_text(self._words.language, error))
+            await self.view.notice(error_text(self._reader.language, error))
 
     async def refuse(self) -> None:
         """Answer the pending question with no, because nobody can answer it.
@@ -195,13 +196,18 @@ class TerminalSession:
         if self.confirming is not None:
             self.unconfirmed += 1
             self.port.unasked(self.confirming.id)
-        await self.view.notice(self._words.unconfirmed)
+        await self.view.notice(
+            gettext(
+                self._reader.language,
+                "not done: it needed your confirmation; run again with --yes to allow it",
+            )
+        )
         await self.answer(False)
 
     async def answer(self, yes: bool) -> None:
         """Answer the pending question with yes or no."""
         self.confirming = None
-        await self.say(self._words.yes if yes else self._words.no)
+        await self.say(gettext(self._reader.language, "yes") if yes else gettext(self._reader.language, "no"))
 
     async def interrupt(self) -> bool:
         """Handle a Ctrl-C while the chat is busy: the first one stops the turn. Return True to leave.
@@ -231,7 +237,7 @@ class TerminalSession:
             while self.owing:
                 await self.changed()
         if bound.cancelled_caught:
-            await self.view.notice(self._words.not_confirmed)
+            await self.view.notice(gettext(self._reader.language, "The stop was not confirmed in time."))
 
     async def changed(self) -> None:
         """Return after the next change in the conversation."""
@@ -306,7 +312,7 @@ class TerminalSession:
                 await self.view.event(event)
                 self.port.shown(asked.id)
                 if self._yes and own:
-                    await self.view.notice(self._words.confirmed)
+                    await self.view.notice(gettext(self._reader.language, "Yes (--yes)."))
                     await self.answer(True)
                 else:  # only now: no line may answer a question that has not been shown
                     self.confirming = asked
@@ -342,7 +348,7 @@ class TerminalSession:
     async def _reply(self, event: ChatEvent, reply: Replied, turn: TurnState) -> None:
         finished = await self._end_of_turn(event, reply, turn)
         if any(self._own.get(number, "").lower() == "/help" for number in reply.messages):
-            reply = replace(reply, text=f"{reply.text}\n{help_of_own(self._words)}")
+            reply = replace(reply, text=f"{reply.text}\n{help_of_own(self._reader.language)}")
         if finished is not None and finished.reason not in FAILURES:
             self.last_answer = reply.text
         settled = Settled(reply, finished)

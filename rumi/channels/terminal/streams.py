@@ -18,6 +18,7 @@ from typing import Protocol
 import trio
 
 from rumi.errors import RumiError
+from rumi.texts import os_error
 
 _CHUNK_BYTES = 65536
 
@@ -92,8 +93,9 @@ class OutputStream:
             except OSError as error:
                 if error.errno not in (errno.EPIPE, errno.EIO, errno.EBADF, errno.ENXIO):
                     raise RumiError(
-                        f"The output cannot be written: {error.strerror}.",
+                        "The output cannot be written: {strerror}.",
                         "Free space there, or send it elsewhere.",
+                        strerror=os_error(error),
                     ) from error
                 if self._required:
                     raise OutputClosedError from error

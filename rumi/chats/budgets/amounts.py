@@ -42,7 +42,7 @@ def parse_amount(text: str) -> Amount:
         usd = float(money[1].replace(",", "."))
         if nano_of(usd) > 0 and usd <= MOST_USD:
             return Amount("usd", nano_of(usd))
-    raise UsageError(f"{text!r} is not an amount.", "Write it like: 2 USD, or 50000 tokens.")
+    raise UsageError("{text} is not an amount.", "Write it like: 2 USD, or 50000 tokens.", text=f"{text!r}")
 
 
 def nano_of(usd: float) -> int:

@@ -26,7 +26,6 @@ from rumi.models.model import ModelError, Usage
 from rumi.platform.config.providers import OFFLINE
 from rumi.platform.grace import with_grace
 from rumi.platform.texts import budgets as budget_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.spending import (
     Bound,
@@ -39,6 +38,7 @@ from rumi.store.journal.spending import (
     settle_call,
 )
 from rumi.store.steps import Run
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ async def report(
     """
     way = next((option for option in get_args(By) if option == by and option != "all"), None)
     if way is None:
-        raise UsageError(f"Usage is not summed up by {by}.", f"It is by {', '.join(WAYS)}.")
+        raise UsageError("Usage is not summed up by {by}.", "It is by {ways}.", by=by, ways=", ".join(WAYS))
     month_first, month_last = days_of("month", budgets.now(), budgets.zone)
     first, last = first or month_first, last or month_last
     rows = await budgets.ask(read_usage(way, first, last, owner, chat))

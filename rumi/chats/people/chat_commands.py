@@ -14,10 +14,10 @@ from rumi.memory.actor import AskMemory
 from rumi.memory.rows import share_key, shared_with, unshare_key
 from rumi.memory.writing import written
 from rumi.platform.texts import people as people_texts
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Incoming
 from rumi.store.journal.spending import BudgetState, budget_states
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class PeopleCommands:
             return f"❌ {error_text(language, error)}"
         except ActorError as error:
             logger.warning("people are not served: %r", error)
-            return f"❌ {translate(language, 'The budgets do not answer. Try again in a moment.')}"
+            return f"❌ {gettext(language, 'The budgets do not answer. Try again in a moment.')}"
 
     async def _whoami(self, message: Incoming, language: Language) -> str:
         """Return a reply with the sender's name, id, role and rights, and the remaining budget."""

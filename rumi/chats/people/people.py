@@ -9,8 +9,8 @@ from rumi.agent.tool import Tool
 from rumi.models.metering import Account
 from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.platform.texts import people as people_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
+from rumi.texts import Language
 
 T = TypeVar("T", bound=Tool)
 
@@ -167,7 +167,9 @@ class People:
         inner = bool(task.parent)
         if not inner and not (rights.bots != 0 if task.bot else rights.may_use(tool)):
             what = "bots" if task.bot else tool
-            raise RightsError(f"The role {rights.role} does not allow {what}.", "Ask an admin.")
+            raise RightsError(
+                "The role {role} does not allow {what}.", "Ask an admin.", role=rights.role, what=what
+            )
         return replace(account, person=principal.name, limits=(*account.limits, *rights.limits))
 
     def most_schedules(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
@@ -192,5 +194,8 @@ class People:
         ]
         if len(theirs) >= most:
             raise RightsError(
-                f"The role {principal.rights.role} allows {most} bots at once.", "Stop one first: /bots"
+                "The role {role} allows {most} bots at once.",
+                "Stop one first: /bots",
+                role=principal.rights.role,
+                most=most,
             )

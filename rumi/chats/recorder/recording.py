@@ -17,6 +17,7 @@ from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError, UsageError
 from rumi.models.model import Message, ModelRequest, Picture, Reply, ToolCall, ToolSpec, Usage
 from rumi.platform.openat import read_foreign
+from rumi.texts import os_error
 
 VERSION: Final = 1
 MOST_BYTES: Final = 256 * 1024 * 1024
@@ -173,7 +174,9 @@ def read_recording(path: Path) -> RecordedTurn:
     try:
         return _read(read_lines(path), path)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise RecordingError(f"{path} is not a recording, or is damaged.", "Name another file.") from error
+        raise RecordingError(
+            "{path} is not a recording, or is damaged.", "Name another file.", path=path
+        ) from error
 
 
 def read_lines(path: Path) -> list[Json]:
@@ -186,7 +189,9 @@ def read_lines(path: Path) -> list[Json]:
     try:
         lines = read_foreign(path, MOST_BYTES).splitlines()
     except OSError as error:
-        raise RecordingError(f"{path} cannot be read: {error.strerror}.", "Name another file.") from error
+        raise RecordingError(
+            "{path} cannot be read: {strerror}.", "Name another file.", path=path, strerror=os_error(error)
+        ) from error
     entries: list[Json] = []
     for index, line in enumerate(lines):
         try:
@@ -203,7 +208,7 @@ def _read(entries: Sequence[Json], path: Path) -> RecordedTurn:
     for entry in entries:
         if turn is None:
             if entry["kind"] != "turn" or entry["version"] > VERSION:
-                raise RecordingError(f"{path} is a recording of a newer Rumi.", "Use that one.")
+                raise RecordingError("{path} is a recording of a newer Rumi.", "Use that one.", path=path)
             turn = RecordedTurn(entry)
             continue
         match entry["kind"]:
@@ -226,7 +231,7 @@ def _read(entries: Sequence[Json], path: Path) -> RecordedTurn:
             case "end":
                 turn.end = entry
     if turn is None:
-        raise RecordingError(f"{path} is empty.", "Name another file.")
+        raise RecordingError("{path} is empty.", "Name another file.", path=path)
     return turn
 
 
@@ -246,9 +251,13 @@ def find_recording(home: Path, named: str) -> Path:
         if found:
             return found[0]
         raise UsageError(
-            f"The turn {named} is not recorded.", "Recording is on with: rumi config set record.turns 20"
+            "The turn {named} is not recorded.",
+            "Recording is on with: rumi config set record.turns 20",
+            named=named,
         )
     path = Path(named)
     if not path.is_file():
-        raise UsageError(f"{named} is no turn and no file.", "A turn looks like t12: rumi logs shows them.")
+        raise UsageError(
+            "{named} is no turn and no file.", "A turn looks like t12: rumi logs shows them.", named=named
+        )
     return path

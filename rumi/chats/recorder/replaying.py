@@ -23,9 +23,11 @@ from rumi.errors import single
 from rumi.models.model import Emit, Message, Model, ModelError, ModelRequest, Reply, ToolSpec
 from rumi.models.token_budget import context_of
 from rumi.platform.redact import Redactor
+from rumi.texts import Text
 
 NOT_RECORDED: Final = ToolResult(
-    False, "not recorded: this turn runs again, and nothing is done that was not done then. Go on without it"
+    False,
+    Text("not recorded: this turn runs again, and nothing is done that was not done then. Go on without it"),
 )
 DIFF_LINES: Final = 60
 
@@ -190,7 +192,14 @@ class _Replaying:
             await trio.sleep_forever()  # until the turn's time limit, as the recorded call did
         await trio.sleep(model_call.took)
         if model_call.failure is not None:
-            raise ModelError(**model_call.failure)
+            failure = model_call.failure
+            raise ModelError(
+                failure["kind"],
+                "{message}",
+                "{advice}" if failure["advice"] else "",
+                message=failure["message"],
+                advice=failure["advice"],
+            )
         assert model_call.reply is not None
         return model_call.reply
 

@@ -37,7 +37,7 @@ class Unrestorable(RumiError):
     """The files from before a turn cannot be restored; `cause` says why."""
 
     def __init__(self, cause: Cause) -> None:
-        super().__init__(f"The files cannot be restored: {cause}.")
+        super().__init__("The files cannot be restored: {cause}.", cause=cause)
         self.cause: Cause = cause
 
 

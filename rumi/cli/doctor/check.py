@@ -8,8 +8,8 @@ import trio
 
 from rumi.errors import RumiError
 from rumi.platform.redact import Redactor
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.translation import error_text
+from rumi.texts import Language, Text, translate
 
 Verdict = Literal["ok", "warning", "failure"]
 
@@ -67,8 +67,8 @@ class Examination:
         with trio.move_on_after(CHECK_S):
             found = await self._found(name, look, verdict)
         if found is None:
-            late = f"no answer within {CHECK_S:.0f} s"
-            fix = "Something hangs: look at the machine's load, then try again."
+            late = Text("no answer within {check_s} s", check_s=f"{CHECK_S:.0f}")
+            fix = Text("Something hangs: look at the machine's load, then try again.")
             found = [Check(name, verdict, late, fix)]
         self.add(*found)
 
@@ -78,13 +78,13 @@ class Examination:
         except RumiError as error:
             return [Check(name, verdict, error.message, error.advice)]
         except OSError as error:
-            fix = "Look at the disk, and at the owner and mode of that file."
+            fix = Text("Look at the disk, and at the owner and mode of that file.")
             return [Check(name, "failure", str(error), fix)]
         except Exception as error:
             if self.debug:
                 raise
-            found = f"it could not be checked: {error_text('en', error)}"
-            fix = "This is a bug in Rumi. Report it with the output of: rumi --debug doctor"
+            found = Text("it could not be checked: {en}", en=error_text("en", error))
+            fix = Text("This is a bug in Rumi. Report it with the output of: rumi --debug doctor")
             return [Check(name, "failure", found, fix)]
 
 

@@ -13,6 +13,7 @@ from rumi.memory.schema import MEMORY
 from rumi.platform.home import Home
 from rumi.store.journal.schema import STATE
 from rumi.store.sqlite import NewerSchema, Schema, checked_version, copies_of
+from rumi.texts import Text
 
 READ_S = 10.0
 """Maximum time to check one file for damage, in seconds; all files are checked within one check."""
@@ -27,24 +28,28 @@ def databases(home: Home) -> list[Check]:
     ]
     former = home.restoring.replaced
     if former.exists():
-        found = f"{former.name}: what the last restore replaced; remove it when all is well"
+        found = Text("{name}: what the last restore replaced; remove it when all is well", name=former.name)
         checks.append(Check(former.name, "ok", found))
     return checks
 
 
 def _database(path: Path, schema: Schema) -> list[Check]:
     if not path.exists():
-        return [Check(path.name, "ok", "not there yet"), *_copies(path)]
+        return [Check(path.name, "ok", Text("not there yet")), *_copies(path)]
     if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for a writer
-        return [Check(path.name, "failure", "it is not a file", "Stop Rumi and move it away.")]
+        return [Check(path.name, "failure", Text("it is not a file"), Text("Stop Rumi and move it away."))]
     try:
         check = _read(path, schema)
     except NewerSchema as error:
-        found = f"a newer Rumi made it (schema {error.found}, this one knows {schema.version})"
-        check = Check(path.name, "failure", found, "Use the newer program, or another RUMI_HOME.")
+        found = Text(
+            "a newer Rumi made it (schema {found}, this one knows {version})",
+            found=error.found,
+            version=schema.version,
+        )
+        check = Check(path.name, "failure", found, Text("Use the newer program, or another RUMI_HOME."))
     except sqlite3.OperationalError as error:
-        found = f"cannot be read: {error}"
-        fix = "Make room on the disk and look at the file's owner and mode, then try again."
+        found = Text("cannot be read: {error}", error=error)
+        fix = Text("Make room on the disk and look at the file's owner and mode, then try again.")
         check = Check(path.name, "failure", found, fix)
     except sqlite3.Error as error:
         check = _damaged(path, str(error))
@@ -64,13 +69,22 @@ def _read(path: Path, schema: Schema) -> Check:
     size_bytes = path.stat().st_size
     size = f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 100_000 else f"{size_bytes / 1e3:.1f} KB"
     if found == "":
-        said = f"{size}, no damage found in {READ_S:.0f} s, which was not all of it"
+        said = Text(
+            "{size}, no damage found in {read_s} s, which was not all of it",
+            size=size,
+            read_s=f"{READ_S:.0f}",
+        )
     elif found != "ok":
         return _damaged(path, found)
     elif 0 < version < schema.version:
-        said = f"{size}, sound, of schema {version}: the next start brings it to {schema.version}"
+        said = Text(
+            "{size}, sound, of schema {version}: the next start brings it to {version2}",
+            size=size,
+            version=version,
+            version2=schema.version,
+        )
     else:
-        said = f"{size}, sound, schema {version}"
+        said = Text("{size}, sound, schema {version}", size=size, version=version)
     return Check(path.name, "ok", said)
 
 
@@ -100,10 +114,11 @@ def _damaged(path: Path, found: str) -> Check:
     commands = " && ".join(
         f"mv {shlex.quote(str(old))} {shlex.quote(str(new))}" for old, new in moves if old.exists()
     )
-    said = f"damaged: {' '.join(found.split())}"
-    fix = (
-        "Stop Rumi, run this, then put a backup's copy in its place (without one it begins "
-        f"empty): {commands}"
+    said = Text("damaged: {split}", split=" ".join(found.split()))
+    fix = Text(
+        "Stop Rumi, run this, then put a backup's copy in its place (without one it begins empty): "
+        "{commands}",
+        commands=commands,
     )
     return Check(path.name, "failure", said, fix)
 
@@ -111,7 +126,9 @@ def _damaged(path: Path, found: str) -> Check:
 def _copies(path: Path) -> list[Check]:
     return [
         Check(
-            path.name, "ok", f"{copy.name}: the copy from before the last upgrade; remove it when all is well"
+            path.name,
+            "ok",
+            Text("{name}: the copy from before the last upgrade; remove it when all is well", name=copy.name),
         )
         for copy in copies_of(path)
     ]

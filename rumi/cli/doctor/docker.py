@@ -15,9 +15,10 @@ from rumi.cli.doctor.check import Check
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.home import Home
 from rumi.sandbox.engine import Command, Engine, SandboxError, SandboxLimits
+from rumi.texts import Text, joined
 
 REMOVAL_S = 25.0
-REBUILD = "Rebuild it: rumi sandbox build"
+REBUILD = Text("Rebuild it: rumi sandbox build")
 BOUNDS = {
     "memory": ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
     "pids": ("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
@@ -51,9 +52,9 @@ async def docker(home: Home, loaded: Loaded) -> list[Check]:
 
 
 async def _examined(engine: Engine, home: Home, loaded: Loaded) -> list[Check]:
-    checks = [Check("docker", "ok", "the daemon answers")]
-    fix = "Change that in the kernel's settings (cgroups, swap): docs/operations.md, Docker."
-    checks += [Check("docker", "warning", f"degraded: {why}", fix) for why in engine.degraded]
+    checks = [Check("docker", "ok", Text("the daemon answers"))]
+    fix = Text("Change that in the kernel's settings (cgroups, swap): docs/operations.md, Docker.")
+    checks += [Check("docker", "warning", Text("degraded: {why}", why=why), fix) for why in engine.degraded]
     image = await _image(engine, loaded)
     checks.append(image)
     if image.verdict == "ok":
@@ -66,19 +67,20 @@ def why_not(error: SandboxError, loaded: Loaded) -> Check:
     """Explain why Docker cannot be used: it is missing, forbidden, hanging, or of an unsupported kind."""
     address, cause = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock", error.__cause__
     if isinstance(cause, httpx.ConnectError) and "Permission denied" in str(cause):
-        found = f"this user may not use the daemon at {address}"
-        fix = (
-            f"As root: usermod -aG docker {_user()}, then log in again. That gives root's power: "
-            "docs/operations.md."
+        found = Text("this user may not use the daemon at {address}", address=address)
+        fix = Text(
+            "As root: usermod -aG docker {user}, then log in again. That gives root's power: "
+            "docs/operations.md.",
+            user=_user(),
         )
     elif isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout):
-        found = f"no daemon answers at {address}"
-        fix = "Install Docker, or start its daemon: systemctl start docker."
+        found = Text("no daemon answers at {address}", address=address)
+        fix = Text("Install Docker, or start its daemon: systemctl start docker.")
         if loaded.settings.sandbox.backend != "docker":
-            fix += " Without Docker bubblewrap is used."
+            fix = joined((fix, Text("Without Docker bubblewrap is used.")))
     elif cause is not None:
-        found = "the daemon does not answer in time"
-        fix = "Restart the daemon if this lasts: systemctl restart docker"
+        found = Text("the daemon does not answer in time")
+        fix = Text("Restart the daemon if this lasts: systemctl restart docker")
     else:
         found, fix = error.message, error.advice
     return Check("docker", "warning", found, fix)
@@ -98,20 +100,30 @@ async def _image(engine: Engine, loaded: Loaded) -> Check:
     """
     image = await image_state(engine, loaded)
     if image.own and not image.fault:
-        return Check("image", "ok", f"{image.image}, your own")
+        return Check("image", "ok", Text("{image}, your own", image=image.image))
     if image.own:
         return Check(
-            "image", "failure", f"the image {image.image} is not there", "Pull it, or make it with docker."
+            "image",
+            "failure",
+            Text("the image {image} is not there", image=image.image),
+            Text("Pull it, or make it with docker."),
         )
     if not image.image_id:
-        found = f"the image {image.image} is not there"
-        return Check("image", "warning", found, "The first chat builds it. At once: rumi sandbox build")
+        found = Text("the image {image} is not there", image=image.image)
+        return Check("image", "warning", found, Text("The first chat builds it. At once: rumi sandbox build"))
     if image.fault and not image.source:
-        return Check("image", "failure", f"the image {image.image} is none that Rumi made", REBUILD)
+        return Check(
+            "image", "failure", Text("the image {image} is none that Rumi made", image=image.image), REBUILD
+        )
     if image.fault:
-        return Check("image", "warning", f"the image {image.image} is another version's of Rumi", REBUILD)
-    source = "runner/Dockerfile" if image.source == "alpine" else "this host's own programs"
-    return Check("image", "ok", f"{image.image}, made of {source}")
+        return Check(
+            "image",
+            "warning",
+            Text("the image {image} is another version's of Rumi", image=image.image),
+            REBUILD,
+        )
+    source = Text("runner/Dockerfile") if image.source == "alpine" else Text("this host's own programs")
+    return Check("image", "ok", Text("{image}, made of {source}", image=image.image, source=source))
 
 
 async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[Check]:
@@ -125,7 +137,7 @@ async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[
         container = await engine.create(chat, workspace)
         code = await container.execute(Command(("sh", "-c", SELF_VIEW)), said.extend, said.extend)
     except SandboxError as error:
-        found = f"none can be used: {error.message}"
+        found = Text("none can be used: {message}", message=error.message)
         return [Check("container", "failure", found, error.advice or REBUILD)]
     finally:
         # Shielded, so that a check that ran out of time or was cancelled leaves no container behind.
@@ -135,22 +147,24 @@ async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[
     text = said.decode("utf-8", "replace")
     if code != 0 or "Seen: all" not in text:
         first = next(iter(text.strip().splitlines()), "-")
-        found = f"commands do not run in it (exit {code}: {first})"
+        found = Text("commands do not run in it (exit {code}: {first})", code=code, first=first)
         return [Check("container", "failure", found, REBUILD)]
     missing = broken_promises(text, limits)
     if missing:
-        held = (
-            "Docker does not keep the promised limits: do not use it. "
-            "Look at the daemon's version and settings."
+        held = Text(
+            "Docker does not keep the promised limits: do not use it. Look at the daemon's version "
+            "and settings."
         )
         return [Check("container", "failure", limit, held) for limit in missing]
     if "Workspace: writable" not in text:
-        found = "commands cannot write their chat's files (/workspace)"
-        fix = "Does the daemon run on another machine, or map users? docs/operations.md, Docker."
+        found = Text("commands cannot write their chat's files (/workspace)")
+        fix = Text("Does the daemon run on another machine, or map users? docs/operations.md, Docker.")
         return [Check("container", "failure", found, fix)]
-    found = (
-        "no capabilities, no new privileges, system calls filtered, no network, root "
-        f"read-only; {limits.memory_bytes // 2**20} MB, {limits.pids} processes"
+    found = Text(
+        "no capabilities, no new privileges, system calls filtered, no network, root read-only; "
+        "{memory_bytes} MB, {pids} processes",
+        memory_bytes=limits.memory_bytes // 2**20,
+        pids=limits.pids,
     )
     return [Check("container", "ok", found)]
 
@@ -165,16 +179,16 @@ def broken_promises(text: str, limits: SandboxLimits) -> list[str]:
     status = {name.strip(): value.split() for name, value in fields.items()}
     wanted = [
         (
-            "it has capabilities",
+            Text("it has capabilities"),
             all(set(status.get(f"Cap{kind}", ["?"])[0]) == {"0"} for kind in ("Eff", "Prm", "Bnd")),
         ),
-        ("commands may gain privileges", status.get("NoNewPrivs") == ["1"]),
-        ("system calls are not filtered", status.get("Seccomp") == ["2"]),
-        ("commands run as root", status.get("Uid", ["0"])[0] != "0"),
-        ("its root can be written", "Root" not in status),
-        ("it has a network", not any(name.startswith(("eth", "en", "wl")) for name in status)),
-        ("its memory is not bounded", _within(status.get("Bound-memory"), limits.memory_bytes)),
-        ("its processes are not bounded", _within(status.get("Bound-pids"), limits.pids)),
+        (Text("commands may gain privileges"), status.get("NoNewPrivs") == ["1"]),
+        (Text("system calls are not filtered"), status.get("Seccomp") == ["2"]),
+        (Text("commands run as root"), status.get("Uid", ["0"])[0] != "0"),
+        (Text("its root can be written"), "Root" not in status),
+        (Text("it has a network"), not any(name.startswith(("eth", "en", "wl")) for name in status)),
+        (Text("its memory is not bounded"), _within(status.get("Bound-memory"), limits.memory_bytes)),
+        (Text("its processes are not bounded"), _within(status.get("Bound-pids"), limits.pids)),
     ]
     return [what for what, holds in wanted if not holds]
 

@@ -13,8 +13,9 @@ from rumi.platform.caller import TERMINAL
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.home import Home, socket_path
 from rumi.platform.redact import Redactor
-from rumi.platform.texts.language import Language, detect_language
+from rumi.platform.texts.language import detect_language
 from rumi.platform.texts.storage import waits_for_the_disk
+from rumi.texts import Language, Text
 
 ANSWER_S = 3.0
 """Maximum time for the daemon to answer, in seconds."""
@@ -96,7 +97,7 @@ async def _examine(
 async def _lock_holder(home: Home, language: Language) -> list[Check]:
     lock_holder = home.lock_holder()
     if not lock_holder:
-        return [Check("running", "ok", "no Rumi runs on this home")]
+        return [Check("running", "ok", Text("no Rumi runs on this home"))]
     status = None
     with trio.move_on_after(ANSWER_S):
         try:
@@ -105,22 +106,32 @@ async def _lock_holder(home: Home, language: Language) -> list[Check]:
         except RumiError:
             pass
     if not isinstance(status, dict):
-        found = f"{lock_holder}, and it does not answer"
-        fix = "It may be starting or ending. If this lasts, look into logs/rumi.jsonl and restart it."
+        found = Text("{lock_holder}, and it does not answer", lock_holder=lock_holder)
+        fix = Text("It may be starting or ending. If this lasts, look into logs/rumi.jsonl and restart it.")
         return [Check("running", "warning", found, fix)]
     trouble = (status.get("storage") or {}).get("trouble")
     if trouble:
-        found = f"{lock_holder} cannot store anything: {waits_for_the_disk(language, trouble)}"
-        fix = (
-            f"See what takes up space: du -sh {home.root}/workspace/* {home.root}/logs | sort -h; "
-            "and who uses state.db."
+        found = Text(
+            "{lock_holder} cannot store anything: {trouble}",
+            lock_holder=lock_holder,
+            trouble=waits_for_the_disk(language, trouble),
+        )
+        fix = Text(
+            "See what takes up space: du -sh {root}/workspace/* {root}/logs | sort -h; and who uses "
+            "state.db.",
+            root=home.root,
         )
         return [Check("running", "failure", found, fix)]
     theirs = status.get("program", "")
     if theirs != rumi.__version__:
-        found = f"{lock_holder} is version {theirs}, this is {rumi.__version__}"
-        return [Check("running", "warning", found, "Restart it to run the installed version.")]
-    return [Check("running", "ok", f"{lock_holder}, and it answers")]
+        found = Text(
+            "{lock_holder} is version {theirs}, this is {version}",
+            lock_holder=lock_holder,
+            theirs=theirs,
+            version=rumi.__version__,
+        )
+        return [Check("running", "warning", found, Text("Restart it to run the installed version."))]
+    return [Check("running", "ok", Text("{lock_holder}, and it answers", lock_holder=lock_holder))]
 
 
 async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:
@@ -139,11 +150,13 @@ async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> No
     engines = {"docker", "bubblewrap"} if wanted == "auto" else {wanted}
     if not engines & works:
         found = (
-            "neither Docker nor bubblewrap works here" if wanted == "auto" else f"{wanted} does not work here"
+            Text("neither Docker nor bubblewrap works here")
+            if wanted == "auto"
+            else Text("{wanted} does not work here", wanted=wanted)
         )
-        fix = "Fix one of them: commands need a sandbox."
+        fix = Text("Fix one of them: commands need a sandbox.")
         examination.add(Check("sandbox", "failure", found, fix))
     elif wanted == "auto" and "docker" not in works and any(loaded.bots().values()):
-        found = "there is a Telegram token, and rumi telegram wants Docker"
-        fix = 'Fix Docker, or choose the other in config.toml: [sandbox] backend = "bubblewrap"'
+        found = Text("there is a Telegram token, and rumi telegram wants Docker")
+        fix = Text('Fix Docker, or choose the other in config.toml: [sandbox] backend = "bubblewrap"')
         examination.add(Check("sandbox", "failure", found, fix))

@@ -9,6 +9,7 @@ from pathlib import Path
 from rumi.cli.doctor.check import Check
 from rumi.platform.home import Danger, Home, socket_path
 from rumi.platform.home_permissions import FOREIGN, READABLE
+from rumi.texts import Text
 
 NAMED = 5
 """Maximum number of files that a finding names; the command in its fix always lists all of them."""
@@ -36,8 +37,8 @@ def _check(danger: Danger) -> Check:
 
 def _home(home: Home) -> Check:
     if not os.access(home.root, os.W_OK):
-        found = f"{home.root} cannot be written"
-        return Check("home", "failure", found, "Set RUMI_HOME to a folder you own.")
+        found = Text("{root} cannot be written", root=home.root)
+        return Check("home", "failure", found, Text("Set RUMI_HOME to a folder you own."))
     return Check("home", "ok", str(home.root))
 
 
@@ -55,13 +56,20 @@ def _permissions(home: Home) -> list[Check]:
             open_to_others.append(path)
     checks = []
     if foreign:
-        said = f"{home.root} has files of another user: {_names(home, foreign)}"
-        fix = f"As root: chown -R {os.geteuid()} {_quoted(foreign)}"
+        said = Text("{root} has files of another user: {home}", root=home.root, home=_names(home, foreign))
+        fix = Text("As root: chown -R {geteuid} {foreign}", geteuid=os.geteuid(), foreign=_quoted(foreign))
         checks.append(Check("permissions", "failure", said, fix))
     if open_to_others:
-        said = f"open to others: {_names(home, open_to_others)}"
-        checks.append(Check("permissions", "warning", said, f"chmod go= {_quoted(open_to_others)}"))
-    return checks or [Check("permissions", "ok", "what is in the home is its owner's alone")]
+        said = Text("open to others: {home}", home=_names(home, open_to_others))
+        checks.append(
+            Check(
+                "permissions",
+                "warning",
+                said,
+                Text("chmod go= {open_to_others}", open_to_others=_quoted(open_to_others)),
+            )
+        )
+    return checks or [Check("permissions", "ok", Text("what is in the home is its owner's alone"))]
 
 
 def _own_files(home: Home) -> Iterator[Path]:
@@ -84,12 +92,14 @@ def _secret(home: Home, path: Path) -> bool:
     return path.name.endswith((".sock", ".jsonl"))
 
 
-def _names(home: Home, paths: list[Path]) -> str:
+def _names(home: Home, paths: list[Path]) -> Text:
     names = [
         str(path.relative_to(home.root)) if path.is_relative_to(home.root) else str(path) for path in paths
     ]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    listed = ", ".join(names[:NAMED])
+    if more := len(names[NAMED:]):
+        return Text("{names} and {count} more", names=listed, count=more)
+    return Text("{names}", names=listed)
 
 
 def _quoted(paths: list[Path]) -> str:

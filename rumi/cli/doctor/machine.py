@@ -9,10 +9,11 @@ import rumi
 from rumi.cli.doctor.check import Check
 from rumi.platform.home import Home
 from rumi.sandbox.disk import free_on
+from rumi.texts import Text
 
 LOW_DISK_BYTES = 1_000_000_000
 LOW_INODES = 10_000
-SET_THE_CLOCK = "Set the clock: timedatectl set-ntp true. Certificates, sessions and due dates need it."
+SET_THE_CLOCK = Text("Set the clock: timedatectl set-ntp true. Certificates, sessions and due dates need it.")
 CLOCK_S = 86_400.0
 """A file's time may be this many seconds in the future: it may come from a machine with a fast clock."""
 
@@ -27,20 +28,26 @@ def disk(home: Home) -> list[Check]:
     metrics = free_on(home.root)
     free, inodes = metrics.bytes, metrics.files
     size = f"{free / 1e9:.1f} GB" if free >= LOW_DISK_BYTES else f"{free / 1e6:.0f} MB"
-    found = f"{size} free"
-    advice = f"Make room on the disk of {home.root}, or set RUMI_HOME to a folder on another one."
+    found = Text("{size} free", size=size)
+    advice = Text(
+        "Make room on the disk of {root}, or set RUMI_HOME to a folder on another one.", root=home.root
+    )
     checks = []
     if free < LOW_DISK_BYTES:
         checks.append(Check("disk", "failure", found, advice))
     if inodes < LOW_INODES:  # infinite on file systems without a limit of files
-        checks.append(Check("disk", "failure", f"only {inodes} files more fit on it", advice))
+        checks.append(
+            Check("disk", "failure", Text("only {inodes} files more fit on it", inodes=inodes), advice)
+        )
     return checks or [Check("disk", "ok", found)]
 
 
 def _python() -> Check:
     # An older Python never gets here, because pip refuses to install the package there.
     version = ".".join(map(str, sys.version_info[:3]))
-    return Check("python", "ok", f"Python {version}, Rumi {rumi.__version__}")
+    return Check(
+        "python", "ok", Text("Python {version}, Rumi {version2}", version=version, version2=rumi.__version__)
+    )
 
 
 def _clock(home: Home) -> Check:
@@ -55,7 +62,7 @@ def _clock(home: Home) -> Check:
             continue
     if now < newest - CLOCK_S:
         last = time.strftime("%Y-%m-%d %H:%M", time.localtime(newest))
-        found = f"it says {shown}, and files here are of {last}"
+        found = Text("it says {shown}, and files here are of {last}", shown=shown, last=last)
         return Check("clock", "failure", found, SET_THE_CLOCK)
     return Check("clock", "ok", shown)
 
@@ -63,7 +70,7 @@ def _clock(home: Home) -> Check:
 def _terminal() -> Check:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     if encoding.lower().replace("-", "") != "utf8":
-        found = f"it takes {encoding}, no UTF-8: accents are lost"
-        return Check("terminal", "warning", found, "export LANG=C.UTF-8")
+        found = Text("it takes {encoding}, no UTF-8: accents are lost", encoding=encoding)
+        return Check("terminal", "warning", found, Text("export LANG=C.UTF-8"))
     locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or "not set"
-    return Check("terminal", "ok", f"UTF-8; LANG is {locale}")
+    return Check("terminal", "ok", Text("UTF-8; LANG is {locale}", locale=locale))

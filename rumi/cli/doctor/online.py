@@ -10,6 +10,7 @@ from rumi.cli.doctor.machine import SET_THE_CLOCK
 from rumi.platform import http
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import read_keys
+from rumi.texts import Text
 
 if TYPE_CHECKING:
     from rumi.models.token_budget import TokenBudget
@@ -35,12 +36,14 @@ async def _model(loaded: Loaded) -> list[Check]:
 
     model_settings = model_settings_of(await read_keys(loaded), "en")
     if lacks_key(model_settings):
-        return [Check("model online", "ok", "there is no key that could be tried")]
+        return [Check("model online", "ok", Text("there is no key that could be tried"))]
     models = build_models(model_settings)
     if not models.servers:
-        return [Check("model online", "ok", "the offline model is here")]
+        return [Check("model online", "ok", Text("the offline model is here"))]
     try:
-        answered = f"{models.name} answered in {await try_out(models):.1f} s"
+        answered = Text(
+            "{name} answered in {models} s", name=models.name, models=f"{await try_out(models):.1f}"
+        )
         return [
             Check("model online", "ok", answered),
             *_plan(models.steps[0].budget),
@@ -54,7 +57,10 @@ def _plan(budget: "TokenBudget") -> list[Check]:
     """Report the account's limit on tokens per minute if it is smaller than the model's context."""
     if not budget.small_plan:
         return []
-    found = f"the plan allows {budget.a_minute} tokens a minute: long pages and results are cut to that"
+    found = Text(
+        "the plan allows {a_minute} tokens a minute: long pages and results are cut to that",
+        a_minute=budget.a_minute,
+    )
     return [Check("plan online", "ok", found)]
 
 
@@ -72,10 +78,14 @@ async def clock(url: str) -> list[Check]:
         return []
     off = time.time() - theirs
     if abs(off) > CLOCK_OFF_S:
-        way = "ahead of" if off > 0 else "behind"
-        found = f"{abs(off):.0f} s {way} the model server's"
+        seconds = f"{abs(off):.0f}"
+        found = (
+            Text("{seconds} s ahead of the model server's", seconds=seconds)
+            if off > 0
+            else Text("{seconds} s behind the model server's", seconds=seconds)
+        )
         return [Check("clock online", "failure", found, SET_THE_CLOCK)]
-    return [Check("clock online", "ok", "as the model server's, to the minute")]
+    return [Check("clock online", "ok", Text("as the model server's, to the minute"))]
 
 
 async def _telegram(loaded: Loaded) -> list[Check]:
@@ -83,4 +93,6 @@ async def _telegram(loaded: Loaded) -> list[Check]:
 
     tokens = [token for token in loaded.bots().values() if token is not None]
     names = [await bot_name(token.reveal(), loaded.secrets.telegram_base_url) for token in tokens]
-    return [Check("telegram online", "ok", f"Telegram knows the bot as @{name}") for name in names]
+    return [
+        Check("telegram online", "ok", Text("Telegram knows the bot as @{name}", name=name)) for name in names
+    ]

@@ -16,6 +16,7 @@ from rumi.platform.config.cascade import Loaded
 from rumi.platform.home import Home
 from rumi.sandbox.engine import ContainerInfo, SandboxError, SandboxLimits
 from rumi.sandbox.identity import sandbox_user
+from rumi.texts import Text, joined
 
 
 async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
@@ -23,13 +24,18 @@ async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
     try:
         engine = await find_engine(home, loaded, "bubblewrap")
     except SandboxError as error:
-        fix = error.advice or "Let the kernel make user namespaces, or use Docker."
+        fix = error.advice or Text("Let the kernel make user namespaces, or use Docker.")
         return [Check("bubblewrap", "warning", error.message, fix)]
     try:
-        fix = "Use Docker, or let Rumi make control groups: as a service, with Delegate=yes in its unit."
+        fix = Text(
+            "Use Docker, or let Rumi make control groups: as a service, with Delegate=yes in its unit."
+        )
         return [
-            Check("bubblewrap", "ok", "a sandbox starts"),
-            *(Check("bubblewrap", "warning", f"degraded: {why}", fix) for why in engine.degraded),
+            Check("bubblewrap", "ok", Text("a sandbox starts")),
+            *(
+                Check("bubblewrap", "warning", Text("degraded: {why}", why=why), fix)
+                for why in engine.degraded
+            ),
         ]
     finally:
         await close_engine(engine)
@@ -43,14 +49,16 @@ def user(home: Home) -> list[Check]:
     """
     uid, _ = sandbox_user(home.installation(), home.root)
     if uid == os.getuid():
-        return [Check("user", "ok", f"commands run as this user ({uid})")]
+        return [Check("user", "ok", Text("commands run as this user ({uid})", uid=uid))]
     with os.scandir(home.workspaces) as entries:
         former = sum(entry.stat(follow_symlinks=False).st_uid not in (0, uid) for entry in entries)
-    found = f"commands run as {uid}, which no account of this machine has"
+    found = Text("commands run as {uid}, which no account of this machine has", uid=uid)
     if former:
-        found += (
-            f"; chats whose files are still a former user's: {former} (their next command hands them over)"
+        handed = Text(
+            "chats whose files are still a former user's: {count} (their next command hands them over)",
+            count=former,
         )
+        found = joined((found, handed), "; ")
     return [Check("user", "ok", found)]
 
 
@@ -62,7 +70,7 @@ def files(home: Home, loaded: Loaded) -> list[Check]:
     left, low = describe_free_space(home, loaded)
     checks = [Check("files", "ok", files_bound(loaded))]
     if low:
-        fix = (
+        fix = Text(
             "Until there is room only commands that delete or read run. Make room, or change "
             "[sandbox] reserve_mb."
         )
@@ -74,14 +82,18 @@ def programs(loaded: Loaded) -> list[Check]:
     """Report which programs a sandbox built from this host has, and which it lacks. Blocking."""
     selection = selection_of(loaded)
     missing = missing_programs(selection)
-    install = "Install them, then: rumi sandbox build"
+    install = Text("Install them, then: rumi sandbox build")
     if basic := [name for name in missing if name not in selection.beyond_core]:
-        found = f"this host lacks {', '.join(basic)}, and so does a sandbox made from it"
+        found = Text("this host lacks {basic}, and so does a sandbox made from it", basic=", ".join(basic))
         return [Check("programs", "warning", found, install)]
     there = [name for name in selection.beyond_core if name not in missing]
     if not missing:
-        return [Check("programs", "ok", "all allowed programs are here")]
-    found = f"here are {', '.join(there) or '-'}; this host lacks {', '.join(missing)}"
+        return [Check("programs", "ok", Text("all allowed programs are here"))]
+    found = Text(
+        "here are {there}; this host lacks {missing}",
+        there=", ".join(there) or "-",
+        missing=", ".join(missing),
+    )
     return [Check("programs", "ok", found, install)]
 
 
@@ -91,16 +103,16 @@ async def leftovers(home: Home) -> list[Check]:
     from rumi.sandbox.leftovers import processes_left
 
     if home.lock_holder():
-        return [Check("leftovers", "ok", "what there is belongs to the running Rumi")]
+        return [Check("leftovers", "ok", Text("what there is belongs to the running Rumi"))]
     installation = home.installation()
     containers = await _containers(home, installation)
     known = [container.container_id for container in containers]
-    found = [f"process {pid}" for pid in processes_left(home.root, installation, known)]
-    found += [f"control group {group.folders[0].name}" for group in groups_of(installation)]
-    found += [f"container {container.name}" for container in containers]
+    found = [Text("process {pid}", pid=pid) for pid in processes_left(home.root, installation, known)]
+    found += [Text("control group {name}", name=group.folders[0].name) for group in groups_of(installation)]
+    found += [Text("container {name}", name=container.name) for container in containers]
     if found:
-        return [Check("leftovers", "warning", leftover, "rumi sandbox clean") for leftover in found]
-    return [Check("leftovers", "ok", "nothing of this installation is left over")]
+        return [Check("leftovers", "warning", leftover, Text("rumi sandbox clean")) for leftover in found]
+    return [Check("leftovers", "ok", Text("nothing of this installation is left over"))]
 
 
 async def _containers(home: Home, installation: str) -> list[ContainerInfo]:

@@ -12,6 +12,7 @@ from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.platform.home import Home
+from rumi.texts import Text
 
 
 def settings(home: Home, loaded: Loaded) -> list[Check]:
@@ -19,7 +20,7 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
     file = shlex.quote(str(home.root / ".env"))
     model, has_key = _model(loaded, file)
     return [
-        Check("configuration", "ok", "config.toml, environment and .env are valid"),
+        Check("configuration", "ok", Text("config.toml, environment and .env are valid")),
         model,
         _telegram(loaded, has_key, file),
         _people(loaded),
@@ -38,7 +39,9 @@ def prompts(home: Home) -> Check:
     except RumiError as error:
         return Check("prompts", "failure", error.message, error.advice)
     replaced = [name for name, own in built_in_prompts().items() if words[name] != own]
-    return Check("prompts", "ok", f"replaced in the home: {', '.join(replaced) or 'none'}")
+    return Check(
+        "prompts", "ok", Text("replaced in the home: {replaced}", replaced=", ".join(replaced) or "none")
+    )
 
 
 def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
@@ -50,10 +53,16 @@ def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
     try:
         model_settings = model_settings_of(loaded, "en")
         if key_owner(model_settings.default) in model_settings.unread:
-            return Check("model", "ok", f"{model_settings.default}; a command prints its key"), True
+            return Check(
+                "model", "ok", Text("{default}; a command prints its key", default=model_settings.default)
+            ), True
         if variable := missing_key(model_settings):
-            found = f"{model_settings.default} needs {variable}; without it the offline model is used"
-            fix = f"Put {variable}=… into {file}, or the environment."
+            found = Text(
+                "{default} needs {variable}; without it the offline model is used",
+                default=model_settings.default,
+                variable=variable,
+            )
+            fix = Text("Put {variable}=… into {file}, or the environment.", variable=variable, file=file)
             return Check("model", "warning", found, fix), False
         return Check("model", "ok", build_models(model_settings).name), True
     except RumiError as error:
@@ -64,22 +73,31 @@ def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
     bots = loaded.bots()
     lacking = [TelegramBotSection.variable(name) for name, token in bots.items() if name and token is None]
     if lacking:
-        found = f"a bot is configured, and its token {lacking[0]} is not set"
-        return Check("telegram", "failure", found, f"Put {lacking[0]}=… into {file}, or the environment.")
+        found = Text("a bot is configured, and its token {lacking} is not set", lacking=lacking[0])
+        return Check(
+            "telegram",
+            "failure",
+            found,
+            Text("Put {lacking}=… into {file}, or the environment.", lacking=lacking[0], file=file),
+        )
     if not any(bots.values()):
-        return Check("telegram", "ok", "no token, so no bot; the terminal needs none")
+        return Check("telegram", "ok", Text("no token, so no bot; the terminal needs none"))
     if not has_key:
-        found = "there is a token, and rumi telegram does not start without the model's key"
-        return Check("telegram", "failure", found, "Set the key, as the line about the model says.")
+        found = Text("there is a token, and rumi telegram does not start without the model's key")
+        return Check("telegram", "failure", found, Text("Set the key, as the line about the model says."))
     people = len(listed(loaded.settings))
     if not people:
-        found = "there is a token, and nobody may talk to the bot"
-        fix = "Put their ids into config.toml: [telegram] allowed_users = [11111111]"
+        found = Text("there is a token, and nobody may talk to the bot")
+        fix = Text("Put their ids into config.toml: [telegram] allowed_users = [11111111]")
         return Check("telegram", "warning", found, fix)
     if len(bots) > 1:
         counts = "; ".join(f"{name or 'the first'}: {len(listed(loaded.settings, name))}" for name in bots)
-        return Check("telegram", "ok", f"{len(bots)} bots; people who may talk to them: {counts}")
-    return Check("telegram", "ok", f"a token is set; {people} may talk to the bot")
+        return Check(
+            "telegram",
+            "ok",
+            Text("{count} bots; people who may talk to them: {counts}", count=len(bots), counts=counts),
+        )
+    return Check("telegram", "ok", Text("a token is set; {people} may talk to the bot", people=people))
 
 
 def _people(loaded: Loaded) -> Check:
@@ -89,22 +107,32 @@ def _people(loaded: Loaded) -> Check:
     for name, person in loaded_settings.people.items():
         more = person.role != "admin" and set(person.telegram) & set(telegram.admins)
         if more:
-            found = f"{name} has the role {person.role}, and an id of theirs is in telegram.admins too"
-            fix = "The section of the person counts. Remove the id from telegram.admins."
+            found = Text(
+                "{name} has the role {role}, and an id of theirs is in telegram.admins too",
+                name=name,
+                role=person.role,
+            )
+            fix = Text("The section of the person counts. Remove the id from telegram.admins.")
             return Check("people", "warning", found, fix)
         if not person.telegram:
-            found = f"{name} has no Telegram id, so nobody is that person"
-            return Check("people", "warning", found, f"Set people.{name}.telegram in config.toml.")
-    found = ", ".join(f"{role}: {many}" for role, many in sorted(roles.items())) or "none but the owner"
-    return Check("people", "ok", found)
+            found = Text("{name} has no Telegram id, so nobody is that person", name=name)
+            return Check(
+                "people", "warning", found, Text("Set people.{name}.telegram in config.toml.", name=name)
+            )
+    counts = ", ".join(f"{role}: {many}" for role, many in sorted(roles.items()))
+    return Check("people", "ok", counts or Text("none but the owner"))
 
 
 def _search(loaded: Loaded, file: str) -> Check:
     secrets, wanted = loaded.secrets, loaded.settings.search.provider
     keys = {"tavily": secrets.tavily_api_key, "kagi": secrets.kagi_api_key or secrets.kagi_session_token}
     if wanted in keys and keys[wanted] is None:
-        found = f"search.provider is {wanted}, and its key is missing"
-        fix = f"Put {wanted.upper()}_API_KEY=… into {file}, or set search.provider to auto."
+        found = Text("search.provider is {wanted}, and its key is missing", wanted=wanted)
+        fix = Text(
+            "Put {upper}_API_KEY=… into {file}, or set search.provider to auto.",
+            upper=wanted.upper(),
+            file=file,
+        )
         return Check("search", "failure", found, fix)
     asked = [name for name, key in keys.items() if key and wanted in ("auto", name)]
     return Check("search", "ok", ", ".join([*asked, "ddgs"]))
@@ -112,12 +140,12 @@ def _search(loaded: Loaded, file: str) -> Check:
 
 def _reader(loaded: Loaded, file: str) -> Check:
     if loaded.settings.fetch.reader == "own":
-        return Check("pages", "ok", "Rumi reads the pages itself")
+        return Check("pages", "ok", Text("Rumi reads the pages itself"))
     if loaded.secrets.tabstack_api_key is None:
-        found = "fetch.reader is tabstack, and its key is missing."
-        fix = f"Put TABSTACK_API_KEY=… into {file}, or set fetch.reader to own."
+        found = Text("fetch.reader is tabstack, and its key is missing.")
+        fix = Text("Put TABSTACK_API_KEY=… into {file}, or set fetch.reader to own.", file=file)
         return Check("pages", "failure", found, fix)
-    return Check("pages", "ok", "Tabstack reads the pages, and gets their addresses")
+    return Check("pages", "ok", Text("Tabstack reads the pages, and gets their addresses"))
 
 
 def mcp(loaded: Loaded) -> list[Check]:
@@ -135,9 +163,13 @@ def _checked(server: ServerSettings) -> Check:
     except RumiError as error:
         return Check(name, "failure", error.message, error.advice)
     if server.command and not server.sandbox:
-        found = f"{server.name} runs without a sandbox and can read and change all that this user can"
-        return Check(name, "warning", found, f"In config.toml: [mcp.{server.name}] sandbox = true")
+        found = Text(
+            "{name} runs without a sandbox and can read and change all that this user can", name=server.name
+        )
+        return Check(
+            name, "warning", found, Text("In config.toml: [mcp.{name}] sandbox = true", name=server.name)
+        )
     if server.url and server.url.startswith("http://") and server.headers and "//127.0.0.1" not in server.url:
-        found = f"{server.name} gets its headers over http, which others may read on the way"
-        return Check(name, "warning", found, "Use https.")
-    return Check(name, "ok", f"configured; rumi mcp test {server.name} tries it")
+        found = Text("{name} gets its headers over http, which others may read on the way", name=server.name)
+        return Check(name, "warning", found, Text("Use https."))
+    return Check(name, "ok", Text("configured; rumi mcp test {name} tries it", name=server.name))

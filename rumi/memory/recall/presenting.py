@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from rumi.memory.recall.messages import Passage
-from rumi.platform.texts.language import Language, pick
+from rumi.texts import Language, gettext
 
 MOST_CHARS: Final = 700
 """Maximum number of characters shown of each side of an exchange."""
@@ -18,7 +18,7 @@ def shown(language: Language, passages: Sequence[Passage]) -> str:
 
 def _shown(language: Language, passage: Passage) -> str:
     when = datetime.fromtimestamp(passage.at).astimezone()
-    user, assistant = pick(language, "Usuario", "User"), pick(language, "Asistente", "Assistant")
+    user, assistant = gettext(language, "User"), gettext(language, "Assistant")
     source = " ".join(filter(None, (passage.chat, passage.turn)))
     lines = [f"[{when:%Y-%m-%d %H:%M}, {source}]"]
     if passage.before:

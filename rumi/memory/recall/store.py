@@ -150,16 +150,20 @@ class RecallStore:
             if trouble is not None:
                 return RecallUnavailable(*self._database.why_unwritten(trouble, error))
             return RecallUnavailable(
-                f"{self._database.location} cannot be used: {error}.",
+                "{location} cannot be used: {error}.",
                 "Start the database, or correct [store] url.",
+                location=self._database.location,
+                error=error,
             )
         assert isinstance(error, sqlite3.Error | OSError)
         trouble = trouble_of(self.path, error)
         if trouble is not None:
             return RecallUnavailable(*why_unwritten(self.path, trouble, error))
         return RecallUnavailable(
-            f"{self.path} cannot be used: {error}.",
+            "{path} cannot be used: {error}.",
             "Delete it, and the next start makes it again; or ask: rumi doctor",
+            path=self.path,
+            error=error,
         )
 
 

@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from rumi.platform.texts.language import Language
 from rumi.store.journal.reading import folded
+from rumi.texts import Language
 
 if TYPE_CHECKING:
     from snowballstemmer.basestemmer import BaseStemmer

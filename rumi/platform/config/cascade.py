@@ -23,6 +23,7 @@ from rumi.platform.config.schema import (
 )
 from rumi.platform.config.secrets import NAMES, Secret, Secrets, key_references, key_setting, load_secrets
 from rumi.platform.redact import Redactor
+from rumi.texts import Text
 
 FILE_NAME = "config.toml"
 
@@ -147,7 +148,7 @@ def _notes(home: Path) -> tuple[str, ...]:
         open_to_others = path.stat().st_mode & 0o077
     except OSError:
         return ()
-    return (f"{path} can be read by others: chmod 600 {path}",) if open_to_others else ()
+    return (Text("{path} can be read by others: chmod 600 {path}", path=path),) if open_to_others else ()
 
 
 def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:

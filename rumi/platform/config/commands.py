@@ -15,6 +15,7 @@ import trio
 
 from rumi.errors import ConfigError
 from rumi.platform.config.secrets import Secret, key_setting
+from rumi.texts import Text
 
 if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded
@@ -26,7 +27,7 @@ MOST_BYTES: Final = 16_384
 END_S: Final = 2.0
 """Maximum wait for the end of a killed command, in seconds."""
 
-_ADVICE: Final = "Run it in a shell: it prints the key, and nothing else."
+_ADVICE: Final = Text("Run it in a shell: it prints the key, and nothing else.")
 
 
 async def read_keys(loaded: "Loaded") -> "Loaded":
@@ -92,12 +93,27 @@ async def _printed(command: str, setting: str) -> str:
                 await process.wait()
             await trio.aclose_forcefully(process.stdout)
     if bound.cancelled_caught:
-        raise ConfigError(f"The command of {setting} took longer than {COMMAND_S:g} s.", _ADVICE)
+        raise ConfigError(
+            "The command of {setting} took longer than {command_s} s.",
+            _ADVICE,
+            setting=setting,
+            command_s=f"{COMMAND_S:g}",
+        )
     if len(data) > MOST_BYTES:
-        raise ConfigError(f"The command of {setting} printed more than {MOST_BYTES} bytes.", _ADVICE)
+        raise ConfigError(
+            "The command of {setting} printed more than {most_bytes} bytes.",
+            _ADVICE,
+            setting=setting,
+            most_bytes=MOST_BYTES,
+        )
     if process.returncode:
-        raise ConfigError(f"The command of {setting} ended with exit code {process.returncode}.", _ADVICE)
+        raise ConfigError(
+            "The command of {setting} ended with exit code {returncode}.",
+            _ADVICE,
+            setting=setting,
+            returncode=process.returncode,
+        )
     key = data.decode("utf-8", "replace").strip()
     if not key:
-        raise ConfigError(f"The command of {setting} printed nothing.", _ADVICE)
+        raise ConfigError("The command of {setting} printed nothing.", _ADVICE, setting=setting)
     return key

@@ -13,6 +13,7 @@ from rumi.platform.atomic_write import atomic_write, folder_lock
 from rumi.platform.config.files import read_text
 from rumi.platform.config.layers import ConfigLayers, Key
 from rumi.platform.config.secrets import key_references, load_secrets
+from rumi.texts import os_error
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -44,7 +45,10 @@ def edit_text(path: Path, change: Callable[[str], str]) -> bool:
             return True
     except OSError as error:
         raise ConfigError(
-            f"{path} cannot be changed: {error.strerror}.", "Check its owner and mode."
+            "{path} cannot be changed: {strerror}.",
+            "Check its owner and mode.",
+            path=path,
+            strerror=os_error(error),
         ) from error
 
 
@@ -66,7 +70,10 @@ def edit_toml(path: Path, change: Callable[["TOMLDocument"], None]) -> bool:
         return edit_text(path, changed)
     except (TOMLKitError, ValueError, RecursionError) as error:
         raise ConfigError(
-            f"{path} is not valid TOML: {error}.", "Correct it first; rumi config show says more."
+            "{path} is not valid TOML: {error}.",
+            "Correct it first; rumi config show says more.",
+            path=path,
+            error=error,
         ) from error
 
 
@@ -142,8 +149,10 @@ def set_variables(path: Path, values: Mapping[str, str]) -> bool:
         for binding in parse_stream(StringIO(text)):
             if binding.error:
                 raise ConfigError(
-                    f"{path} has a line {binding.original.line} that is not NAME=value.",
+                    "{path} has a line {line} that is not NAME=value.",
                     "Correct or remove it.",
+                    path=path,
+                    line=binding.original.line,
                 )
             line = binding.original.string
             name = binding.key or ""

@@ -11,7 +11,7 @@ from pathlib import Path
 from rumi.errors import ConfigError
 from rumi.platform.home import Home
 from rumi.platform.texts.language import detect_language
-from rumi.platform.texts.translation import translate
+from rumi.texts import Text, os_error, translate
 
 _MOST_BYTES = 1_000_000
 
@@ -28,7 +28,7 @@ def home_from(environment: Mapping[str, str]) -> Path:
     """
     home = find_home(environment)
     if Home(home).refuse_if_unsafe():
-        sentence = f"Others could read {home}: now only its owner can use it (mode 700)."
+        sentence = Text("Others could read {home}: now only its owner can use it (mode 700).", home=home)
         with contextlib.suppress(OSError):
             sys.stderr.write(f"{translate(detect_language('auto', environment), sentence)}\n")
             sys.stderr.flush()
@@ -47,10 +47,12 @@ def find_home(environment: Mapping[str, str]) -> Path:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        why = "it is not a folder" if isinstance(error, FileExistsError) else str(error.strerror)
+        why = Text("it is not a folder") if isinstance(error, FileExistsError) else os_error(error)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        advice = "Make room on its disk" if full else "Set RUMI_HOME to a folder that you may write to"
-        raise ConfigError(f"The home {home} cannot be made: {why}.", f"{advice}.") from None
+        advice = "Make room on its disk" if full else Text("Set RUMI_HOME to a folder that you may write to")
+        raise ConfigError(
+            "The home {home} cannot be made: {why}.", "{advice}.", home=home, why=why, advice=advice
+        ) from None
     return home
 
 
@@ -75,18 +77,32 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.", "Check its owner and mode.") from None
+        raise ConfigError(
+            "{path} cannot be read: {strerror}.",
+            "Check its owner and mode.",
+            path=path,
+            strerror=os_error(error),
+        ) from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ConfigError(f"{path} is not a regular file.", "Remove it, or put a text file in its place.")
+            raise ConfigError(
+                "{path} is not a regular file.", "Remove it, or put a text file in its place.", path=path
+            )
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             raw = file.read(_MOST_BYTES + 1)
     finally:
         os.close(descriptor)
     if len(raw) > _MOST_BYTES:
-        raise ConfigError(f"{path} is larger than {_MOST_BYTES} bytes.", "It holds a few lines of settings.")
+        raise ConfigError(
+            "{path} is larger than {most_bytes} bytes.",
+            "It holds a few lines of settings.",
+            path=path,
+            most_bytes=_MOST_BYTES,
+        )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path} is not UTF-8 text (line {line}).", "Save it as UTF-8.") from None
+        raise ConfigError(
+            "{path} is not UTF-8 text (line {line}).", "Save it as UTF-8.", path=path, line=line
+        ) from None

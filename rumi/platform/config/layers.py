@@ -30,6 +30,7 @@ from rumi.platform.config.schema import (
 )
 from rumi.platform.config.secrets import NAMES
 from rumi.platform.redact import HIDDEN, Redactor
+from rumi.texts import Text, joined
 
 Key: TypeAlias = tuple[str, ...]
 
@@ -79,10 +80,15 @@ class ConfigLayers:
             lines = text.rstrip("\n").count("\n") + 1
             why = str(error).replace("at end of document", f"at line {lines}, the end")
             raise ConfigError(
-                f"{path} is not valid TOML: {why}.", "Put texts in quotes and lists in brackets."
+                "{path} is not valid TOML: {why}.",
+                "Put texts in quotes and lists in brackets.",
+                path=path,
+                why=why,
             ) from None
         except RecursionError:
-            raise ConfigError(f"{path} is nested too deeply.", "No key has more than a list.") from None
+            raise ConfigError(
+                "{path} is nested too deeply.", "No key has more than a list.", path=path
+            ) from None
         self._add_table(table, (), path.name)
 
     def add_environment(self, environment: Mapping[str, str]) -> None:
@@ -99,8 +105,9 @@ class ConfigLayers:
             key = tuple(name.removeprefix(_PREFIX).lower().split("__"))
             if key[:1] == _MCP and len(key) > 1:
                 raise ConfigError(
-                    f"{name} is not allowed: servers of tools are named in config.toml only.",
+                    "{name} is not allowed: servers of tools are named in config.toml only.",
                     "Unset it, and use: rumi mcp add",
+                    name=name,
                 )
             if len(key) == 1 and not (key[0] in Settings.model_fields and _section_at(key) is None):
                 _refuse_single_underscore(name, key[0])
@@ -172,8 +179,11 @@ class ConfigLayers:
                 self._values[key] = (_frozen(value), origin)
             elif not isinstance(value, dict):
                 raise ConfigError(
-                    f"{_dotted(key)} = {_shown(key, value)} ({origin}) is not allowed.",
-                    f"It is a section: [{_dotted(key)}].",
+                    "{key} = {key2} ({origin}) is not allowed.",
+                    "It is a section: [{key}].",
+                    key=_dotted(key),
+                    key2=_shown(key, value),
+                    origin=origin,
                 )
             else:
                 if _is_bot(key):
@@ -196,22 +206,35 @@ class ConfigLayers:
             section = _section_at(key[:length])
             if section is None and key[:length] not in (*_TABLES, *MAPS):
                 raise ConfigError(
-                    f"Unknown key {_dotted(key)} ({origin}).", f"{_dotted(key[:length])} is not a section."
+                    "Unknown key {key} ({origin}).",
+                    "{key2} is not a section.",
+                    key=_dotted(key),
+                    origin=origin,
+                    key2=_dotted(key[:length]),
                 )
             of_bot = length < len(key) - 1 and _is_bot(key[: length + 1])
             if section is not None and key[length] not in section.model_fields and not of_bot:
                 raise _unknown(key, value, origin, section.model_fields, length)
         if _section_at(key) is not None or key in (*_TABLES, *MAPS):
             raise ConfigError(
-                f"{_dotted(key)} ({origin}) is a section and has no value.",
-                f"Name one of its keys: {_PREFIX}{'__'.join(key).upper()}__KEY.",
+                "{key} ({origin}) is a section and has no value.",
+                "Name one of its keys: {prefix}{upper}__KEY.",
+                key=_dotted(key),
+                origin=origin,
+                prefix=_PREFIX,
+                upper="__".join(key).upper(),
             )
         return key
 
     def _not_allowed(self, error: ErrorDetails) -> ConfigError:
         names = tuple(str(part) for part in error["loc"] if isinstance(part, str) and part != "[key]")
         if error["type"] == "missing":
-            return ConfigError(f"{_dotted(names)} is missing.", f"[{_dotted(names[:-1])}] needs it.")
+            return ConfigError(
+                "{names} is missing.",
+                "[{names2}] needs it.",
+                names=_dotted(names),
+                names2=_dotted(names[:-1]),
+            )
         expected = _EXPECTED.get(error["type"]) or error["msg"].removeprefix("Value error, ").removeprefix(
             "Input should be "
         )
@@ -219,14 +242,21 @@ class ConfigLayers:
             (names[:length] for length in range(len(names), 0, -1) if names[:length] in self._values), ()
         )
         if not key:  # a custom server's name
-            return ConfigError(f"[{_dotted(names)}] is not allowed.", f"Allowed: {expected}.")
+            return ConfigError(
+                "[{names}] is not allowed.", "Allowed: {expected}.", names=_dotted(names), expected=expected
+            )
         value, origin = self._values[key]
         setting = _dotted(key)
         for index in (part for part in error["loc"] if isinstance(part, int)):
             if isinstance(value, tuple):
                 value, setting = value[index], f"{setting}[{index}]"
         return ConfigError(
-            f"{setting} = {_shown(key, value)} ({origin}) is not allowed.", f"Allowed: {expected}."
+            "{setting} = {key} ({origin}) is not allowed.",
+            "Allowed: {expected}.",
+            setting=setting,
+            key=_shown(key, value),
+            origin=origin,
+            expected=expected,
         )
 
     def _check_models(self, settings: Settings) -> None:
@@ -245,14 +275,24 @@ class ConfigLayers:
                     ", ".join(f"custom:{server_name}" for server_name in model.custom) or "none is defined"
                 )
                 raise ConfigError(
-                    f"{key} = {_shown((), name)} ({origin}) is not allowed.",
-                    f"It needs a section [model.custom.{server}]; custom models: {known}.",
+                    "{key} = {shown} ({origin}) is not allowed.",
+                    "It needs a section [model.custom.{server}]; custom models: {known}.",
+                    key=key,
+                    shown=_shown((), name),
+                    origin=origin,
+                    server=server,
+                    known=known,
                 )
             if ":" not in name and name != OFFLINE and name not in model.aliases:
                 aliases = ", ".join(model.aliases) or "none is defined"
                 raise ConfigError(
-                    f"{key} = {_shown((), name)} ({origin}) is not allowed.",
-                    f"Allowed: {CHOICES}; aliases: {aliases}.",
+                    "{key} = {shown} ({origin}) is not allowed.",
+                    "Allowed: {choices}; aliases: {aliases}.",
+                    key=key,
+                    shown=_shown((), name),
+                    origin=origin,
+                    choices=CHOICES,
+                    aliases=aliases,
                 )
 
 
@@ -294,13 +334,24 @@ def _unknown(
     at = len(key) - 1 if wrong is None else wrong
     name, names, section = key[at], list(known), key[:at]
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
-    hint = f"Did you mean {_dotted((*section, near[0], *key[at + 1 :]))}? " if near else ""
+    advice = []
     if name.upper() in NAMES:
-        hint = f"{name.upper()} belongs in the environment or in .env. "
+        advice.append(Text("{name} belongs in the environment or in .env.", name=name.upper()))
+    elif near:
+        meant = _dotted((*section, near[0], *key[at + 1 :]))
+        advice.append(Text("Did you mean {meant}?", meant=meant))
     shown = "" if isinstance(value, dict) else f" = {_shown(key, value)}"
-    known_there = f"Known in [{_dotted(section)}]" if section else "Known sections and keys"
+    listed = ", ".join(names)
+    if section:
+        advice.append(Text("Known in [{section}]: {names}.", section=_dotted(section), names=listed))
+    else:
+        advice.append(Text("Known sections and keys: {names}.", names=listed))
     return ConfigError(
-        f"Unknown key {_dotted(key)}{shown} ({origin}).", f"{hint}{known_there}: {', '.join(names)}."
+        "Unknown key {key}{shown} ({origin}).",
+        joined(advice),
+        key=_dotted(key),
+        shown=shown,
+        origin=origin,
     )
 
 
@@ -311,7 +362,12 @@ def _refuse_single_underscore(name: str, rest: str) -> None:
         key = rest.removeprefix(f"{section}_")
         if key != rest and key in fields and (section, key) != _CUSTOM:
             meant = f"{_PREFIX}{section.upper()}__{key.upper()}"
-            raise ConfigError(f"Unknown variable {name}.", f"Did you mean {meant}, with two underscores?")
+            raise ConfigError(
+                "Unknown variable {name}.",
+                "Did you mean {meant}, with two underscores?",
+                name=name,
+                meant=meant,
+            )
 
 
 def _converted(key: Key, value: object, origin: str) -> object:
@@ -325,14 +381,16 @@ def _converted(key: Key, value: object, origin: str) -> object:
     types = _types_in(annotation)
     if type(None) in types and value == "":
         return None
-    error = ConfigError(f"{_dotted(key)} = {_shown(key, value)} ({origin}) is not allowed.")
+    error = ConfigError(
+        "{key} = {key2} ({origin}) is not allowed.", key=_dotted(key), key2=_shown(key, value), origin=origin
+    )
     if tuple in types:
         try:
             parsed = json.loads(value)
         except (ValueError, RecursionError):
             parsed = None
         if not isinstance(parsed, list):
-            error.advice = 'Allowed: a list as JSON, such as ["a", "b"] or [1, 2].'
+            error.advice = Text('Allowed: a list as JSON, such as ["a", "b"] or [1, 2].')
             raise error
         return _frozen(parsed)
     base = next((number_type for number_type in (bool, int, float) if number_type in types), None)
@@ -342,7 +400,7 @@ def _converted(key: Key, value: object, origin: str) -> object:
         return TypeAdapter(base).validate_python(value)
     except ValidationError as invalid:
         detail = invalid.errors(include_url=False)[0]
-        error.advice = f"Allowed: {_EXPECTED.get(detail['type'], detail['msg'])}."
+        error.advice = Text("Allowed: {allowed}.", allowed=_EXPECTED.get(detail["type"], detail["msg"]))
         raise error from None
 
 

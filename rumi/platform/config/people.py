@@ -27,14 +27,20 @@ def check_people(settings: Settings) -> None:
     for name, person in settings.people.items():
         if person.role not in known:
             raise ConfigError(
-                f"people.{name}.role = {person.role} is not a role.",
-                f"The roles are {', '.join(known)}; another one needs a section [roles.{person.role}].",
+                "people.{name}.role = {role} is not a role.",
+                "The roles are {known}; another one needs a section [roles.{role}].",
+                name=name,
+                role=person.role,
+                known=", ".join(known),
             )
         for id in person.telegram:
             if whose.setdefault(id, name) != name:
                 raise ConfigError(
-                    f"The Telegram id {id} belongs to {whose[id]} and to {name}.",
+                    "The Telegram id {id} belongs to {whose} and to {name}.",
                     "Remove it from one of the two sections.",
+                    id=id,
+                    whose=whose[id],
+                    name=name,
                 )
 
 

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from rumi.platform.chat_ids import BOT_NAME
 from rumi.platform.config.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
 from rumi.platform.config.sources import key_source
+from rumi.platform.texts.language import LanguageSetting
 
 # The upper limits are far beyond any use (30 years, a petabyte in MB), and keep arithmetic within 64 bits.
 Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
@@ -626,7 +627,7 @@ class LogSection(Section):
 class Settings(Section):
     """The whole configuration: all sections. Immutable."""
 
-    language: Literal["auto", "es", "en"] = "auto"
+    language: LanguageSetting = "auto"
     model: ModelSection = ModelSection()
     agent: AgentSection = AgentSection()
     sandbox: SandboxSection = SandboxSection()

@@ -156,11 +156,13 @@ def load_secrets(
             keys[name] = Secret(found[reference.variable])
         elif reference.bare:
             # The word may be the key itself, so the error does not show it.
-            raise ConfigError(f"{key_setting(name)} is not the name of a set variable.", KEY_FORMS)
+            raise ConfigError("{name} is not the name of a set variable.", KEY_FORMS, name=key_setting(name))
         elif reference.variable:
             faults[name] = ConfigError(
-                f"{key_setting(name)} refers to ${reference.variable}, which is not set.",
+                "{name} refers to ${variable}, which is not set.",
                 "Set it in the environment or in .env.",
+                name=key_setting(name),
+                variable=reference.variable,
             )
     return Secrets(
         telegram_token=secret("TELEGRAM_TOKEN"),
@@ -195,7 +197,10 @@ def _read_env_file(path: Path) -> dict[str, str]:
     for binding in parse_stream(StringIO(text)):
         if binding.error:
             raise ConfigError(
-                f"{path} has a line {binding.original.line} that is not NAME=value.", "Correct or remove it."
+                "{path} has a line {line} that is not NAME=value.",
+                "Correct or remove it.",
+                path=path,
+                line=binding.original.line,
             )
         if binding.key is not None and binding.value is not None:
             values[binding.key] = binding.value

@@ -4,13 +4,15 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from rumi.texts import Text
+
 _REFERENCE: Final = re.compile(
     r"\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*)"
 )
 
-KEY_FORMS: Final = (
-    'A key is given as "$MY_KEY", the name of a set variable, or "!command" of a password '
-    "manager; the key itself belongs in the environment or in .env."
+KEY_FORMS: Final = Text(
+    'A key is given as "$MY_KEY", the name of a set variable, or "!command" of a password manager; '
+    "the key itself belongs in the environment or in .env."
 )
 
 

@@ -6,7 +6,7 @@ from rumi.platform.logs.entries import Entry, time_of
 from rumi.platform.printable import flat
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import storage as storage_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 CHAT_CELLS = 14
 

@@ -8,7 +8,7 @@ from rumi.platform.logs.entries import Entry, time_of
 from rumi.platform.logs.lines import duration, troubled
 from rumi.platform.printable import flat
 from rumi.platform.texts import operating as operation_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 
 @dataclass(slots=True)

@@ -1,11 +1,16 @@
-"""The language of texts for people: detection and selection."""
+"""Detection of the language of texts for a person."""
 
+import re
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-Language: TypeAlias = Literal["es", "en"]
+from rumi.texts import Language, languages
 
-LanguageSetting: TypeAlias = Literal["auto", "es", "en"]
+if TYPE_CHECKING:
+    LanguageSetting: TypeAlias = str
+else:
+    LanguageSetting = Literal[("auto", *languages())]
+"""The setting `language`: a language that texts exist in, or `auto`."""
 
 
 def detect_language(setting: LanguageSetting, environment: Mapping[str, str]) -> Language:
@@ -16,32 +21,34 @@ def detect_language(setting: LanguageSetting, environment: Mapping[str, str]) ->
     if setting != "auto":
         return setting
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
-        locale = environment.get(name, "").lower()
-        if locale and locale.split(".")[0] not in ("c", "posix"):
-            return "es" if locale.startswith("es") else "en"
+        locale = environment.get(name, "")
+        if locale and locale.split(".")[0].lower() not in ("c", "posix"):
+            return known_language(locale) or "en"
     return "en"
 
 
-_TAGS: dict[str, Language] = {"es": "es", "en": "en"}
+def known_language(tag: object) -> Language | None:
+    """Return the language for a locale or a language tag such as `es_AR.UTF-8`, `es-419` or `pt`.
+
+    Return the language without its region if there are no texts for the region, and None if there are no
+    texts in the language at all.
+    """
+    found = (
+        re.match(r"([A-Za-z]{2,3})(?:[-_]([A-Za-z]{2}))?(?![A-Za-z])", tag) if isinstance(tag, str) else None
+    )
+    if found is None:
+        return None
+    language, region = found[1].lower(), (found[2] or "").upper()
+    return next((name for name in (f"{language}_{region}", language) if name in languages()), None)
 
 
 def language_of_browser(accepted: str, default: Language) -> Language:
     """Return the language that an `Accept-Language` header prefers, such as `es-AR,es;q=0.9,en;q=0.8`."""
     preferences: list[tuple[float, int, Language]] = []
-    for index, preference in enumerate(accepted.lower().split(",")[:32]):
+    for index, preference in enumerate(accepted.split(",")[:32]):
         name, _, rest = preference.strip().partition(";")
         weight = rest.strip().removeprefix("q=") if rest else "1"
-        tag: Language | None = _TAGS.get(name.partition("-")[0])
-        if tag and weight.replace(".", "", 1).isdecimal() and float(weight) > 0:
-            preferences.append((-float(weight), index, tag))
+        language = known_language(name)
+        if language and weight.replace(".", "", 1).isdecimal() and float(weight) > 0:
+            preferences.append((-float(weight), index, language))
     return min(preferences)[2] if preferences else default
-
-
-def pick(language: Language, es: str, en: str) -> str:
-    """Select the Spanish or the English text, according to the language."""
-    return es if language == "es" else en
-
-
-def in_language(language: Language, table: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Return a table's texts in this language, by name. The table has pairs of Spanish and English texts."""
-    return {name: pick(language, *texts) for name, texts in table.items()}

@@ -2,134 +2,123 @@
 
 from collections.abc import Sequence
 
-from rumi.platform.texts.language import Language, pick
 from rumi.platform.texts.replies import shortened
+from rumi.texts import Language, Text, gettext, translate
 
 
 def gave_up(language: Language) -> str:
     """Return the reply to a message whose chat crashed too often and reached its restart limit."""
-    return pick(
+    return gettext(
         language,
-        "❌ Este chat falló varias veces seguidas y lo detuve. Tu próximo mensaje lo empieza de nuevo;"
-        " /retry intenta otra vez el último.",
-        "❌ This chat failed several times in a row and was stopped. Your next message starts it afresh;"
-        " /retry tries the last one again.",
+        "❌ This chat failed several times in a row and was stopped. Your next message starts it "
+        "afresh; /retry tries the last one again.",
     )
 
 
 def attached(language: Language, daemon: str, model: str) -> str:
     """Return the first line that a client prints after it has attached to the daemon."""
-    return pick(language, f"Ventana de {daemon} · modelo {model}", f"A window on {daemon} · model {model}")
+    return gettext(language, "A window on {daemon} · model {model}", daemon=daemon, model=model)
 
 
 def daemon_gone(language: Language) -> str:
     """Say that the daemon of an attached client has ended."""
-    return pick(
-        language,
-        "El proceso que atendía este chat terminó. Empiezo otro…",
-        "The process that served this chat has ended. Starting another one…",
-    )
+    return gettext(language, "The process that served this chat has ended. Starting another one…")
 
 
 def chat_moves(language: Language) -> str:
     """Say that another worker takes over the chat of an attached client."""
-    return pick(
-        language,
-        "Otro proceso se hace cargo de este chat…",
-        "Another worker takes over this chat…",
-    )
+    return gettext(language, "Another worker takes over this chat…")
 
 
 def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
     """Say that a message may be lost because the daemon ended while the client sent it, and what to do."""
     quoted = shortened(text)
-    return pick(
-        language, f"No se sabe si llegó: «{quoted}».", f"It is not known whether this arrived: “{quoted}”."
-    ), pick(language, "Si no hay respuesta, mandalo de nuevo.", "If no reply follows, send it again.")
+    return gettext(language, "It is not known whether this arrived: “{quoted}”.", quoted=quoted), gettext(
+        language, "If no reply follows, send it again."
+    )
 
 
 def moved(language: Language, model: str) -> str:
     """Say that the chat continues in another process, and which model it uses."""
-    return pick(language, f"El chat sigue · modelo {model}", f"The chat goes on · model {model}")
+    return gettext(language, "The chat goes on · model {model}", model=model)
 
 
 def other_settings(language: Language, daemon: str, keys: Sequence[str]) -> str:
     """Say which settings and keys of an attached client are ignored, because the daemon's values differ."""
     named = ", ".join(keys)
-    return pick(
+    return gettext(
         language,
-        f"Esta configuración de la ventana no se aplica: {named}. {daemon} empezó con otra y tiene trabajo.",
-        f"These settings of this window do not apply: {named}. {daemon} began with others and is at work.",
+        "These settings of this window do not apply: {named}. {daemon} began with others and is at work.",
+        named=named,
+        daemon=daemon,
     )
 
 
 def waiting_for(language: Language, lock_holder: str) -> str:
     """Say that a client waits, because the process that has locked the home does not accept clients."""
-    return pick(language, f"Esperando a {lock_holder}…", f"Waiting for {lock_holder}…")
+    return gettext(language, "Waiting for {lock_holder}…", lock_holder=lock_holder)
 
 
 def log_waiting(language: Language, seconds: float, why: str) -> str:
     """Return the log's line for a turn that waits for the model."""
-    return pick(language, f"espera {seconds:.0f} s: {why}", f"waits {seconds:.0f} s: {why}")
+    return gettext(language, "waits {seconds} s: {why}", seconds=f"{seconds:.0f}", why=why)
 
 
 def log_queued(language: Language, position: int) -> str:
     """Return the log's line for a message that waits for the running turn."""
-    return pick(language, f"un mensaje espera, lugar {position}", f"a message waits, place {position}")
+    return gettext(language, "a message waits, place {position}", position=position)
 
 
 def log_turn_started(language: Language, turn: str) -> str:
     """Return the log's line for the start of a turn."""
-    return pick(language, f"empieza el turno {turn}", f"turn {turn} begins")
+    return gettext(language, "turn {turn} begins", turn=turn)
 
 
 def log_turn_finished(language: Language, turn: str, reason: str, tokens: int, cached: int) -> str:
     """Return the log's line for the end of a turn. People filter by `reason`, so it is not translated."""
-    text = pick(
-        language,
-        f"termina el turno {turn}: {reason}, {tokens} tokens",
-        f"turn {turn}: {reason}, {tokens} tokens",
+    text = gettext(
+        language, "turn {turn}: {reason}, {tokens} tokens", turn=turn, reason=reason, tokens=tokens
     )
-    return text + pick(language, f" ({cached} de la caché)", f" ({cached} cached)") if cached else text
+    return text + gettext(language, " ({cached} cached)", cached=cached) if cached else text
 
 
 def log_model_call(language: Language, model: str, tokens: int, usd: float) -> str:
     """Return the log's line for a model call."""
-    text = pick(language, f"llamada a {model}: {tokens} tokens", f"call of {model}: {tokens} tokens")
+    text = gettext(language, "call of {model}: {tokens} tokens", model=model, tokens=tokens)
     return f"{text}, {usd:.4f} USD" if usd else text
 
 
 def log_confirm(language: Language, text: str) -> str:
     """Return the log's line for a confirmation question."""
-    return pick(language, f"pregunta: {text}", f"asks: {text}")
+    return gettext(language, "asks: {text}", text=text)
 
 
 def log_confirmed(language: Language, verdict: str) -> str:
     """Return the log's line for the answer to a confirmation question."""
     words = {
-        "yes": pick(language, "respuesta: sí", "answered: yes"),
-        "no": pick(language, "respuesta: no", "answered: no"),
-        "expired": pick(language, "nadie respondió a tiempo", "nobody answered in time"),
+        "yes": gettext(language, "answered: yes"),
+        "no": gettext(language, "answered: no"),
+        "expired": gettext(language, "nobody answered in time"),
     }
     return words.get(verdict, verdict)
 
 
 def log_refused(language: Language) -> str:
     """Return the beginning of the log's line for a refused tool call."""
-    return pick(language, "no se hizo", "not done")
+    return gettext(language, "not done")
 
 
 def log_replied(language: Language) -> str:
     """Return the log's line for a reply that does not end a turn."""
-    return pick(language, "responde", "replies")
+    return gettext(language, "replies")
 
 
 def log_actor(language: Language, event: str, actor: str, error: str) -> str:
     """Return the log's line for a crash, a restart or the end of an actor."""
     words = {
-        "crashed": pick(language, f"{actor} se cayó", f"{actor} crashed"),
-        "restarted": pick(language, f"{actor} empezó de nuevo", f"{actor} was restarted"),
-        "failed": pick(language, f"{actor} falló demasiadas veces y quedó detenido", f"{actor} gave up"),
+        "crashed": gettext(language, "{actor} crashed", actor=actor),
+        "restarted": gettext(language, "{actor} was restarted", actor=actor),
+        "failed": gettext(language, "{actor} gave up", actor=actor),
     }
     said = words.get(event, f"{actor} {event}")
     return f"{said}: {error}" if error else said
@@ -137,14 +126,22 @@ def log_actor(language: Language, event: str, actor: str, error: str) -> str:
 
 def log_columns(language: Language) -> tuple[str, ...]:
     """Return the column headings of the log's summary, such as day, chat, turns, tools and failures."""
-    if language == "es":
-        return ("día", "chat", "turnos", "herr.", "fallos", "tokens", "tiempo", "el mayor")
-    return ("day", "chat", "turns", "tools", "failed", "tokens", "time", "longest")
+    titles = (
+        Text("day"),
+        Text("chat"),
+        Text("turns"),
+        Text("tools"),
+        Text("failed"),
+        Text("tokens"),
+        Text("time"),
+        Text("longest"),
+    )
+    return tuple(translate(language, title) for title in titles)
 
 
 def log_empty(language: Language, path: str) -> str:
     """Say that no entry of the log matches the filter."""
-    return pick(language, f"No hay nada de eso en {path}.", f"Nothing of that kind is in {path}.")
+    return gettext(language, "Nothing of that kind is in {path}.", path=path)
 
 
 def short_duration(seconds: float) -> str:

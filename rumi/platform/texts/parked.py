@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from rumi.platform.texts.language import Language, pick
+from rumi.texts import Language, gettext
 
 
 def parked_question(
@@ -14,13 +14,9 @@ def parked_question(
     possible.
     """
     numbers = in_numbers(number for number, _ in parked)
-    example = (
-        pick(language, f"; por separado: {one_by_one}", f"; one by one: {one_by_one}") if one_by_one else ""
-    )
-    answer = pick(
-        language,
-        f"Contestá con {yes} {numbers}, o {no} {numbers}",
-        f"Answer with {yes} {numbers}, or {no} {numbers}",
+    example = gettext(language, "; one by one: {one_by_one}", one_by_one=one_by_one) if one_by_one else ""
+    answer = gettext(
+        language, "Answer with {yes} {numbers}, or {no} {numbers}", yes=yes, numbers=numbers, no=no
     )
     return "\n\n".join([head, *(numbered(number, text) for number, text in parked), answer + example])
 
@@ -51,11 +47,7 @@ def chat_needs_yes(language: Language, parked: Sequence[tuple[int, str]]) -> str
     """Return the question about calls that a chat's unattended turns have parked, or an empty text."""
     if not parked:
         return ""
-    head = pick(
-        language,
-        "🔒 Necesito tu sí para esto, que un turno sin vos dejó sin hacer:",
-        "🔒 This needs your yes; a turn without you has left it undone:",
-    )
+    head = gettext(language, "🔒 This needs your yes; a turn without you has left it undone:")
     first, *rest = (number for number, _ in parked)
     one_by_one = f"/yes {first} no {in_numbers(rest)}" if rest else ""
     return parked_question(language, head, parked, "/yes", "/no", one_by_one)
@@ -66,7 +58,7 @@ def calls_refused(language: Language, numbers: Sequence[int]) -> str:
     if not numbers:
         return ""
     which = in_numbers(numbers)
-    return pick(language, f"❌ No: {which}. Queda sin hacer.", f"❌ No: {which}. It stays undone.")
+    return gettext(language, "❌ No: {which}. It stays undone.", which=which)
 
 
 def calls_not_open(language: Language, unknown: Sequence[int], answered: Sequence[int]) -> str:
@@ -74,32 +66,21 @@ def calls_not_open(language: Language, unknown: Sequence[int], answered: Sequenc
     parts = []
     if unknown:
         which = in_numbers(unknown)
-        parts.append(
-            pick(
-                language,
-                f"Esta pregunta ya no está abierta: {which}.",
-                f"This question is no longer open: {which}.",
-            )
-        )
+        parts.append(gettext(language, "This question is no longer open: {which}.", which=which))
     if answered:
         which = in_numbers(answered)
-        parts.append(
-            pick(
-                language,
-                f"Esta pregunta ya tiene su respuesta: {which}.",
-                f"This question has its answer already: {which}.",
-            )
-        )
+        parts.append(gettext(language, "This question has its answer already: {which}.", which=which))
     return "\n".join(parts)
 
 
 def answer_usage(language: Language, waiting: Sequence[int]) -> str:
     """Say how to answer questions about parked calls, and which calls wait for an answer."""
     if not waiting:
-        return pick(language, "Nada espera tu sí.", "Nothing waits for your yes.")
+        return gettext(language, "Nothing waits for your yes.")
     which = in_numbers(waiting)
-    return pick(
+    return gettext(
         language,
-        f"Decí cuál: /yes {waiting[0]} o /no {waiting[0]}. Esperan: {which}.",
-        f"Say which one: /yes {waiting[0]} or /no {waiting[0]}. Waiting: {which}.",
+        "Say which one: /yes {waiting} or /no {waiting}. Waiting: {which}.",
+        waiting=waiting[0],
+        which=which,
     )

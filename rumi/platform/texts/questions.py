@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 from unicodedata import normalize
 
-from rumi.platform.texts.language import Language, pick
+from rumi.platform.texts.formats import number
+from rumi.texts import Language, Text, gettext, languages, translate
 
 ActionKind: TypeAlias = Literal[
     "fetch",
@@ -31,53 +32,47 @@ Verdict: TypeAlias = Literal["yes", "no", "expired", "nobody"]
 """The result of a question; only `yes` approves. `nobody` means that no person was there to answer."""
 
 
-_ACTIONS: dict[ActionKind, tuple[str, str]] = {
-    "fetch": (
-        "abrir esta dirección, que no diste vos ni una página",
-        "open this address, which neither you nor a page gave",
-    ),
-    "send_file": ("mandarte este archivo", "send you this file"),
-    "remember": ("guardar esto en la memoria", "save this to memory"),
-    "forget": ("olvidar esto", "forget this"),
-    "research": ("investigar esto afuera", "research this outside"),
-    "schedule": ("programar esto para más tarde", "schedule this for later"),
-    "unschedule": ("borrar este programa", "delete this schedule"),
-    "start_bot": ("arrancar este bot, que trabaja solo", "start this bot, which works on its own"),
-    "propose_plan": (
-        "trabajar según este plan, sin preguntar más por lo que dice",
-        "work by this plan, without asking again for what it says",
-    ),
-    "write_skill": ("guardar esta forma de trabajar", "keep this way of working"),
-    "mcp": ("llamar a esta herramienta de otro programa", "call this tool of another program"),
+_ACTIONS: dict[ActionKind, Text] = {
+    "fetch": Text("open this address, which neither you nor a page gave"),
+    "send_file": Text("send you this file"),
+    "remember": Text("save this to memory"),
+    "forget": Text("forget this"),
+    "research": Text("research this outside"),
+    "schedule": Text("schedule this for later"),
+    "unschedule": Text("delete this schedule"),
+    "start_bot": Text("start this bot, which works on its own"),
+    "propose_plan": Text("work by this plan, without asking again for what it says"),
+    "write_skill": Text("keep this way of working"),
+    "mcp": Text("call this tool of another program"),
 }
 
 
 _DETAILS = {
-    "url": ("dirección", "address"),
-    "host": ("servidor", "server"),
-    "path": ("archivo", "file"),
-    "key": ("clave", "key"),
-    "value": ("valor", "value"),
-    "question": ("pregunta", "question"),
-    "text": ("texto", "text"),
-    "prompt": ("pedido", "prompt"),
-    "at": ("hora", "time"),
-    "in_minutes": ("en minutos", "in minutes"),
-    "cron": ("cron", "cron"),
-    "id": ("número", "number"),
-    "hosts": ("servidores, y cuántas veces como máximo", "hosts, and how often at most"),
-    "steps": ("pasos", "steps"),
-    "urls": ("direcciones", "addresses"),
-    "ref": ("rama, etiqueta o commit", "branch, tag or commit"),
-    "also": ("queda también el valor de antes", "the old value stays too"),
-    "research": ("es una investigación", "it is a research"),
-    "background": ("en segundo plano", "in the background"),
-    "recipient": ("el informe va a", "the report goes to"),
-    "model_calls": ("llamadas al modelo, como máximo", "model calls, at most"),
-    "money": ("dinero, como máximo", "money, at most"),
-    "tool": ("herramienta", "tool"),
-    "arguments": ("argumentos", "arguments"),
-    "hours": ("vale, en horas", "holds, in hours"),
+    "url": Text("address"),
+    "host": Text("server"),
+    "path": Text("file"),
+    "key": Text("key"),
+    "value": Text("value"),
+    "question": Text("question"),
+    "text": Text("text"),
+    "prompt": Text("prompt"),
+    "at": Text("time"),
+    "in_minutes": Text("in minutes"),
+    "cron": Text("cron"),
+    "id": Text("number"),
+    "hosts": Text("hosts, and how often at most"),
+    "steps": Text("steps"),
+    "urls": Text("addresses"),
+    "ref": Text("branch, tag or commit"),
+    "also": Text("the old value stays too"),
+    "research": Text("it is a research"),
+    "background": Text("in the background"),
+    "recipient": Text("the report goes to"),
+    "model_calls": Text("model calls, at most"),
+    "money": Text("money, at most"),
+    "tool": Text("tool"),
+    "arguments": Text("arguments"),
+    "hours": Text("holds, in hours"),
 }
 
 
@@ -85,6 +80,9 @@ WHOLE_CHARS: Final = 800
 """Maximum length of content that is shown completely; of longer content, only head and tail are shown."""
 
 HEAD_CHARS: Final = 300
+
+MOST_ANSWER_CHARS: Final = 12
+"""Maximum length of a word that is a yes or a no. Longer messages are not looked up in the catalogues."""
 
 MOST_QUESTION_CHARS: Final = 50_000
 """Maximum length of a question. A longer one is not asked, because no person could check it."""
@@ -123,21 +121,16 @@ def question(
     language: Language, action: ActionKind, details: Mapping[str, Detail], *, tainted: bool = True
 ) -> QuestionText:
     """Return the question about a call, with one line for each of its real arguments."""
-    es, en = _ACTIONS[action]
-    first = pick(language, f"¿Puedo {es}?", f"May I {en}?")
+    first = gettext(language, "May I {action}?", action=_ACTIONS[action])
     if tainted:
-        first = pick(
-            language,
-            f"En esta charla hay cosas que leí afuera. {first}",
-            f"This chat holds things from outside. {first}",
-        )
+        first = gettext(language, "This chat holds things from outside. {first}", first=first)
     text, whole = ("\n".join([first, *_lines(language, details, whole=in_full)]) for in_full in (False, True))
     return QuestionText(text, "" if text == whole else whole)
 
 
 def _lines(language: Language, details: Mapping[str, Detail], *, whole: bool) -> Iterator[str]:
     for name, value in details.items():
-        label = pick(language, *_DETAILS.get(name, (name, name)))
+        label = translate(language, _DETAILS.get(name, name))
         if isinstance(value, str):
             yield f"  {label}: {_shown(language, value, whole=whole or name not in _CONTENT)}"
             continue
@@ -151,10 +144,11 @@ def _shown(language: Language, value: str, *, whole: bool) -> str:
     """Return a value as one line. Long content is shortened to its head and tail, unless `whole` is true."""
     if whole or len(value) <= WHOLE_CHARS:
         return visible(value)
-    between = pick(
+    between = gettext(
         language,
-        f"… ({len(value) - 2 * HEAD_CHARS} de {len(value)} caracteres) …",
-        f"… ({len(value) - 2 * HEAD_CHARS:,} of {len(value):,} characters) …",
+        "… ({hidden} of {count} characters) …",
+        hidden=number(language, len(value) - 2 * HEAD_CHARS),
+        count=number(language, len(value)),
     )
     return f"{visible(value[:HEAD_CHARS])} {between} {visible(value[-HEAD_CHARS:])}"
 
@@ -173,24 +167,30 @@ def _is_visible(character: str) -> bool:
     return character.isprintable() and character not in _INVISIBLE and not variant
 
 
-_YES = frozenset({"yes", "y", "sí", "si", "s", "ok", "okay", "dale"})
+_YES: Final = Text("yes y ok okay")
 
-
-_NO = frozenset({"no", "n"})
+_NO: Final = Text("no n")
+"""The words that are a yes or a no. A translation has the words of its language."""
 
 
 def yes_or_no(text: str) -> bool | None:
-    """Parse an answer: return True for a yes, False for a no, and None for anything else."""
+    """Parse an answer in any language: return True for a yes, False for a no, and None for anything else."""
     # Some systems send í as an i and a combining accent.
     word = normalize("NFC", text).strip().strip(".!¡ ").casefold()
-    return True if word in _YES else False if word in _NO else None
+    if len(word) > MOST_ANSWER_CHARS:
+        return None
+    for language in languages():
+        for words, answer in ((_YES, True), (_NO, False)):
+            if word in translate(language, words).split():
+                return answer
+    return None
 
 
 def verdict(language: Language, how: Verdict) -> str:
     """Describe the result of a question in a few words."""
     return {
-        "yes": pick(language, "✅ Sí.", "✅ Yes."),
-        "no": pick(language, "❌ No.", "❌ No."),
-        "expired": pick(language, "⌛ Sin respuesta: no.", "⌛ No answer: no."),
-        "nobody": pick(language, "❌ Nadie podía contestar: no.", "❌ Nobody could answer: no."),
+        "yes": gettext(language, "✅ Yes."),
+        "no": gettext(language, "❌ No."),
+        "expired": gettext(language, "⌛ No answer: no."),
+        "nobody": gettext(language, "❌ Nobody could answer: no."),
     }[how]

@@ -3,64 +3,54 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rumi.platform.texts.language import Language, pick
+from rumi.texts import Language, Text, gettext
 
-MISSING_QUOTE: Final = {"es": "cita no encontrada", "en": "quote not found"}
-MISSING_REFERENCE: Final = {"es": "esa línea no existe", "en": "no such line"}
+MISSING_QUOTE: Final = Text("quote not found")
+MISSING_REFERENCE: Final = Text("no such line")
 """Notes that follow a part of an answer. They contain no brackets or quotation marks, because the check of an
 answer searches for these characters."""
 
 
 def sources_title(language: Language) -> str:
     """Return the heading of the list of sources."""
-    return pick(language, "Fuentes", "Sources")
+    return gettext(language, "Sources")
 
 
 def read_on(language: Language, date: str) -> str:
     """Say on which date a source was read."""
-    return pick(language, f"leída el {date}", f"read on {date}")
+    return gettext(language, "read on {date}", date=date)
 
 
 def also_read(language: Language, count: int) -> str:
     """Say how many sources were read that the answer does not cite."""
     if count == 1:
-        return pick(
-            language, "También se leyó una fuente que no se cita.", "One source was read and not cited."
-        )
-    return pick(
-        language,
-        f"También se leyeron {count} fuentes que no se citan.",
-        f"{count} sources were read and not cited.",
-    )
+        return gettext(language, "One source was read and not cited.")
+    return gettext(language, "{count} sources were read and not cited.", count=count)
 
 
 def nothing_read(language: Language) -> str:
     """Say that the research task has read no sources."""
-    return pick(language, "No se leyó ninguna fuente.", "No source was read.")
+    return gettext(language, "No source was read.")
 
 
 def removed_citations(language: Language, numbers: Sequence[int]) -> str:
     """Say which citations were removed because no source with their number was read."""
     listed = ", ".join(map(str, numbers))
-    return pick(
-        language,
-        f"Citas quitadas, porque no se leyó ninguna fuente con ese número: {listed}.",
-        f"Citations removed, because no source of that number was read: {listed}.",
+    return gettext(
+        language, "Citations removed, because no source of that number was read: {listed}.", listed=listed
     )
 
 
 def unverified_title(language: Language) -> str:
     """Return the heading of the sentences that cite no source."""
-    return pick(language, "Sin fuente", "Without a source")
+    return gettext(language, "Without a source")
 
 
 def and_more(language: Language, count: int) -> str:
     """Say how many entries a shortened list leaves out."""
-    return pick(language, f"y {count} más", f"and {count} more")
+    return gettext(language, "and {count} more", count=count)
 
 
 def cut_short(language: Language) -> str:
     """Return the heading of the notes of a research task that a limit has ended."""
-    return pick(
-        language, "Incompleto. Lo que se había anotado hasta ahí", "Incomplete. What was noted until then"
-    )
+    return gettext(language, "Incomplete. What was noted until then")

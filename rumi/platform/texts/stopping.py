@@ -3,17 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from rumi.platform.texts.bots import bot_resume
-from rumi.platform.texts.language import Language, pick
 from rumi.platform.texts.replies import nothing_running
+from rumi.texts import Language, Text, gettext, ngettext
 
 
 def stop_all_refused(language: Language) -> str:
     """Say that only an admin may stop everything."""
-    return pick(
-        language,
-        "Solo un administrador puede detener todo. /stop detiene lo que hago acá.",
-        "Only an admin may stop everything. /stop stops what I am doing here.",
-    )
+    return gettext(language, "Only an admin may stop everything. /stop stops what I am doing here.")
 
 
 def stopped_all(
@@ -32,18 +28,17 @@ def stopped_all(
     """
     if chats_left or tasks_left:
         names = ", ".join((*chats_left, *(f"#{id}" for id in tasks_left)))
-        stopped = pick(
+        stopped = gettext(
             language,
-            f"⚠️ Todavía no terminó: {names}. Sigo deteniéndolo; mirá /status o rumi status.",
-            f"⚠️ Not ended yet: {names}. It is still being stopped; look at /status or rumi status.",
+            "⚠️ Not ended yet: {names}. It is still being stopped; look at /status or rumi status.",
+            names=names,
         )
     else:
-        stopped = pick(
+        stopped = gettext(
             language,
-            f"⏹ Detuve {_number(turns, 'turno', 'turnos')} y {_number(tasks, 'tarea', 'tareas')}."
-            " No queda ningún proceso.",
-            f"⏹ Stopped {_number(turns, 'turn', 'turns')} and {_number(tasks, 'task', 'tasks')}."
-            " No process is left.",
+            "⏹ Stopped {turns} and {tasks}. No process is left.",
+            turns=ngettext(language, "{count} turn", "{count} turns", turns),
+            tasks=ngettext(language, "{count} task", "{count} tasks", tasks),
         )
     lines = [_paused(language, name, count) for name, count in paused.items() if count != 0]
     return "\n".join([stopped, *lines, *(f"🤖 {bot_resume(language, *session)}" for session in sessions)])
@@ -54,10 +49,11 @@ def stopped_at_rest(language: Language, tasks: int, paused: int) -> str:
     lines = [nothing_running(language)]
     if tasks:
         lines.append(
-            pick(
+            ngettext(
                 language,
-                f"Detuve {_number(tasks, 'tarea', 'tareas')}: el próximo inicio no las retoma.",
-                f"Stopped {_number(tasks, 'task', 'tasks')}: the next start does not resume them.",
+                "Stopped {count} task: the next start does not resume it.",
+                "Stopped {count} tasks: the next start does not resume them.",
+                tasks,
             )
         )
     if paused:
@@ -70,20 +66,17 @@ def stopped_everywhere(language: Language, here: str, others: Mapping[str, str])
     return "\n".join([here, *(f"{name}: {said}" for name, said in sorted(others.items()))])
 
 
-def _number(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
-
-
 def _paused(language: Language, name: str, count: int | None) -> str:
-    es = {"schedules": "recordatorios y horarios"}.get(name, name)
+    what = Text("schedules") if name == "schedules" else name
     if count is None:
-        return pick(
-            language,
-            f"⚠️ No pude pausar los {es}. Mandá /stop all otra vez.",
-            f"⚠️ The {name} could not be paused. Send /stop all again.",
+        return gettext(language, "⚠️ The {what} could not be paused. Send /stop all again.", what=what)
+    if name != "schedules":
+        return gettext(
+            language, "Paused {count} {name}; /{name} lists and resumes them.", count=count, name=name
         )
-    return pick(
+    return ngettext(
         language,
-        f"Pausé {count} {es}; /{name} los muestra y los reanuda.",
-        f"Paused {_number(count, name.removesuffix('s'), name)}; /{name} lists and resumes them.",
+        "Paused {count} schedule; /schedules lists and resumes them.",
+        "Paused {count} schedules; /schedules lists and resumes them.",
+        count,
     )

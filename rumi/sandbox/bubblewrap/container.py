@@ -100,7 +100,10 @@ class BubblewrapContainer:
             said, _, number = (await self._hear_keeper()).partition(" ")
             if said != "ready":
                 raise SandboxError(
-                    f"The sandbox cannot be made here ({said} {number}).", "Look at `rumi doctor`."
+                    "The sandbox cannot be made here ({said} {number}).",
+                    "Look at `rumi doctor`.",
+                    said=said,
+                    number=number,
                 )
             self._keeper = int(number)
             complaint = bytearray()
@@ -108,7 +111,7 @@ class BubblewrapContainer:
             if code != 0:
                 text = complaint.decode("utf-8", "replace").strip() or f"exit code {code}"
                 raise SandboxError(
-                    f"The sandbox does not run commands here ({text}).", "Look at `rumi doctor`."
+                    "The sandbox does not run commands here ({text}).", "Look at `rumi doctor`.", text=text
                 )
             return
         raise SandboxError("The sandbox did not start in time.", "Look at `rumi doctor`.")
@@ -177,7 +180,9 @@ class BubblewrapContainer:
                 self._kill_hard()
                 if not await self._gone():
                     raise SandboxError(
-                        f"Processes of the container {self._plan.name} cannot be ended.", "Try again later."
+                        "Processes of the container {name} cannot be ended.",
+                        "Try again later.",
+                        name=self._plan.name,
                     )
             self._forget_process()
             self._quiet = True
@@ -212,7 +217,7 @@ class BubblewrapContainer:
             except OSError as error:
                 os.close(life)
                 ours.close()
-                raise SandboxError(f"The sandbox's keeper cannot be started: {error}.") from error
+                raise SandboxError("The sandbox's keeper cannot be started: {error}.", error=error) from error
         ours.setblocking(False)
         self._requests, self._life = ours, life
 

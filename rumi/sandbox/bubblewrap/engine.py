@@ -23,6 +23,7 @@ from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Leases, no_leases, require
 from rumi.sandbox.leftovers import end_leftovers
 from rumi.sandbox.processes import counts_by_namespace
+from rumi.texts import Text
 from runner.programs import CORE_ONLY, Selection
 
 log = logging.getLogger("rumi.sandbox")
@@ -97,18 +98,26 @@ class BubblewrapEngine:
         sentences = []
         if "memory" not in bounded:
             sentences.append(
-                "A chat's commands together may use more memory than the limit: without control groups "
-                "it holds for each process alone."
+                Text(
+                    "A chat's commands together may use more memory than the limit: without control "
+                    "groups it holds for each process alone."
+                )
             )
         if "cpu" not in bounded:
-            sentences.append("A chat's commands may use every processor, though at low priority.")
+            sentences.append(Text("A chat's commands may use every processor, though at low priority."))
             sentences.append(
-                "A chat's files are bounded by the watch alone: without control groups its commands may "
-                "write with every processor at once, and pass the limit by more before they are ended."
+                Text(
+                    "A chat's files are bounded by the watch alone: without control groups its "
+                    "commands may write with every processor at once, and pass the limit by more "
+                    "before they are ended."
+                )
             )
         if "pids" not in bounded and not counts_by_namespace():
             sentences.append(
-                "The number of a chat's processes is not bounded: that needs control groups or Linux 5.14."
+                Text(
+                    "The number of a chat's processes is not bounded: that needs control groups or "
+                    "Linux 5.14."
+                )
             )
         return tuple(sentences)
 
@@ -160,7 +169,7 @@ class BubblewrapEngine:
             runs.mkdir(parents=True, exist_ok=True)
             workspace = Path(tempfile.mkdtemp(prefix="probe-", dir=runs))
         except OSError as error:
-            return f"{runs} cannot be written: {error}."
+            return Text("{runs} cannot be written: {error}.", runs=runs, error=error)
         try:
             os.chown(workspace, self._uid, self._gid)
             try:
@@ -240,10 +249,12 @@ class BubblewrapEngine:
         try:
             report = ensure_rootfs(target, uid=self._uid, gid=self._gid, selection=self._selection)
         except RootfsError as error:
-            raise SandboxError(str(error), "Install it, or use Docker.") from error
+            raise SandboxError("{error}", "Install it, or use Docker.", error=error) from error
         except OSError as error:
-            advice = "Make room on its disk." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-            raise SandboxError(f"The sandbox's root file system cannot be made: {error}.", advice) from error
+            advice = Text("Make room on its disk.") if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            raise SandboxError(
+                "The sandbox's root file system cannot be made: {error}.", advice, error=error
+            ) from error
         self.missing_programs = report.missing
         try:
             return target, _first_process(self._home.absolute() / "run"), True, bpf_program()

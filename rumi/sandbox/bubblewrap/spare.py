@@ -14,9 +14,10 @@ import trio
 from rumi.sandbox.engine import SandboxError, Sink
 from rumi.sandbox.lease import LeaseLostError
 from rumi.sandbox.pipes import file_in_memory, fill, pipe, pump
+from rumi.texts import Text
 
 LINGER_S = 2.0
-LOST = ("The sandbox has ended.", "Send the request again: it gets a new sandbox.")
+LOST = (Text("The sandbox has ended."), Text("Send the request again: it gets a new sandbox."))
 
 
 class Spare:
@@ -75,8 +76,8 @@ class Spare:
         if text == "lease":
             raise LeaseLostError
         if not text.isdigit():
-            advice = "Look at `rumi doctor`."
-            raise SandboxError(f"The sandbox cannot run the command ({text}).", advice)
+            advice = Text("Look at `rumi doctor`.")
+            raise SandboxError("The sandbox cannot run the command ({text}).", advice, text=text)
         return int(text)
 
     def close(self) -> None:

@@ -28,12 +28,13 @@ from rumi.sandbox.confined.child import (
     kill_descendants,
     processes,
 )
+from rumi.texts import Text, os_error
 
 START_S: Final = 30.0  # for imports, on a busy machine
 END_S: Final = 5.0
 _ENVIRONMENT: Final = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
 
-NONSENSE: Final = "it wrote something into the pipe that is not its own"
+NONSENSE: Final = Text("it wrote something into the pipe that is not its own")
 
 Why: TypeAlias = Literal["not started", "late", "signal", "exited", "closed", "too long", "nonsense"]
 
@@ -44,8 +45,8 @@ class ChildFailed(RumiError):
     `number` is the signal that killed the child, its exit code, or the errno of the failed start.
     """
 
-    def __init__(self, message: str, why: Why, number: int = 0) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, /, why: Why, number: int = 0, **fields: object) -> None:
+        super().__init__(message, **fields)
         self.why = why
         self.number = number
 
@@ -146,7 +147,9 @@ class Child:
             os.close(ours)
             if isinstance(error, OSError):
                 number = error.errno or 0
-                raise ChildFailed(os.strerror(number), why="not started", number=number) from None
+                raise ChildFailed(
+                    "{reason}", why="not started", number=number, reason=os_error(error)
+                ) from None
             raise
         finally:
             os.close(theirs)
@@ -198,7 +201,9 @@ class Child:
             with self._in_time():
                 heard = json.loads(await self._frames.next())
         except FrameTooLong:
-            raise ChildFailed(f"it sent more than {self._most_bytes} bytes at once", why="too long") from None
+            raise ChildFailed(
+                "it sent more than {most_bytes} bytes at once", most_bytes=self._most_bytes, why="too long"
+            ) from None
         except NoFrame:
             raise await self._ended() from None
         except (ValueError, RecursionError):
@@ -241,9 +246,11 @@ class Child:
             code = await self._process.wait()
             if code < 0:
                 return ChildFailed(
-                    f"its process was ended by {signal_name(-code)}", why="signal", number=-code
+                    "its process was ended by {code}", code=signal_name(-code), why="signal", number=-code
                 )
-            return ChildFailed(f"it ended its process with exit code {code}", why="exited", number=code)
+            return ChildFailed(
+                "it ended its process with exit code {code}", code=code, why="exited", number=code
+            )
         return ChildFailed("it closed its pipe to Rumi", why="closed")
 
 

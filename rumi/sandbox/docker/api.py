@@ -15,6 +15,7 @@ import httpx
 import trio
 
 from rumi.sandbox.engine import SandboxError
+from rumi.texts import Text
 
 Json: TypeAlias = Any  # the daemon's answer; each caller extracts the fields that it knows
 
@@ -26,15 +27,15 @@ OLDEST_API = (1, 41)
 NEWEST_API = (1, 51)
 """Oldest and newest API version that Rumi supports: its calls have the same meaning in all of them."""
 
-_START_IT = "Start the Docker daemon (systemctl start docker), or set [sandbox] backend to bubblewrap."
-HUNG = "Restart the Docker daemon (systemctl restart docker) if this lasts."
+_START_IT = Text("Start the Docker daemon (systemctl start docker), or set [sandbox] backend to bubblewrap.")
+HUNG = Text("Restart the Docker daemon (systemctl restart docker) if this lasts.")
 
 
 class ApiError(SandboxError):
     """The daemon answered with an error. `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
-        super().__init__(f"Docker says: {message.rstrip('.')}.")
+        super().__init__("Docker says: {message}.", message=message.rstrip("."))
         self.status = status
 
 
@@ -53,8 +54,9 @@ class EngineApi:
         scheme, _, rest = self.address.partition("://")
         if scheme not in ("unix", "tcp", "http") or not rest:
             raise SandboxError(
-                f"DOCKER_HOST is {self.address!r}, and only unix:// and tcp:// are understood.",
+                "DOCKER_HOST is {address}, and only unix:// and tcp:// are understood.",
                 "Forward the socket (ssh -L) and point DOCKER_HOST at it, or unset DOCKER_HOST.",
+                address=f"{self.address!r}",
             )
         if scheme == "tcp" and os.environ.get("DOCKER_TLS_VERIFY"):
             raise SandboxError(
@@ -87,10 +89,12 @@ class EngineApi:
         try:
             major, minor = (int(part) for part in said.split("."))
         except ValueError:
-            raise SandboxError(f"The server at {self.address} is not Docker.", _START_IT) from None
+            raise SandboxError(
+                "The server at {address} is not Docker.", _START_IT, address=self.address
+            ) from None
         if (major, minor) < OLDEST_API:
             raise SandboxError(
-                f"The Docker daemon is too old (API {said}).", "Update Docker to 20.10 or later."
+                "The Docker daemon is too old (API {said}).", "Update Docker to 20.10 or later.", said=said
             )
         chosen = min((major, minor), NEWEST_API)
         self._version = f"/v{chosen[0]}.{chosen[1]}"
@@ -210,8 +214,10 @@ class EngineApi:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             advice = _START_IT
             if "Permission denied" in str(error):
-                advice = "Add this user to the group docker, or set [sandbox] backend to bubblewrap."
-            raise SandboxError(f"No Docker daemon answers at {self.address}.", advice) from error
+                advice = Text("Add this user to the group docker, or set [sandbox] backend to bubblewrap.")
+            raise SandboxError(
+                "No Docker daemon answers at {address}.", advice, address=self.address
+            ) from error
         except (httpx.TimeoutException, trio.TooSlowError) as error:
             raise SandboxError("The Docker daemon does not answer in time.", HUNG) from error
         except httpx.HTTPError as error:

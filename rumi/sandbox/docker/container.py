@@ -92,8 +92,10 @@ class DockerContainer:
             state = {"Running": False, "ExitCode": "unknown", "Error": ""}
         if not state["Running"]:
             raise EndedAtOnceError(
-                f"The container ended at once (exit code {state['ExitCode']}). {state['Error']}",
+                "The container ended at once (exit code {exitcode}). {error}",
                 "Rebuild the image with: rumi sandbox build",
+                exitcode=state["ExitCode"],
+                error=state["Error"],
             )
         self._pid = state["Pid"]
         self._unfinished.clear()

@@ -24,6 +24,7 @@ from rumi.sandbox.engine import ContainerInfo, EngineKind, SandboxError, Sandbox
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Lease, Leases, is_lost, no_leases, require
 from rumi.sandbox.leftovers import end_leftovers
+from rumi.texts import Text, os_error
 from runner.init import VERSION, WITHOUT_LEASES
 
 log = logging.getLogger("rumi.sandbox")
@@ -36,10 +37,10 @@ REMOVE_S = 20.0
 FORCED = {"force": "true", "v": "true"}
 
 _LACKING = {
-    "MemoryLimit": "Docker on this machine cannot bound a chat's memory.",
-    "SwapLimit": "Docker on this machine cannot bound a chat's swap; switch swap off.",
-    "PidsLimit": "Docker on this machine cannot bound a chat's number of processes.",
-    "CpuCfsQuota": "Docker on this machine cannot bound a chat's share of the processors.",
+    "MemoryLimit": Text("Docker on this machine cannot bound a chat's memory."),
+    "SwapLimit": Text("Docker on this machine cannot bound a chat's swap; switch swap off."),
+    "PidsLimit": Text("Docker on this machine cannot bound a chat's number of processes."),
+    "CpuCfsQuota": Text("Docker on this machine cannot bound a chat's share of the processors."),
 }
 
 
@@ -84,7 +85,7 @@ class DockerEngine:
         self._leases = leases
         self._leased: dict[str, tuple[str, Lease]] = {}
         """For each chat whose container has a lease: the container's id and the lease."""
-        self._by_exec = "" if names is not None else "there is no home for its socket"
+        self._by_exec = "" if names is not None else Text("there is no home for its socket")
         self._home = home
         self._watched = Watched(self._api.address)
         self._ended = home is None
@@ -122,8 +123,8 @@ class DockerEngine:
         options = " ".join(info.get("SecurityOptions") or ())
         if "name=rootless" in options or "name=userns" in options:
             raise SandboxError(
-                "This Docker daemon maps users (rootless, or userns-remap), so commands could not use the "
-                "files of their workspace.",
+                "This Docker daemon maps users (rootless, or userns-remap), so commands could not "
+                "use the files of their workspace.",
                 "Use the machine's ordinary daemon, or set [sandbox] backend to bubblewrap.",
             )
         if "name=seccomp" not in options:
@@ -142,7 +143,7 @@ class DockerEngine:
             SandboxError: The daemon does not answer.
         """
         if not self._api.address.startswith("unix://"):
-            return "the daemon is on another machine"
+            return Text("the daemon is on another machine")
         if self._by_exec:
             return self._by_exec
         try:
@@ -152,7 +153,7 @@ class DockerEngine:
         if (found["Config"].get("Labels") or {}).get(LABEL_INIT) not in (
             (VERSION,) if leased else WITHOUT_LEASES
         ):
-            return "the image has no program for it"
+            return Text("the image has no program for it")
         return ""
 
     async def create(self, chat_id: str, workspace: Path) -> DockerContainer:
@@ -171,7 +172,11 @@ class DockerEngine:
         try:
             self._spec.write_names()
         except OSError as error:
-            raise SandboxError(f"{self._spec.names} cannot be written: {error.strerror}.") from error
+            raise SandboxError(
+                Text("{names} cannot be written: {strerror}."),
+                names=self._spec.names,
+                strerror=os_error(error),
+            ) from error
         self._let_go(chat_id)
         with contextlib.ExitStack() as stack:
             listener = None
@@ -197,7 +202,7 @@ class DockerEngine:
             require(lease)
             raise SandboxError("The container's first process did not connect in time.", HUNG)
         # Remembered, so that later containers do not wait for a connection in vain.
-        self._by_exec = "a container's first process did not connect"
+        self._by_exec = Text("a container's first process did not connect")
         log.warning("Docker's exec starts the commands, because %s.", self._by_exec)
         await self.remove(chat_id)
         return await self._started(chat_id, workspace, None)
@@ -205,8 +210,9 @@ class DockerEngine:
     async def _no_lease_here(self) -> SandboxError:
         why = await self.starts_by_exec(leased=True)
         return SandboxError(
-            f"A container that Docker's exec works in cannot end with the lease of its chat: {why}.",
+            "A container that Docker's exec works in cannot end with the lease of its chat: {why}.",
             "Make the image again with: rumi sandbox build",
+            why=why,
         )
 
     def _listen(self, chat_id: str) -> InitListener | None:
@@ -214,7 +220,11 @@ class DockerEngine:
         try:
             return InitListener(self._spec.names, self._spec.name(chat_id), self.user)
         except OSError as error:
-            self._by_exec = f"no socket can be made in {self._spec.names}: {error.strerror}"
+            self._by_exec = Text(
+                "no socket can be made in {names}: {strerror}",
+                names=self._spec.names,
+                strerror=os_error(error),
+            )
             log.warning("Docker's exec starts the commands, because %s.", self._by_exec)
             return None
 
@@ -246,7 +256,7 @@ class DockerEngine:
                 # The name is in use: by a leftover of a killed process, or during a container's removal.
                 await self.remove(chat_id)
         if created is None:
-            raise SandboxError(f"Another container keeps the name {name}.", "Remove it.")
+            raise SandboxError("Another container keeps the name {name}.", "Remove it.", name=name)
         container = DockerContainer(self._api, created["Id"], self.user)
         if lease is not None:
             self._leased[chat_id] = (container.container_id, lease)
@@ -283,7 +293,7 @@ class DockerEngine:
                     await trio.sleep(pause)
                     pause = min(pause * 2, 1.0)
                 # Repeat: only the answer "no such container" proves that the container is gone.
-        raise SandboxError(f"Docker did not remove the container {name} in time.", HUNG)
+        raise SandboxError("Docker did not remove the container {name} in time.", HUNG, name=name)
 
     async def sweep(self) -> list[str]:
         """Remove leftovers of a killed process of this installation; return their names.
@@ -376,21 +386,26 @@ class DockerEngine:
         own = not is_rumis(self._spec.image)
         if own and '"bash"' in text and "executable file not found" in text:
             return SandboxError(
-                f"The image {self._spec.image} has no bash, with which Rumi starts a container.",
+                "The image {image} has no bash, with which Rumi starts a container.",
                 "Add bash and sleep to it, or take another one: [sandbox] image.",
+                image=self._spec.image,
             )
         if "No such image" in text:
             return SandboxError(
-                f"The sandbox's image {self._spec.image} is not there.", "Make it with: rumi sandbox build"
+                "The sandbox's image {image} is not there.",
+                "Make it with: rumi sandbox build",
+                image=self._spec.image,
             )
         if "bind source path does not exist" in text:
             return SandboxError(
-                "The Docker daemon does not see the workspace's folder: it runs on another machine or in "
-                "another container.",
+                "The Docker daemon does not see the workspace's folder: it runs on another machine "
+                "or in another container.",
                 "Use this machine's daemon, or mount RUMI_HOME under the same path there.",
             )
         if "seccomp" in text:
-            return SandboxError(f"Docker cannot filter system calls here. {error.message}", "Use bubblewrap.")
+            return SandboxError(
+                "Docker cannot filter system calls here. {message}", "Use bubblewrap.", message=error.message
+            )
         return error
 
 

@@ -23,6 +23,7 @@ from rumi.sandbox.docker.api import ApiError, EngineApi
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.spec import FIRST_PROCESS, INIT, LABEL_INIT, is_rumis
 from rumi.sandbox.engine import Command, SandboxError, SandboxLimits
+from rumi.texts import Text, joined
 from runner.programs import CORE_ONLY, Selection
 
 FORMAT = "5"
@@ -64,7 +65,7 @@ class ImageState:
     @property
     def made_of(self) -> str:
         """Return the image's source as text for users."""
-        return self.source or ("your own" if self.own else "something else")
+        return self.source or (Text("your own") if self.own else Text("something else"))
 
     @property
     def sound(self) -> bool:
@@ -139,11 +140,12 @@ async def build_image(
         state = await look_at_image(api, image, selection)
         if state.own and state.image_id:
             raise SandboxError(
-                f"The image {image} is your own, and Rumi does not replace it.",
+                "The image {image} is your own, and Rumi does not replace it.",
                 "To use Rumi's, take [sandbox] image out of config.toml.",
+                image=image,
             )
         before = state.image_id
-        reasons = []
+        reasons = [Text("The image cannot be made.")]
         for source in sources if not selection.extra else ("host",):
             make = _from_alpine if source == "alpine" else _from_host
             try:
@@ -157,7 +159,7 @@ async def build_image(
             if before and before != made["Id"]:
                 await _drop(api, before)
             return ImageReport(image, made["Id"], source, missing, int(made["Size"]), by_exec)
-        raise SandboxError("The image cannot be made. " + " ".join(reasons), "Look at `rumi doctor`.")
+        raise SandboxError(joined(reasons), "Look at `rumi doctor`.")
     finally:
         await api.aclose()
 
@@ -179,7 +181,7 @@ async def _in_thread(
         except requests.exceptions.RequestException as error:
             raise SandboxError("The Docker daemon kept silent for too long.") from error
         except docker.errors.DockerException as error:
-            raise SandboxError(f"Docker says: {str(error).strip().rstrip('.')}.") from error
+            raise SandboxError("Docker says: {error}.", error=str(error).strip().rstrip(".")) from error
 
     with trio.move_on_after(TOTAL_S):
         await trio.to_thread.run_sync(guarded, limiter=limiter, abandon_on_cancel=True)
@@ -195,7 +197,7 @@ def _client(address: str, timeout_s: int) -> Any:
 
 def _from_alpine(address: str, image: str, selection: Selection, progress: Progress) -> None:
     """Pull the Alpine base image and build the Dockerfile on it. Blocking."""
-    progress(f"asking the registry for {':'.join(BASE)}")
+    progress(Text("asking the registry for {base}", base=":".join(BASE)))
     with _client(address, REGISTRY_S) as client:
         try:
             # Not client.pull, which waits without a limit.
@@ -205,11 +207,15 @@ def _from_alpine(address: str, image: str, selection: Selection, progress: Progr
                 for line in answer.iter_lines():
                     event = json.loads(line)
                     if fault := event.get("error") or event.get("message"):
-                        raise SandboxError(f"The registry has no {':'.join(BASE)} ({fault.rstrip('.')}).")
+                        raise SandboxError(
+                            "The registry has no {base} ({fault}).",
+                            base=":".join(BASE),
+                            fault=fault.rstrip("."),
+                        )
         except SandboxError:
             raise
         except Exception as error:  # from requests, urllib3 or docker: no registry can be reached
-            raise SandboxError(f"No registry can be reached ({_last_words(error)}).") from error
+            raise SandboxError("No registry can be reached ({error}).", error=_last_words(error)) from error
     context = io.BytesIO()
     with tarfile.open(fileobj=context, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for name in ("Dockerfile", "init.c"):
@@ -238,7 +244,7 @@ def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
     """
     for event in events:
         if "error" in event:
-            raise SandboxError(f"The build failed: {str(event['error']).strip().rstrip('.')}.")
+            raise SandboxError("The build failed: {error}.", error=str(event["error"]).strip().rstrip("."))
         if line := str(event.get("stream", "")).strip():
             yield line
 
@@ -249,13 +255,13 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
     from runner.rootfs import INIT as INIT_PLACE
     from runner.rootfs import RootfsError, build_rootfs, write_tar
 
-    progress("copying this host's own programs")
+    progress(Text("copying this host's own programs"))
     with tempfile.TemporaryDirectory(prefix="rumi-image-") as folder:
         tree, archive = Path(folder, "rootfs"), Path(folder, "rootfs.tar")
         try:
             report = build_rootfs(tree, selection=selection)  # each container gets its own passwd and group
         except RootfsError as error:
-            raise SandboxError(str(error)) from error
+            raise SandboxError("{error}", error=error) from error
         shutil.rmtree((tree / INIT_PLACE).parent)  # _add_first_processes adds this folder again
         with archive.open("w+b") as file:
             write_tar(tree, file)
@@ -271,7 +277,7 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
             compile_init(init)
             labels[LABEL_INIT] = VERSION
         except InitError as error:
-            progress(f"without the program that starts commands fast: {error}")
+            progress(Text("without the program that starts commands fast: {error}", error=error))
         _add_first_processes(tree, archive, init)
         changes = [f'LABEL {name}="{value}"' for name, value in labels.items()]
         changes += [
@@ -280,7 +286,7 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
             "ENV LANG=C.UTF-8",
             'CMD ["sleep", "infinity"]',
         ]
-        progress(f"importing {archive.stat().st_size // 1_000_000} MB into Docker")
+        progress(Text("importing {st_size} MB into Docker", st_size=archive.stat().st_size // 1_000_000))
         repository, _, tag = image.rpartition(":")
         if not repository or "/" in tag:
             repository, tag = image, "latest"
@@ -332,7 +338,9 @@ async def _try_out(
             by_exec = await engine.starts_by_exec()
             command = Command(("bash", "-c", look, "look", *selection.allowed))
             if await container.execute(command, found.extend, found.extend) != 0:
-                raise SandboxError(f"The image does not run: {found.decode('utf-8', 'replace').strip()}")
+                raise SandboxError(
+                    "The image does not run: {decode}", decode=found.decode("utf-8", "replace").strip()
+                )
         finally:
             with trio.CancelScope(shield=True):  # bounded inside
                 await engine.remove("image")

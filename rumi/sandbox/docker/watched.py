@@ -10,6 +10,7 @@ import trio
 from rumi.platform.openat import opened
 from rumi.sandbox.docker import watcher
 from rumi.sandbox.engine import SandboxError
+from rumi.texts import os_error
 
 END_S: Final = 5.0
 
@@ -34,8 +35,8 @@ class Watched:
             try:
                 self._start()
             except OSError as error:
-                why = error.strerror
-                raise SandboxError(f"The sandbox's watcher cannot be started: {why}.") from error
+                why = os_error(error)
+                raise SandboxError("The sandbox's watcher cannot be started: {why}.", why=why) from error
         self._say(f"+{name}\n")
 
     def answered(self, name: str) -> None:

@@ -12,6 +12,7 @@ from rumi.sandbox.lease import LeaseLostError
 from rumi.sandbox.packing import SpoiltWorkspace, Unpackable
 from rumi.store.journal.store import JournalError
 from rumi.store.ownership import Ownership, partition_of
+from rumi.texts import os_error
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +64,9 @@ class CarriedFiles:
             await self._carrier.fetch(key, self._fence(partition_key))
         except OSError as error:
             raise RumiError(
-                f"The chat's files cannot be fetched: {error.strerror or error}.", "Make room on the disk."
+                "The chat's files cannot be fetched: {strerror}.",
+                "Make room on the disk.",
+                strerror=os_error(error),
             ) from error
         except SpoiltWorkspace as error:
             raise RumiError("The chat's stored files are damaged.", "Restore the database.") from error
@@ -78,7 +81,7 @@ class CarriedFiles:
         except (LeaseLostError, JournalError) as error:
             logger.warning("the files of %s were not stored: %s", key, error)
         except OSError as error:
-            return RumiError(f"The chat's files were not stored: {error.strerror or error}.")
+            return RumiError("The chat's files were not stored: {strerror}.", strerror=os_error(error))
         return None
 
     async def leave(self, key: str, partition_key: str) -> None:

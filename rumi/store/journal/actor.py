@@ -25,6 +25,7 @@ from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import Ownership, Served
 from rumi.store.protocol import Trouble
 from rumi.store.steps import Run, Step
+from rumi.texts import Text, joined
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -454,10 +455,10 @@ class Journal(Actor[JournalMessage]):
     def activity(self) -> str:
         """Return a text: the number of pending requests, and the reason if the file cannot be written."""
         waiting = len(self._waiting) + len(self._deferred)
-        words = [f"{waiting} waiting for the disk"] if waiting else []
+        words: list[str] = [Text("{count} waiting for the disk", count=waiting)] if waiting else []
         if self._state.trouble is not None:
             words.insert(0, f"state.db is not written: {self._state.trouble}")
-        return ", ".join(words)
+        return joined(words, ", ") if words else ""
 
     def metrics(self) -> Mapping[str, object]:
         """Return metrics: pending requests, replies not acknowledged at the last commit, write trouble."""

@@ -3,9 +3,8 @@
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
-from typing import Final, get_args
+from typing import Final
 
-from rumi.platform.texts.language import Language
 from rumi.store.journal.albums import insert_part, part_of
 from rumi.store.journal.history import history_of, insert_history, session_of, taint_of
 from rumi.store.journal.outbox import insert_reply
@@ -37,7 +36,6 @@ MOST_MOVED = 100_000
 """Maximum number of moved groups that are remembered: more than a bot ever sees, but few enough that
 strangers cannot fill the disk."""
 
-LANGUAGES: Final = get_args(Language)
 
 _OPEN: Final = "messages INDEXED BY messages_open"
 """The table `messages` with its partial index of open messages. Few of a chat's messages are open."""
@@ -365,7 +363,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             id=id,
             chat=chat,
             text=text,
-            language=language if language in LANGUAGES else None,
+            language=language or None,
             admin=bool(admin),
             origin=origin,
             attachments=_attachments(attachments),

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from rumi.models.model import Message
-from rumi.platform.texts.language import Language
 from rumi.store.protocol import Trouble
+from rumi.texts import Language
 
 Reason: TypeAlias = Literal[
     "complete",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias, get_args
 
 from rumi.store.journal.history import MOST_ENTRY
-from rumi.store.journal.inbox import LANGUAGES, insert_message
+from rumi.store.journal.inbox import insert_message
 from rumi.store.journal.records import (
     Fired,
     Firing,
@@ -365,7 +365,7 @@ def _schedule(row: dict[str, object]) -> ScheduleRecord:
     """Load a schedule from a row; replace damaged values. A damaged kind is replaced by `text`."""
     row |= {name: row[name] or 0 for name in ("message", "fired")}
     row["tainted"] = bool(row["tainted"])
-    row["language"] = row["language"] if row["language"] in LANGUAGES else "en"
+    row["language"] = row["language"] or "en"
     row["kind"] = row["kind"] if row["kind"] in _KINDS else "text"
     row["state"] = row["state"] if row["state"] in _STATES else "paused"
     return ScheduleRecord(**row)  # type: ignore[arg-type]

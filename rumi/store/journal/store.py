@@ -275,7 +275,7 @@ class Store:
 
     @staticmethod
     def _refusal(request: JournalMessage) -> NotOwner:
-        return NotOwner(f"{request.step.name} was refused: another worker serves this chat by now.")
+        return NotOwner("{name} was refused: another worker serves this chat by now.", name=request.step.name)
 
     def _notify_others(self, owners: Mapping[int, tuple[str | None, int]], now: Served) -> None:
         """Notify other workers about new entries in the chats that they serve."""
@@ -331,8 +331,10 @@ class Store:
         if trouble is not None:
             return Unwritable(self._backend, trouble, error)
         return JournalError(
-            f"{self.location} cannot be used: {error}.",
+            "{location} cannot be used: {error}.",
             "Check the disk's free space and the file's permissions, or ask: rumi doctor",
+            location=self.location,
+            error=error,
         )
 
     def _count_undelivered(self, db: Database) -> int:

@@ -8,7 +8,7 @@ from typing import Final, get_args
 from rumi.platform.chat_ids import task_key
 from rumi.store.journal.forgetting import delete_chat
 from rumi.store.journal.history import MOST_ENTRY, history_of, insert_history, new_session, session_of
-from rumi.store.journal.inbox import LANGUAGES, insert_message
+from rumi.store.journal.inbox import insert_message
 from rumi.store.journal.outbox import fire_ended
 from rumi.store.journal.parked import note_asked
 from rumi.store.journal.records import (
@@ -376,6 +376,6 @@ def _task(row: dict[str, object]) -> TaskRecord:
     row |= {name: row[name] or 0 for name in numbers}
     row |= {name: bool(row[name]) for name in ("attached", "tainted")}
     row["said"] = _texts(row["said"])
-    row["language"] = row["language"] if row["language"] in LANGUAGES else "en"
+    row["language"] = row["language"] or "en"
     row["state"] = row["state"] if row["state"] in _STATES else "failed"
     return TaskRecord(**row, spent=spent)  # type: ignore[arg-type]

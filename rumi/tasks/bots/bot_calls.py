@@ -23,7 +23,7 @@ from rumi.memory.rows import facts_of, forget_key, remember_fact
 from rumi.memory.writing import checked
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import DEFAULT_CHAT, bot_key
-from rumi.platform.texts.language import Language
+from rumi.platform.texts.language import known_language
 from rumi.platform.threads import Offload
 from rumi.platform.timestamps import utc
 from rumi.store.journal.records import IterationRecord, TaskRecord
@@ -34,6 +34,7 @@ from rumi.tasks.bots.files import BotFiles, BotSkill
 from rumi.tasks.bots.importing import Foreign, foreign_bots, take_over_skills
 from rumi.tasks.task_calls import task_as_json as task_json
 from rumi.tasks.tasks import StoredTasks
+from rumi.texts import Language
 
 
 def bot_call(
@@ -233,7 +234,7 @@ class _BotCalls:
     async def _delete(self, name: str) -> None:
         sessions = await self._sessions(name)
         if any(not task.ended for task in sessions):
-            raise BotError(f"The bot {name} is at work.", f"Stop it first: rumi bot stop {name}")
+            raise BotError("The bot {name} is at work.", "Stop it first: rumi bot stop {name}", name=name)
         # The folder last: it defines the bot, so a failed deletion can be repeated.
         await self._clear(bot_key(name))
         await self._tasks.remove_files(bot_key(name))
@@ -249,4 +250,4 @@ def _iteration(iteration: IterationRecord) -> dict[str, object]:
 
 
 def _language(request: Mapping[str, object]) -> Language:
-    return "es" if request.get("language") == "es" else "en"
+    return known_language(request.get("language")) or "en"

@@ -18,8 +18,8 @@ from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
 from rumi.platform.chat_ids import DEFAULT_CHAT, LOCAL, ChatIds
 from rumi.platform.texts import bots as bot_texts
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.language import known_language
+from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Offload
 from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
 from rumi.tasks.bots.config import BotConfig, BotError, access_of
@@ -27,6 +27,7 @@ from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.project.tree import ProjectLimits
 from rumi.tasks.schedules.stored import bot_of
 from rumi.tasks.tasks import Tasks
+from rumi.texts import Language, Text, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -116,8 +117,9 @@ def _bounded(name: str, iterations: int, options: Mapping[str, object]) -> int:
     """
     if iterations == 0 and "budget" not in options:
         raise BotError(
-            f"The bot {name} has no limit of iterations, so it needs a budget.",
+            "The bot {name} has no limit of iterations, so it needs a budget.",
             'Set it in its config.md, for example: budget = "2 USD"',
+            name=name,
         )
     return iterations
 
@@ -177,7 +179,7 @@ class Bots:
             return f"❌ {error_text(language, error)}"
         except ActorError as error:
             logger.warning("bots do not answer: %r", error)
-            return f"❌ {translate(language, 'The tasks do not answer. Try again in a moment.')}"
+            return f"❌ {gettext(language, 'The tasks do not answer. Try again in a moment.')}"
 
     async def _bot(
         self, message: Incoming, language: Language, owner: str, scope: str | None, name: str, goal: str
@@ -236,8 +238,10 @@ class Bots:
         """
         if (running := self._tasks().session_of(task.bot)) is not None:
             raise BotError(
-                f"The bot {task.bot} is at work (session {running.id}).",
-                f"Say something to it with /bot {task.bot} TEXT, or stop it with /stop {task.bot}.",
+                "The bot {bot} is at work (session {id}).",
+                "Say something to it with /bot {bot} TEXT, or stop it with /stop {bot}.",
+                bot=task.bot,
+                id=running.id,
             )
         self._people.check_bots(task, tuple(self._tasks().open_tasks().values()))
         return self._tasks().checked(task)
@@ -293,7 +297,7 @@ class Bots:
         await self._offload(partial(self.files.link_workspace, name))
         if "session" in request:
             return await self._resumed(request)
-        language: Language = "es" if request.get("language") == "es" else "en"
+        language = known_language(request.get("language")) or "en"
         start = SessionStart.of(request)
         task = session(config, start, LOCAL, "", language)
         await self._give_project(config, start, task)
@@ -334,7 +338,9 @@ class Bots:
         found = await self._tasks().listed(None, limit=MOST_SESSIONS, bot=name)
         wanted = [task for task in found if not isinstance(number, int) or not number or task.id == number]
         if not wanted:
-            raise BotError(f"The bot {name} has no such session.", f"Look at: rumi bot history {name}")
+            raise BotError(
+                "The bot {name} has no such session.", "Look at: rumi bot history {name}", name=name
+            )
         task = wanted[0]
         options = json.loads(task.options)
         done, most = len(await self._tasks().iterations(task.id)), options.get("iterations", 0)
@@ -376,9 +382,11 @@ class Bots:
         if running is None:
             if not self.files.has(name):
                 self.files.read(name)
-            raise BotError(f"The bot {name} is not at work.", f"Start it with: /bot {name} GOAL")
+            raise BotError("The bot {name} is not at work.", "Start it with: /bot {name} GOAL", name=name)
         if owner not in (None, running.owner):
-            raise BotError(f"The bot {name} is at work for someone else.", "Wait until it has ended.")
+            raise BotError(
+                "The bot {name} is at work for someone else.", "Wait until it has ended.", name=name
+            )
         return running
 
     def of_schedule(self, schedule: ScheduleRecord) -> TaskRecord:
@@ -436,7 +444,7 @@ class StartBot(Tool):
         """Start the bot."""
         name, goal = arguments.get("name"), arguments.get("goal")
         if not isinstance(name, str) or not isinstance(goal, str):
-            return ToolResult(False, "start_bot needs `name` and `goal`, two strings")
+            return ToolResult(False, Text("start_bot needs `name` and `goal`, two strings"))
         bots = self._bots()
         if not bots.may(self._owner):
             return ToolResult(False, bot_texts.bots_refused(self._language()))

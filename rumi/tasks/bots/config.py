@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from rumi.chats.budgets.amounts import Amount, nano_of, parse_amount
 from rumi.errors import UsageError
 from rumi.platform.chat_ids import CHAT_ID
+from rumi.texts import Text
 
 Access: TypeAlias = Literal["read-only", "workspace-write"]
 """A bot's access to its files."""
@@ -69,8 +70,9 @@ def check_name(name: str) -> str:
     """
     if _NAME.fullmatch(name) is None:
         raise BotError(
-            f"{name[:80]!r} cannot be a bot's name.",
+            "{name} cannot be a bot's name.",
             "It takes letters, digits, - and _, at most 40, and begins with a letter or a digit.",
+            name=f"{name[:80]!r}",
         )
     return name
 
@@ -88,8 +90,10 @@ def read_config(name: str, text: str, *, imported: bool = False) -> BotConfig:
     for key in keys:
         if key not in _KEYS:
             if not imported:
-                raise _fault(name, f"the key {key} is unknown", f"There are: {', '.join(_KEYS)}.")
-            notes.append(f"the key {key} is not used")
+                raise _fault(
+                    name, Text("the key {key} is unknown", key=key), f"There are: {', '.join(_KEYS)}."
+                )
+            notes.append(Text("the key {key} is not used", key=key))
     model = _text(name, keys, "model", "")
     if model and ":" not in model and (imported or not _ALIAS.fullmatch(model)) and model != "offline":
         notes.append(f"the model {model} is not one of PROVIDER:NAME, so the usual model is used")
@@ -109,7 +113,11 @@ def read_config(name: str, text: str, *, imported: bool = False) -> BotConfig:
         notes=tuple(notes),
     )
     if config.report_to and CHAT_ID.fullmatch(config.report_to) is None:
-        raise _fault(name, f"report_to = {config.report_to!r} is not a chat id", "For example: cli.")
+        raise _fault(
+            name,
+            Text("report_to = {report_to} is not a chat id", report_to=f"{config.report_to!r}"),
+            "For example: cli.",
+        )
     return config
 
 
@@ -125,11 +133,15 @@ def access_of(name: str, value: str) -> Access:
     if value == "danger-full-access":
         raise _fault(
             name,
-            "sandbox = danger-full-access is refused",
+            Text("sandbox = danger-full-access is refused"),
             "Commands of a bot never run outside of its sandbox, because what it reads may have talked it "
             "into them. Use workspace-write.",
         )
-    raise _fault(name, f"sandbox = {value!r} is not allowed", f"There are: {', '.join(get_args(Access))}.")
+    raise _fault(
+        name,
+        Text("sandbox = {value} is not allowed", value=f"{value!r}"),
+        f"There are: {', '.join(get_args(Access))}.",
+    )
 
 
 def written(name: str, description: str) -> str:
@@ -154,7 +166,11 @@ sandbox = "workspace-write"
 
 def _split(name: str, text: str) -> tuple[Mapping[str, object], str]:
     if len(text) > MOST_CHARS:
-        raise _fault(name, f"it is longer than {MOST_CHARS} characters", "Shorten it.")
+        raise _fault(
+            name,
+            Text("it is longer than {most_chars} characters", most_chars=MOST_CHARS),
+            Text("Shorten it."),
+        )
     lines = text.lstrip("\ufeff").replace("\r\n", "\n").split("\n")
     if not _FENCE.fullmatch(lines[0]):
         return {}, text.strip()
@@ -165,18 +181,24 @@ def _split(name: str, text: str) -> tuple[Mapping[str, object], str]:
                     lines[line_number + 1 :]
                 ).strip()
             except tomllib.TOMLDecodeError as error:
-                raise _fault(name, f"its keys are not TOML: {error}", "Write them like: key = 3") from None
-    raise _fault(name, "its keys have no end", "A second line +++ must follow them.")
+                raise _fault(
+                    name,
+                    Text("its keys are not TOML: {error}", error=error),
+                    Text("Write them like: key = 3"),
+                ) from None
+    raise _fault(name, Text("its keys have no end"), Text("A second line +++ must follow them."))
 
 
 def _fault(name: str, what: str, advice: str) -> BotError:
-    return BotError(f"bots/{name}/{CONFIG}: {what}.", advice)
+    return BotError("bots/{name}/{config}: {what}.", advice, name=name, config=CONFIG, what=what)
 
 
 def _text(name: str, keys: Mapping[str, object], key: str, default: str) -> str:
     value = keys.get(key, default)
     if not isinstance(value, str):
-        raise _fault(name, f"{key} must be a text", f'For example: {key} = "{default or "text"}"')
+        raise _fault(
+            name, Text("{key} must be a text", key=key), f'For example: {key} = "{default or "text"}"'
+        )
     return value
 
 
@@ -186,14 +208,18 @@ def _number(
     value = keys.get(key, default)
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value <= most:
-        raise _fault(name, f"{key} must be a number from 0 to {most:,}", f"For example: {key} = {default:g}")
+        raise _fault(
+            name,
+            Text("{key} must be a number from 0 to {most}", key=key, most=f"{most:,}"),
+            f"For example: {key} = {default:g}",
+        )
     return float(value)
 
 
 def _flag(name: str, keys: Mapping[str, object], key: str) -> bool:
     value = keys.get(key, False)
     if not isinstance(value, bool):
-        raise _fault(name, f"{key} must be true or false", f"For example: {key} = true")
+        raise _fault(name, Text("{key} must be true or false", key=key), f"For example: {key} = true")
     return value
 
 
@@ -206,4 +232,8 @@ def _budget(name: str, keys: Mapping[str, object]) -> Amount | None:
     try:
         return parse_amount(str(value))
     except UsageError:
-        raise _fault(name, f"budget = {value!r} is not an amount", 'For example: budget = "2 USD"') from None
+        raise _fault(
+            name,
+            Text("budget = {value} is not an amount", value=f"{value!r}"),
+            'For example: budget = "2 USD"',
+        ) from None

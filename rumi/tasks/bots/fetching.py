@@ -144,9 +144,13 @@ def _read(workspace: Path, folder: str, source: str) -> tuple[list[BotSkill], li
                     if count >= MOST_SKILLS:
                         break
         except (OSError, UnicodeError) as error:
-            raise BotError(f"{source} has no such folder.", "Name one of the repository behind #.") from error
+            raise BotError(
+                "{source} has no such folder.", "Name one of the repository behind #.", source=source
+            ) from error
         if not count:
-            raise BotError(f"{source} has no skills.", "Name the folder that has them: ADDRESS#FOLDER")
+            raise BotError(
+                "{source} has no skills.", "Name the folder that has them: ADDRESS#FOLDER", source=source
+            )
         skills, problems = BotFiles(Path(made)).skills_in(copies)
         return skills, [problem.replace(f"{copies}/", "") for problem in problems]
 

@@ -20,6 +20,7 @@ from rumi.platform.openat import read_foreign
 from rumi.tasks.bots.config import CONFIG, MOST_CHARS, BotConfig, BotError, check_name, read_config, written
 from rumi.tasks.bots.foreign import MOST_SKILL_BYTES, MOST_SKILLS, SKILL, foreign_folder
 from rumi.tasks.bots.project.link import Project
+from rumi.texts import Text, os_error
 
 IMPORTED: Final = ".imported"
 """Name of the marker file in the folder of a bot that was imported from another program."""
@@ -73,13 +74,19 @@ class BotFiles:
         """
         if not self.has(name):
             names = ", ".join(self.names())
-            advice = f"There are: {names}." if names else "Make one with: rumi bot create NAME"
-            raise BotError(f"Unknown bot {name[:80]!r}.", advice)
+            advice = (
+                Text("There are: {names}.", names=names)
+                if names
+                else Text("Make one with: rumi bot create NAME")
+            )
+            raise BotError("Unknown bot {name}.", advice, name=f"{name[:80]!r}")
         folder = self.folder / name
         try:
             text = read_foreign(folder / CONFIG, 4 * MOST_CHARS, own_link=True).decode()
         except (OSError, UnicodeError) as error:
-            raise BotError(f"{folder / CONFIG} cannot be read: {error}.", "Save it as UTF-8.") from error
+            raise BotError(
+                "{folder} cannot be read: {error}.", "Save it as UTF-8.", folder=folder / CONFIG, error=error
+            ) from error
         return read_config(name, text, imported=(folder / IMPORTED).exists())
 
     def create(self, name: str, description: str = "") -> Path:
@@ -116,7 +123,9 @@ class BotFiles:
     def _make(self, name: str, fill: Callable[[Path], None]) -> Path:
         folder = self.folder / check_name(name)
         if folder.exists() or folder.is_symlink():
-            raise BotError(f"There is a bot {name} already.", f"Its folder is {folder}.")
+            raise BotError(
+                "There is a bot {name} already.", "Its folder is {folder}.", name=name, folder=folder
+            )
         # Filled in a staging folder and renamed, so that no process sees a bot without its files.
         draft = self.folder / f".{name}-{secrets.token_hex(4)}"
         try:
@@ -128,7 +137,10 @@ class BotFiles:
                 shutil.rmtree(draft, ignore_errors=True)
         except OSError as error:
             raise BotError(
-                f"{folder} cannot be made: {error.strerror}.", "Check the home's owner."
+                Text("{folder} cannot be made: {strerror}."),
+                "Check the home's owner.",
+                folder=folder,
+                strerror=os_error(error),
             ) from error
         self.link_workspace(name)
         return folder
@@ -160,7 +172,12 @@ class BotFiles:
         try:
             shutil.rmtree(folder)
         except OSError as error:
-            raise BotError(f"{folder} is left: {error.strerror}.", "Delete it yourself.") from error
+            raise BotError(
+                "{folder} is left: {strerror}.",
+                "Delete it yourself.",
+                folder=folder,
+                strerror=os_error(error),
+            ) from error
 
     def skills(self, name: str) -> tuple[list[BotSkill], list[str]]:
         """Return a bot's skills and the skills for all bots, sorted by name, and the problems with them.
@@ -179,7 +196,11 @@ class BotFiles:
         """
         check_name(skill)
         if len(text) > MOST_SKILL_CHARS:
-            raise BotError(f"A skill has at most {MOST_SKILL_CHARS} characters.", "Write a shorter one.")
+            raise BotError(
+                "A skill has at most {most_skill_chars} characters.",
+                "Write a shorter one.",
+                most_skill_chars=MOST_SKILL_CHARS,
+            )
         about = " ".join(description.split()).replace("\\", "\\\\").replace('"', '\\"')
         folder = self.folder / name / "skills"
         path, draft = folder / f"{skill}.md", folder / f".{skill}-{secrets.token_hex(4)}"
@@ -195,7 +216,9 @@ class BotFiles:
             finally:
                 draft.unlink(missing_ok=True)
         except (OSError, UnicodeError) as error:
-            raise BotError(f"{path} cannot be written: {error}.", "Check the disk.") from error
+            raise BotError(
+                Text("{path} cannot be written: {error}."), "Check the disk.", path=path, error=error
+            ) from error
         return path
 
     def add_global(self, name: str, content: bytes) -> bool:
@@ -217,7 +240,10 @@ class BotFiles:
             contents, problems = _foreign_skills(folder)
         except OSError as error:
             raise BotError(
-                f"{folder} cannot be read: {error.strerror}.", "Name a folder or a file of yours."
+                "{folder} cannot be read: {strerror}.",
+                "Name a folder or a file of yours.",
+                folder=folder,
+                strerror=os_error(error),
             ) from error
         found: dict[str, BotSkill] = {}
         for path, content in contents:
@@ -227,7 +253,9 @@ class BotFiles:
             except (UnicodeError, RumiError) as error:
                 problems.append(f"{path}: {error}")
         if not found and not problems:
-            raise BotError(f"{folder} has no skills.", "Name a folder with files such as tidy.md.")
+            raise BotError(
+                "{folder} has no skills.", "Name a folder with files such as tidy.md.", folder=folder
+            )
         return sorted(found.values(), key=lambda bot_skill: bot_skill.name), problems
 
     def remove_skill(self, name: str, skill: str) -> None:
@@ -239,14 +267,21 @@ class BotFiles:
         own = self.folder / name / "skills"
         path = next((bot_skill.path for bot_skill in self.skills(name)[0] if bot_skill.name == skill), None)
         if path is None or own not in path.parents:
-            raise BotError(f"{name} has no skill {skill[:80]!r} of its own.", f"rumi bot skills {name} list")
+            raise BotError(
+                "{name} has no skill {skill} of its own.",
+                "rumi bot skills {name} list",
+                name=name,
+                skill=f"{skill[:80]!r}",
+            )
         try:
             if path.name == SKILL:
                 shutil.rmtree(path.parent)
             else:
                 path.unlink()
         except OSError as error:
-            raise BotError(f"{path} is left: {error.strerror}.", "Delete it yourself.") from error
+            raise BotError(
+                "{path} is left: {strerror}.", "Delete it yourself.", path=path, strerror=os_error(error)
+            ) from error
 
 
 def _files(folder: Path, *, nested: bool) -> list[Path]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.platform.openat import FOLDER, openat2, opened, read_open, shown
+from rumi.texts import os_error
 
 SKILL: Final = "SKILL.md"
 MOST_SKILLS: Final = 100
@@ -91,7 +92,7 @@ def why_not(error: OSError) -> str:
         return "it is too large"
     if error.errno in (errno.EINVAL, errno.ENXIO):
         return "it is not a regular file"
-    return error.strerror or str(error)
+    return os_error(error)
 
 
 @contextmanager

@@ -58,7 +58,9 @@ def foreign_bots(folder: Path) -> list[Foreign]:
     except OSError:
         found = []
     if not found:
-        raise BotError(f"{home} has no bots.", "Name a folder with bots/NAME/config.md, such as ~/.openbot.")
+        raise BotError(
+            "{home} has no bots.", "Name a folder with bots/NAME/config.md, such as ~/.openbot.", home=home
+        )
     return found
 
 
@@ -94,7 +96,9 @@ def _read(top: ForeignFolder, name: str, home: Path) -> Foreign | None:
     except (OSError, ValueError, RecursionError) as error:
         path = home / folder / "memory.json"
         why = why_not(error) if isinstance(error, OSError) else error
-        raise BotError(f"{path} cannot be read: {why}.", "Repair it, or move it away.") from error
+        raise BotError(
+            "{path} cannot be read: {why}.", "Repair it, or move it away.", path=path, why=why
+        ) from error
     stored = memory if isinstance(memory, dict) else {}
     skills, problems = top.skills(f"{folder}/skills")
     facts, said = _facts(stored.get("entries")), _said(stored.get("history"))

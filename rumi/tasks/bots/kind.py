@@ -30,7 +30,6 @@ from rumi.platform.atomic_write import atomic_write
 from rumi.platform.chat_ids import bot_key
 from rumi.platform.texts import bots as bot_texts
 from rumi.platform.texts import questions as question_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import SandboxLimits
@@ -62,6 +61,7 @@ from rumi.tasks.bots.tools import AskUser, Session, SessionComplete, SessionHist
 from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork
 from rumi.tasks.research.sources import Source
 from rumi.tasks.research.workspace import workspace_tools
+from rumi.texts import Language
 from rumi.web.links import urls_in_words
 from rumi.web.tree import Web
 

@@ -12,6 +12,7 @@ from rumi.platform.untrusted_text import one_line
 from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.plans import Approved
 from rumi.tasks.bots.receipts import BotClaim, Checked, claims_in
+from rumi.texts import Text
 
 MOST_SUMMARY_CHARS: Final = 8_000
 MOST_OPTIONS: Final = 6
@@ -92,10 +93,10 @@ class SessionComplete(_BotTool):
         """
         summary = arguments.get("summary")
         if not isinstance(summary, str) or not summary.strip():
-            return ToolResult(False, "session_complete needs `summary`, a string that is not empty")
+            return ToolResult(False, Text("session_complete needs `summary`, a string that is not empty"))
         claims = claims_in(arguments.get("claims"))
         if isinstance(claims, str):
-            return ToolResult(False, f"session_complete {claims}")
+            return ToolResult(False, Text("session_complete {claims}", claims=claims))
         session = self._session
         session.claims = await self._check(claims)
         session.summary = summary.strip()[:MOST_SUMMARY_CHARS]
@@ -169,7 +170,10 @@ class Sleep(_BotTool):
             or not isinstance(seconds, int | float)
             or not 0 <= seconds <= MOST_SLEEP_S
         ):
-            return ToolResult(False, f"sleep needs `seconds`, a number from 0 to {MOST_SLEEP_S}")
+            return ToolResult(
+                False,
+                Text("sleep needs `seconds`, a number from 0 to {most_sleep_s}", most_sleep_s=MOST_SLEEP_S),
+            )
         self._session.sleep_s = float(seconds)
         return ToolResult(True, f"the next iteration begins {seconds:g} s after this one; end this one now")
 
@@ -203,10 +207,10 @@ class AskUser(_BotTool):
         await trio.lowlevel.checkpoint()
         question = arguments.get("question")
         if not isinstance(question, str) or not question.strip():
-            return ToolResult(False, "ask_user needs `question`, a string that is not empty")
+            return ToolResult(False, Text("ask_user needs `question`, a string that is not empty"))
         options = arguments.get("options", [])
         if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
-            return ToolResult(False, "ask_user takes `options` as a list of strings")
+            return ToolResult(False, Text("ask_user takes `options` as a list of strings"))
         session = self._session
         session.question = f"{session.question}\n\n{question.strip()}".strip()[:MOST_SUMMARY_CHARS]
         session.options = tuple(filter(None, map(one_line, options)))[:MOST_OPTIONS]
@@ -246,12 +250,12 @@ class WriteSkill(_BotTool):
         found = _skill_in(arguments)
         if found is None:
             return ToolResult(
-                False, "write_skill needs `name`, `description` and `text`, strings that are not empty"
+                False, Text("write_skill needs `name`, `description` and `text`, strings that are not empty")
             )
         try:
             await self._write(*found)
         except BotError as error:
-            return ToolResult(False, f"not written: {error}")
+            return ToolResult(False, Text("not written: {error}", error=error))
         return ToolResult(True, f"written: {found[0]}. From the next iteration on it is among your skills")
 
 

@@ -197,8 +197,9 @@ def unreachable(why: Sequence[str]) -> RumiError:
     """Return the error for a research task that could not read any source."""
     reasons = " ".join(why[-SAID_FAILURES:])
     return RumiError(
-        f"Nothing was read, because nothing could be reached: {reasons}",
+        "Nothing was read, because nothing could be reached: {reasons}",
         "Look at the network with: rumi doctor",
+        reasons=reasons,
     )
 
 

@@ -12,7 +12,6 @@ from operator import itemgetter
 from typing import Any, Final
 
 from rumi.platform.texts import research as research_texts
-from rumi.platform.texts.language import Language
 from rumi.tasks.research.prose import (
     Sentence,
     Span,
@@ -29,6 +28,7 @@ from rumi.tasks.research.prose import (
     words_of,
 )
 from rumi.tasks.research.sources import Source, SourceText
+from rumi.texts import Language, languages, translate
 
 LEAST_QUOTED_WORDS: Final = 4
 """Minimum number of words in a quotation. Fewer words in quotation marks count as a name or a term."""
@@ -40,7 +40,11 @@ _ROUNDS: Final = 30
 _SHOWN_UNVERIFIED: Final = 10
 _SHOWN_CHARS: Final = 200
 
-_MARKS: Final = (*research_texts.MISSING_QUOTE.values(), *research_texts.MISSING_REFERENCE.values())
+_MARKS: Final = tuple(
+    translate(language, mark)
+    for mark in (research_texts.MISSING_QUOTE, research_texts.MISSING_REFERENCE)
+    for language in languages()
+)
 _ANNOTATIONS: Final = re.compile(rf"(?: \((?:{'|'.join(map(re.escape, _MARKS))})\))*")
 _DEFINITION: Final = re.compile(r"^[ \t]{0,3}\[\^?\d{1,3}\]:[ \t]*\S[^\n]*\n?", re.MULTILINE)
 _LIST_OF_SOURCES: Final = re.compile(
@@ -249,14 +253,14 @@ class _Checking:
             around = starts.around(start)
             sentence = by_start[around[0]] if around is not None else None
             if not self._is_said(quoted, citing.by(sentence) if sentence is not None else []):
-                marks.append((end, research_texts.MISSING_QUOTE[self._language]))
+                marks.append((end, translate(self._language, research_texts.MISSING_QUOTE)))
                 self.missing_quotes.append(" ".join(quoted.split()))
         _, inline = code_in(text)
         closed = [Spans([span for span, _ in quotations]), Spans(inline)]
         for (start, end), name, there in self._file_references(text):
             if not there:
                 ends = [span[1] for spans in closed if (span := spans.around(start)) is not None]
-                marks.append((max([end, *ends]), research_texts.MISSING_REFERENCE[self._language]))
+                marks.append((max([end, *ends]), translate(self._language, research_texts.MISSING_REFERENCE)))
                 self.missing_references.append(name)
         return _with_marks(text, marks)
 

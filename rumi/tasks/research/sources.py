@@ -23,6 +23,7 @@ from rumi.platform.atomic_write import atomic_write
 from rumi.platform.threads import Offload, Threads
 from rumi.platform.untrusted_text import harmless, one_line
 from rumi.sandbox.workspace import WorkspaceError
+from rumi.texts import os_error
 
 logger = logging.getLogger(__name__)
 
@@ -146,9 +147,10 @@ class Sources:
                 return known
             if self.full or self._bytes + len(content) > MOST_BYTES:
                 raise SourcesFull(
-                    f"This research has read {len(self._by_number)} sources and {self._bytes} bytes, and may "
-                    "read no more.",
+                    "This research has read {count} sources and {bytes} bytes, and may read no more.",
                     "Answer with what was read.",
+                    count=len(self._by_number),
+                    bytes=self._bytes,
                 )
             now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
             source = Source(self._last + 1, kind, address, title, now, digest, len(content))
@@ -170,7 +172,9 @@ class Sources:
         source = self._by_number.get(number)
         found = None if source is None else await self._offload(partial(_read, self._path(number)))
         if found is None or found.source != source:
-            raise UsageError(f"There is no source {number}.", "The list of sources has their numbers.")
+            raise UsageError(
+                "There is no source {number}.", "The list of sources has their numbers.", number=number
+            )
         return found.text
 
     async def texts(self) -> tuple[SourceText, ...]:
@@ -211,7 +215,7 @@ class Sources:
             await self._offload(partial(atomic_write, self._folder / name, content))
         except OSError as error:
             raise WorkspaceError(
-                f"What was read cannot be stored: {error.strerror}.", "Free disk space."
+                "What was read cannot be stored: {strerror}.", "Free disk space.", strerror=os_error(error)
             ) from error
 
     def _open(self) -> None:
@@ -219,7 +223,11 @@ class Sources:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             names = sorted(path.name for path in self._folder.iterdir())
         except OSError as error:
-            raise WorkspaceError(f"The folder {self._folder} cannot be used: {error.strerror}.") from error
+            raise WorkspaceError(
+                "The folder {folder} cannot be used: {strerror}.",
+                folder=self._folder,
+                strerror=os_error(error),
+            ) from error
         for name in names:
             match = _NAME.fullmatch(name)
             if match is not None:

@@ -16,12 +16,12 @@ from rumi.agent.tools.write_file import WriteFile
 from rumi.models.model import ToolSpec, text_tokens
 from rumi.models.token_budget import prompt_share
 from rumi.platform.openat import shown
-from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload, Threads
 from rumi.platform.untrusted_text import harmless, one_line
 from rumi.tasks.research.receipts import Report, check
 from rumi.tasks.research.sources import NOTE_CHARS, Source, Sources, SourcesFull
 from rumi.tasks.research.workspace import MOST_BYTES, workspace_tools
+from rumi.texts import Language, Text
 from rumi.web.messages import FetchError, Method, Page, SearchResults, Topic
 
 PAGE_SHARE: Final = 1 / 8
@@ -262,11 +262,13 @@ class Note:
         """Store the note on the disk before returning."""
         text = arguments.get("text")
         if not isinstance(text, str) or not text.strip():
-            return ToolResult(False, "note needs `text`, a string that is not empty")
+            return ToolResult(False, Text("note needs `text`, a string that is not empty"))
         if len(text) > NOTE_CHARS:
-            return ToolResult(False, f"note takes a `text` of at most {NOTE_CHARS} characters")
+            return ToolResult(
+                False, Text("note takes a `text` of at most {note_chars} characters", note_chars=NOTE_CHARS)
+            )
         if not await self._sources.note(text.strip()):
-            return ToolResult(False, "there are too many notes. Answer with what you have")
+            return ToolResult(False, Text("there are too many notes. Answer with what you have"))
         return ToolResult(True, f"noted, number {len(self._sources.notes)}", tainted=True)
 
 

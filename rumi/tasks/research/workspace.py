@@ -18,6 +18,7 @@ from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.sandbox.engine import Command
 from rumi.tasks.research.sources import Source
+from rumi.texts import Text
 
 MOST_LINES: Final = 2000
 MOST_BYTES: Final = 50 * 1024
@@ -113,7 +114,10 @@ class _InWorkspace(FileTool):
         trace = CommandTrace((self.spec.name, path, *words), result.container_id) if result.ran else None
         if result.ended != "exited":
             return ToolResult(
-                False, f"{self.spec.name} did not end: {result.ended}", trace=trace, tainted=True
+                False,
+                Text("{name} did not end: {ended}", name=self.spec.name, ended=result.ended),
+                trace=trace,
+                tainted=True,
             )
         printed, complaint = result.stdout.text(), result.stderr.text().strip()
         if result.exit_code == 3:

@@ -7,10 +7,10 @@ from typing import Final, TypeAlias
 
 from rumi.errors import RumiError
 from rumi.platform.texts import schedules as schedule_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.tasks.schedules.times import QuietHours, following, latest, local_time
+from rumi.texts import Language
 
 ON_TIME_S: Final = 60.0
 """Maximum delay of a firing that is not reported as late, in seconds."""

@@ -12,7 +12,7 @@ from typing import get_args
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds
-from rumi.platform.texts.language import Language
+from rumi.platform.texts.language import known_language
 from rumi.platform.timestamps import utc
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
 from rumi.tasks.schedules.firing import in_words, next_in_words
@@ -20,6 +20,7 @@ from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.stored import StoredSchedules
 from rumi.tasks.schedules.times import NotATime, zone_names
 from rumi.tasks.schedules.when import read_when
+from rumi.texts import Language
 
 
 def schedule_call(schedules: StoredSchedules, ids: ChatIds) -> ControlCall:
@@ -75,12 +76,12 @@ async def _add(
     if when is None:
         raise UsageError(
             "This time is not understood.",
-            'Write it like "in 20 minutes", "tomorrow 09:00", "2026-12-01 18:30", "every monday 08:00" or '
-            '"0 9 * * 1".',
+            'Write it like "in 20 minutes", "tomorrow 09:00", "2026-12-01 18:30", "every monday '
+            '08:00" or "0 9 * * 1".',
         )
     zone = str(request.get("zone") or "")
     if zone and zone.casefold() not in zone_names():
-        raise UsageError(f"Unknown time zone {zone}.", "Names are like Europe/Madrid.")
+        raise UsageError("Unknown time zone {zone}.", "Names are like Europe/Madrid.", zone=zone)
     new = ScheduleRecord(
         caller.owner,
         caller.chat_in(str(request.get("chat") or DEFAULT_CHAT), ids.owner_of),
@@ -124,4 +125,4 @@ def _id(request: Mapping[str, object]) -> int:
 
 
 def _language(request: Mapping[str, object]) -> Language:
-    return "es" if request.get("language") == "es" else "en"
+    return known_language(request.get("language")) or "en"

@@ -17,8 +17,7 @@ from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import schedules as schedule_texts
-from rumi.platform.texts.language import Language
-from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
@@ -27,6 +26,7 @@ from rumi.tasks.schedules.stored import ScheduleLimits, StoredSchedules, bot_of
 from rumi.tasks.schedules.times import NotATime
 from rumi.tasks.schedules.when import read_when_and_text
 from rumi.tasks.tasks import Tasks
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Schedules(StoredSchedules):
             return f"❌ {error_text(language, error)}"
         except ActorError as error:
             logger.warning("schedules do not answer: %r", error)
-            return f"❌ {translate(language, 'The schedules do not answer. Try again in a moment.')}"
+            return f"❌ {gettext(language, 'The schedules do not answer. Try again in a moment.')}"
 
     async def _remind(self, message: Incoming, language: Language, owner: str, said: str) -> str:
         read = read_when_and_text(said)
@@ -178,7 +178,11 @@ class Schedules(StoredSchedules):
         """
         make = research_of if schedule.kind == "research" else self.services.bot
         if make is None:
-            raise UsageError(f"Unknown bot {bot_of(schedule)[:80]!r}.", "Look at the list: rumi bot list")
+            raise UsageError(
+                "Unknown bot {schedule}.",
+                "Look at the list: rumi bot list",
+                schedule=f"{bot_of(schedule)[:80]!r}",
+            )
         task = replace(make(schedule), schedule=schedule.id, user=schedule.user)
         self.services.tasks.check_open_limit(task.owner)
         return self.services.tasks.checked(task)

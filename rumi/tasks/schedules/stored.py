@@ -71,7 +71,7 @@ class StoredSchedules:
         """
         name = bot_of(new)
         if new.kind == "bot" and not self._has_bot(name):
-            raise UsageError(f"Unknown bot {name[:80]!r}.", "Look at the list: rumi bot list")
+            raise UsageError("Unknown bot {name}.", "Look at the list: rumi bot list", name=f"{name[:80]!r}")
         return new
 
     async def add(self, new: ScheduleRecord, when: When, zone: str = "") -> ScheduleRecord:
@@ -85,7 +85,11 @@ class StoredSchedules:
         if not new.text.strip():
             raise UsageError("The text is empty.", "Write what you want to be reminded of, or have done.")
         if len(new.text) > MOST_CHARS:
-            raise UsageError(f"The text is longer than {MOST_CHARS} characters.", "Write a shorter one.")
+            raise UsageError(
+                "The text is longer than {most_chars} characters.",
+                "Write a shorter one.",
+                most_chars=MOST_CHARS,
+            )
         now, zone = self._now(), zone or await self.zone_of(new.owner)
         if not zone and not (isinstance(when, After) and not when.days):
             raise UsageError(
@@ -110,7 +114,7 @@ class StoredSchedules:
         if stored is None:
             most = most if mine is None else min(most, mine)
             raise RumiError(
-                f"There are {most} schedules already.", "Delete one first: /schedules lists them."
+                "There are {most} schedules already.", "Delete one first: /schedules lists them.", most=most
             )
         self.changed()
         return stored
@@ -134,7 +138,7 @@ class StoredSchedules:
         """
         found = await self._ask(load_schedule(id))
         if found is None or owner not in (None, found.owner):
-            raise UsageError(f"Unknown schedule {id}.", "Look at the list of schedules.")
+            raise UsageError("Unknown schedule {id}.", "Look at the list of schedules.", id=id)
         return found
 
     async def pause(self, id: int, owner: str | None) -> ScheduleRecord:
@@ -165,7 +169,7 @@ class StoredSchedules:
             instant = following(schedule.cron, schedule.zone, self._now())
         state: ScheduleState = "paused" if paused else "active"
         if not await self._ask(set_schedule(schedule.id, state, 0.0 if paused else instant)):
-            raise UsageError(f"Schedule {schedule.id} is done.", "Look at the list of schedules.")
+            raise UsageError("Schedule {id} is done.", "Look at the list of schedules.", id=schedule.id)
         self.changed()
         return await self.show(schedule.id, None)
 

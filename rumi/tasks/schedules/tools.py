@@ -15,6 +15,7 @@ from rumi.store.journal.records import ScheduleKind, ScheduleRecord
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.times import NotATime, checked_cron
 from rumi.tasks.schedules.when import After, Every, On, When, read_when
+from rumi.texts import Text
 
 _TEXT: Final = {"type": "string"}
 _WHEN: Final = {
@@ -113,7 +114,14 @@ class RemindTool(_ScheduleTool):
         if isinstance(when, str):
             return ToolResult(False, when)
         if not isinstance(text, str) or not text.strip():
-            return ToolResult(False, f"{self.spec.name} needs `{self.words}`, a string that is not empty")
+            return ToolResult(
+                False,
+                Text(
+                    "{name} needs `{words}`, a string that is not empty",
+                    name=self.spec.name,
+                    words=self.words,
+                ),
+            )
         new = replace(self._present(), kind=self.kind(arguments), text=text)
         schedules = self._schedules()
         stored = await schedules.add(schedules.checked(new), when)
@@ -158,7 +166,7 @@ class CancelScheduleTool(_ScheduleTool):
         """Delete the schedule."""
         id, present = arguments.get("id"), self._present()
         if not isinstance(id, int) or isinstance(id, bool):
-            return ToolResult(False, "cancel_schedule needs `id`, a number")
+            return ToolResult(False, Text("cancel_schedule needs `id`, a number"))
         try:
             await self._schedules().delete(id, present.owner, present.turn)
         except RumiError as error:

@@ -7,6 +7,7 @@ from typing import Final
 import trio
 
 from rumi.platform.texts.operating import short_size
+from rumi.texts import Text
 from rumi.web.fetch.decoding import Broken, decoder_for
 from rumi.web.fetch.headers import Headers
 from rumi.web.fetch.http_exchange import HttpExchange, Interrupted
@@ -89,9 +90,9 @@ class _Reading:
         """Report the number of received bytes, and the size of the body if the server has sent this size."""
         progress, come = self._progress, short_size(self._packed_bytes)
         if self._size is None:
-            progress(f"received {come}")
+            progress(Text("received {come}", come=come))
         else:
-            progress(f"received {come} of {short_size(self._size)}")
+            progress(Text("received {come} of {size}", come=come, size=short_size(self._size)))
 
     def _done(self) -> bool:
         """Return True if no more of the body needs to be read."""

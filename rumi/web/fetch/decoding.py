@@ -50,8 +50,9 @@ def decoder_for(codings: Sequence[str]) -> Decoder:
         return _Deflate()
     unknown = ", ".join(names) if len(names) <= 3 and all(map(_TOKEN.fullmatch, names)) else "an unknown way"
     raise FetchError(
-        f"The page has an unrequested compression: {unknown}.",
+        "The page has an unrequested compression: {unknown}.",
         "Another page may say the same.",
+        unknown=unknown,
         answered=True,
     )
 

@@ -10,6 +10,7 @@ import httpcore
 import trio
 
 from rumi import __version__
+from rumi.texts import Text
 from rumi.web.fetch.body import PartialBody, read_body
 from rumi.web.fetch.cache import LONGEST_S
 from rumi.web.fetch.decoding import ACCEPTED
@@ -140,8 +141,10 @@ class Downloader:
         with trio.move_on_after(self._limits.timeout_s) as scope:
             return await self._travel(journey, method, to_host, scope)
         raise FetchError(
-            f"{journey.target.host} did not answer within {self._limits.timeout_s:g} s.",
+            "{host} did not answer within {timeout_s} s.",
             "Try again later.",
+            host=journey.target.host,
+            timeout_s=f"{self._limits.timeout_s:g}",
             answered=journey.redirects > 0,
         )
 
@@ -163,7 +166,7 @@ class Downloader:
             if not answer.location:
                 return Download(journey.target, answer, journey.redirects, journey.ttl_s)
             redirect(journey, answer.location, self._limits.max_redirects)
-            journey.progress(f"redirected to {journey.target.host}")
+            journey.progress(Text("redirected to {host}", host=journey.target.host))
             await to_host(journey.target.host)
 
     async def _ask(
@@ -198,8 +201,10 @@ def redirect(journey: Journey, location: str, max_redirects: int) -> None:
     journey.been_at.add(at.page)
     if journey.redirects >= max_redirects:
         raise FetchError(
-            f"{at.host} redirects once more after {journey.redirects} redirects.",
+            "{host} redirects once more after {redirects} redirects.",
             "Fetch its final address.",
+            host=at.host,
+            redirects=journey.redirects,
             answered=True,
         )
     try:
@@ -209,12 +214,14 @@ def redirect(journey: Journey, location: str, max_redirects: int) -> None:
     journey.redirects += 1
     if at.scheme == "https" and journey.target.scheme == "http":
         raise FetchRefused(
-            f"{at.host} redirects from https to http, to {journey.target.host}.",
+            "{host} redirects from https to http, to {host2}.",
             "This is not followed: everyone on the network path could read and change it.",
+            host=at.host,
+            host2=journey.target.host,
             answered=True,
         )
     if journey.target.page in journey.been_at:
-        raise FetchError(f"{at.host} redirects in a circle.", answered=True)
+        raise FetchError("{host} redirects in a circle.", host=at.host, answered=True)
 
 
 def _unicode(header: str) -> str:

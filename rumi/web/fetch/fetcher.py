@@ -13,6 +13,7 @@ import trio
 from actors import Actor, Refused, answers
 from rumi.platform.fair_limiter import FairLimiter, LimiterBounds, NoTurn
 from rumi.platform.http import Tls
+from rumi.texts import Text
 from rumi.web.fetch.body import STEP_BYTES, PartialBody
 from rumi.web.fetch.cache import Cache
 from rumi.web.fetch.download import Download, Downloader, FetchLimits
@@ -120,7 +121,7 @@ class Fetcher(Actor[WebMessage]):
             # The connection is closed: reading the page must not count as a request to this host.
             self._fetching.leave_host(turn)
             if download.answer.body is not None and len(download.answer.body.data) >= STEP_BYTES:
-                message.progress("turning the page into text")
+                message.progress(Text("turning the page into text"))
             page = await self._page(download, message)
         if message.method == "GET" and page.status == 200:
             # A body that broke off is not cached: another attempt may receive all of it.
@@ -173,8 +174,9 @@ class Fetcher(Actor[WebMessage]):
                     max_chars=self._most_chars(message),
                 )
         raise FetchError(
-            f"The page came, but could not be read within {self._limits.reading_s:g} s.",
+            "The page came, but could not be read within {reading_s} s.",
             "Try again later.",
+            reading_s=f"{self._limits.reading_s:g}",
             answered=True,
         )
 

@@ -78,17 +78,23 @@ class HttpExchange:
                 if isinstance(event, h11.Response):
                     return event.status_code, Headers(event.headers)
                 if self._read_bytes > 2 * _MOST_HEAD_BYTES:
-                    raise FetchError(f"{self._host} sent too much before its answer.", "", answered=True)
+                    raise FetchError(
+                        "{host} sent too much before its answer.", "", host=self._host, answered=True
+                    )
                 if isinstance(event, h11.ConnectionClosed | h11.EndOfMessage | h11.PAUSED):
-                    raise FetchError(f"{self._host} sent no answer.", "Try again later.")
+                    raise FetchError("{host} sent no answer.", "Try again later.", host=self._host)
         except h11.RemoteProtocolError as error:
             if not self._read_bytes:
                 raise FetchError(
-                    f"{self._host} closed the connection without an answer.", "Try again later."
+                    "{host} closed the connection without an answer.", "Try again later.", host=self._host
                 ) from error
-            raise FetchError(f"The answer of {self._host} is not valid HTTP.", answered=True) from error
+            raise FetchError(
+                "The answer of {host} is not valid HTTP.", host=self._host, answered=True
+            ) from error
         except httpcore.NetworkError as error:
-            raise FetchError(f"The connection to {self._host} was cut.", "Try again later.") from error
+            raise FetchError(
+                "The connection to {host} was cut.", "Try again later.", host=self._host
+            ) from error
 
     async def more(self) -> bytes:
         """Return the next piece of the body, still compressed; an empty piece means the end of the body.
@@ -158,7 +164,9 @@ async def _start_tls(
     except (httpcore.NetworkError, ssl.SSLError) as error:
         raise _tls_failure(host, error) from error
     except ValueError as error:  # a name that TLS cannot encode
-        raise FetchError(f"{host} is not a valid name for a certificate.", "Check its spelling.") from error
+        raise FetchError(
+            "{host} is not a valid name for a certificate.", "Check its spelling.", host=host
+        ) from error
 
 
 def _tls_failure(host: str, error: BaseException) -> FetchError:
@@ -166,6 +174,13 @@ def _tls_failure(host: str, error: BaseException) -> FetchError:
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
             why = cause.verify_message.rstrip(".")
-            return FetchError(f"The certificate of {host} is not valid: {why}.", "Do not trust what it says.")
+            return FetchError(
+                "The certificate of {host} is not valid: {why}.",
+                "Do not trust what it says.",
+                host=host,
+                why=why,
+            )
         cause = cause.__cause__ or cause.__context__
-    return FetchError(f"No secure connection to {host}: the TLS handshake failed.", "Try again later.")
+    return FetchError(
+        "No secure connection to {host}: the TLS handshake failed.", "Try again later.", host=host
+    )

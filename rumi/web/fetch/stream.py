@@ -59,8 +59,10 @@ class GuardedStreams:
                     return await exchange.more()
                 except Interrupted as error:
                     raise FetchError(
-                        f"{journey.target.host} did not send all of it: {error}.",
+                        "{host} did not send all of it: {error}.",
                         "Try again later.",
+                        host=journey.target.host,
+                        error=error,
                         answered=True,
                     ) from error
 
@@ -80,6 +82,6 @@ class GuardedStreams:
         status, received = await exchange.head()
         if received.first("content-encoding").lower() not in ("", "identity"):
             raise FetchError(
-                f"{target.host} packs its answer in a way that was not asked for.", answered=True
+                "{host} packs its answer in a way that was not asked for.", host=target.host, answered=True
             )
         return Response(status, received), exchange

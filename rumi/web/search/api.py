@@ -9,6 +9,7 @@ import trio
 
 from rumi import __version__
 from rumi.platform import http
+from rumi.texts import os_error
 from rumi.web.messages import FetchError, SearchResult
 from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, SearchQuery, found, malformed
 
@@ -82,12 +83,18 @@ class Api:
     ) -> bytes | FetchError:
         if not self._key.isascii() or not self._key.isprintable() or not _FORBIDDEN.isdisjoint(self._key):
             return FetchError(
-                f"The key for {self._provider} has characters that are not allowed in a key.",
-                f"Check {self._key_name}.",
+                "The key for {provider} has characters that are not allowed in a key.",
+                "Check {key_name}.",
+                provider=self._provider,
+                key_name=self._key_name,
             )
         with trio.move_on_after(self._timeout_s):
             return await self._attempt(method, headers, more)
-        return FetchError(f"{self._provider} did not answer in {self._timeout_s:g} s.")
+        return FetchError(
+            "{provider} did not answer in {timeout_s} s.",
+            provider=self._provider,
+            timeout_s=f"{self._timeout_s:g}",
+        )
 
     async def _attempt(
         self, method: str, headers: Mapping[str, str], more: Mapping[str, Any]
@@ -101,12 +108,21 @@ class Api:
         try:
             return await self._exchange(client, method, headers, more)
         except httpx.ConnectError as error:
-            return FetchError(f"{self._provider} could not be reached: {_reason(error)}.")
+            return FetchError(
+                "{provider} could not be reached: {error}.", provider=self._provider, error=_reason(error)
+            )
         except httpx.ProxyError:
-            return FetchError(f"The proxy does not lead to {self._provider}.", "Check HTTPS_PROXY.")
+            return FetchError(
+                "The proxy does not lead to {provider}.", "Check HTTPS_PROXY.", provider=self._provider
+            )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             what = type(error).__name__
-            return FetchError(f"The connection to {self._provider} broke ({what}).", answered=True)
+            return FetchError(
+                "The connection to {provider} broke ({what}).",
+                provider=self._provider,
+                what=what,
+                answered=True,
+            )
         finally:
             await http.close(client.aclose)
 
@@ -129,24 +145,46 @@ class Api:
                         enough.cancel()
         if len(data) > MAX_ANSWER_BYTES:
             size = f"{MAX_ANSWER_BYTES // 1000} KB"
-            return FetchError(f"{self._provider} answered with more than {size}.", answered=True)
+            return FetchError(
+                "{provider} answered with more than {size}.",
+                provider=self._provider,
+                size=size,
+                answered=True,
+            )
         return bytes(data)
 
     def _failed(self, status: int) -> FetchError:
         if status in (401, 403):
             return FetchError(
-                f"{self._provider} refused the key (HTTP {status}).",
-                f"Check {self._key_name}.",
+                "{provider} refused the key (HTTP {status}).",
+                "Check {key_name}.",
+                provider=self._provider,
+                status=status,
+                key_name=self._key_name,
                 answered=True,
             )
         if status in (402, 429, 432, 433):  # Tavily sends the last two if a plan is used up
-            return FetchError(f"{self._provider} has reached its limit (HTTP {status}).", answered=True)
+            return FetchError(
+                "{provider} has reached its limit (HTTP {status}).",
+                provider=self._provider,
+                status=status,
+                answered=True,
+            )
         if 300 <= status < 400:
             return FetchError(
-                f"{self._provider} led elsewhere (HTTP {status}), where the key does not go.", answered=True
+                "{provider} led elsewhere (HTTP {status}), where the key does not go.",
+                provider=self._provider,
+                status=status,
+                answered=True,
             )
-        verb = "failed" if status >= 500 else "refused the request"
-        return FetchError(f"{self._provider} {verb} (HTTP {status}).", answered=True)
+        return FetchError(
+            "{provider} failed (HTTP {status})."
+            if status >= 500
+            else "{provider} refused the request (HTTP {status}).",
+            provider=self._provider,
+            status=status,
+            answered=True,
+        )
 
 
 class _Keyed:
@@ -206,7 +244,7 @@ def _reason(error: BaseException) -> str:
         if isinstance(cause, socket.gaierror):
             return "its name could not be looked up"
         if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror
+            return os_error(cause)
         words = words or str(cause)
         cause = cause.__cause__ or cause.__context__
     return words or type(error).__name__

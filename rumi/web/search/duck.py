@@ -11,6 +11,7 @@ from typing import Any, Final
 import trio
 
 from rumi.sandbox.confined.parent import Child, ChildFailed
+from rumi.texts import Text
 from rumi.web.messages import FetchError, SearchResult
 from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, SearchQuery, found, malformed
 
@@ -25,10 +26,10 @@ _FIELDS: Final = {
 _PASSED_ON: Final = ("LD_LIBRARY_PATH",)
 _PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 _SENTENCES: Final = {
-    "unreachable": "ddgs could reach no search engine.",
-    "timeout": "ddgs got no answer from a search engine in time.",
-    "refused": "The search engines turned ddgs away.",
-    "failed": "ddgs got nothing usable from the search engines.",
+    "unreachable": Text("ddgs could reach no search engine."),
+    "timeout": Text("ddgs got no answer from a search engine in time."),
+    "refused": Text("The search engines turned ddgs away."),
+    "failed": Text("ddgs got nothing usable from the search engines."),
 }
 
 
@@ -58,7 +59,7 @@ class Duck:
             async with self._limiter:
                 answer = await self._run(self._request(query))
         if answer is None:
-            raise FetchError(f"ddgs did not answer in {self._timeout_s:g} s.")
+            raise FetchError("ddgs did not answer in {timeout_s} s.", timeout_s=f"{self._timeout_s:g}")
         if isinstance(failure := answer.get("failed"), str):
             if failure not in _SENTENCES:
                 raise malformed("ddgs")
@@ -89,5 +90,5 @@ class Duck:
                 return await process.hear()
         except ChildFailed as error:
             if error.why == "not started":
-                raise FetchError(f"ddgs could not be started: {error}.") from None
+                raise FetchError("ddgs could not be started: {error}.", error=error) from None
             raise FetchError("ddgs ended without an answer.", answered=True) from None

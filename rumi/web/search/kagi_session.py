@@ -34,7 +34,9 @@ class KagiSession:
         page = await self._api.page("kagi_session", {"q": query.text})
         items = results_in(page)
         if not items and _LOGIN.search(page):
-            raise FetchError("Kagi refused the session.", f"Check {self.KEY_NAME}.", answered=True)
+            raise FetchError(
+                "Kagi refused the session.", "Check {key_name}.", key_name=self.KEY_NAME, answered=True
+            )
         if not items and not _NOTHING.search(page):
             raise malformed(self.TITLE)
         return found(self.TITLE, items, self._FIELDS, query.max_results)

@@ -81,7 +81,9 @@ def found(provider: str, items: object, fields: Fields, max_results: int) -> tup
 
 def malformed(provider: str) -> FetchError:
     """Return the error for an answer that does not match the provider's documentation."""
-    return FetchError(f"{provider} does not answer as its documentation says.", answered=True)
+    return FetchError(
+        "{provider} does not answer as its documentation says.", provider=provider, answered=True
+    )
 
 
 def _found(item: Mapping[str, object], fields: Fields) -> SearchResult | None:

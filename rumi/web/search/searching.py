@@ -4,6 +4,7 @@ from typing import Final
 
 import trio
 
+from rumi.texts import joined
 from rumi.web.messages import FetchError, ProviderName, SearchResults, SearchWeb
 from rumi.web.search.api import Kagi, Tavily
 from rumi.web.search.duck import Duck
@@ -12,8 +13,6 @@ from rumi.web.search.provider import SearchProvider, SearchQuery
 
 MAX_RESULTS: Final = 20
 """Maximum number of results, which is the lowest maximum of all providers."""
-
-_NO_KEY_ADVICE: Final = "Put {key_name}=… into .env in the home, or set search.provider to auto."
 
 
 class Searching:
@@ -84,8 +83,10 @@ class Searching:
         if self._provider not in self._known:
             key_name = {"tavily": Tavily.KEY_NAME, "kagi": Kagi.KEY_NAME}[self._provider]
             raise FetchError(
-                f"search.provider is {self._provider}, and its key is missing.",
-                _NO_KEY_ADVICE.format(key_name=key_name),
+                "search.provider is {provider}, and its key is missing.",
+                "Put {key_name}=… into .env in the home, or set search.provider to auto.",
+                key_name=key_name,
+                provider=self._provider,
             )
         names = dict.fromkeys((self._provider, "ddgs"))
         return [self._known[name] for name in names]
@@ -99,7 +100,7 @@ def _one_line(text: str) -> str:
 def _all_failed(failures: list[FetchError]) -> FetchError:
     advice = next((error.advice for error in failures if error.advice), "Try again later.")
     return FetchError(
-        " ".join(error.message for error in failures),
+        joined(error.message for error in failures),
         advice,
         answered=any(error.answered for error in failures),
     )

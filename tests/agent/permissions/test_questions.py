@@ -33,23 +33,23 @@ from rumi.channels.terminal.jsonl import JsonView
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.plain import PlainView
-from rumi.channels.terminal.words import words_for
+from rumi.channels.terminal.words import Reader
 from rumi.chats.events import ChatEvent, TurnStarted, from_json, to_json
 from rumi.platform.texts import bots as bot_texts
 from rumi.platform.texts import parked as parked_texts
 from rumi.platform.texts import questions as question_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.questions import Detail, QuestionText, Value
 from rumi.tasks.bots.bots import StartBot
 from rumi.tasks.bots.plans import ProposePlan
 from rumi.tasks.bots.tools import WriteSkill
 from rumi.tasks.research.tool import RepositoryTool, ResearchTool
 from rumi.tasks.schedules.tools import CancelScheduleTool, RemindTool, ScheduleTool
+from rumi.texts import Language
 from tests.channels.terminal.scripted import Page
 from tests.channels.terminal.test_live import Sheet
 
 LONG = "word " * 1_999 + "END"
-WORDS = words_for("en")
+READER = Reader("en")
 ANY: Any = None
 
 HOSTS = [{"host": f"{'sub.' * 40}n{number}.example", "count": 1000} for number in range(9)]
@@ -152,19 +152,19 @@ def _page(asks: QuestionText) -> str:
 
 def _plain(asks: QuestionText) -> str:
     output, errors = Page(), Page()
-    _tell(PlainView(output, errors, WORDS), asks)
+    _tell(PlainView(output, errors, READER), asks)
     return errors.text
 
 
 def _live(asks: QuestionText) -> str:
     sheet = Sheet(columns=20_000)
-    _tell(LiveView(sheet, Painter({"TERM": "dumb"}), WORDS), asks)
+    _tell(LiveView(sheet, Painter({"TERM": "dumb"}), READER), asks)
     return "\n".join(sheet.printed)
 
 
 def _json(asks: QuestionText) -> str:
     output = Page()
-    _tell(JsonView(output, Page(), WORDS), asks)
+    _tell(JsonView(output, Page(), READER), asks)
     event = json.loads(output.text)
     return f"{event['text']}\n{event.get('whole', '')}"
 

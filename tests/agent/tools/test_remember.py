@@ -22,10 +22,10 @@ from rumi.memory.messages import Fact, MemoryUnavailable
 from rumi.memory.rows import facts_of
 from rumi.models.model import Message
 from rumi.models.offline import Offline
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.questions import Verdict
 from rumi.platform.threads import Threads
 from rumi.store.steps import Run
+from rumi.texts import Language
 
 
 @dataclass

@@ -15,14 +15,14 @@ from rumi.channels.control.server import ControlServer
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import PlainView
 from rumi.channels.terminal.session import TerminalSession
-from rumi.channels.terminal.words import words_for
+from rumi.channels.terminal.words import Reader
 from rumi.chats.events import Moved, Replied
 from rumi.errors import RumiError
 from rumi.platform.caller import TERMINAL
 from tests.channels.attach.daemon import DAEMON, running_daemon
 from tests.channels.terminal.scripted import Page, signals
 
-WORDS = words_for("en")
+READER = Reader("en")
 REQUEST = OpenRequest("cli", True, "en")
 
 
@@ -90,10 +90,10 @@ async def test_windows_that_move_to_another_process_take_no_reply_from_each_othe
     codes: list[int] = []
 
     async def sit(chat: ReconnectingChat, page: Page, text: str) -> None:
-        session = TerminalSession(chat, PlainView(page, page, WORDS), WORDS, alone=bool(text))
+        session = TerminalSession(chat, PlainView(page, page, READER), READER, alone=bool(text))
         if not text:
             await session.run()
-        codes.append(await once(session, text, signals(), words=WORDS))
+        codes.append(await once(session, text, signals(), reader=READER))
 
     async def look(chat: ReconnectingChat, path: Path, *, task_status: trio.TaskStatus[None]) -> None:
         wish = OpenRequest("cli", chat is chats[2], "en")

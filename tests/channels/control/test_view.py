@@ -8,7 +8,7 @@ from rich.console import Console
 
 from rumi.channels.attach.activity_text import duration
 from rumi.channels.attach.status_view import Choice, chats_of, render, render_workers
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 
 def item(id: str, *children: dict[str, Any], **changes: object) -> dict[str, Any]:

@@ -24,10 +24,10 @@ from rumi.errors import RumiError
 from rumi.models.transcription import Transcriber
 from rumi.platform.logs.logs import program_log
 from rumi.platform.redact import Redactor
-from rumi.platform.texts.language import Language
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from rumi.store.journal.records import Attachment
+from rumi.texts import Language
 from tests.channels.telegram.file_server import (
     TOKEN,
     Answer,

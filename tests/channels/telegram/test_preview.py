@@ -19,8 +19,8 @@ from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sketch import STEP_CHARS, TOOL_CHARS, sketch, tool_line
 from rumi.chats.events import ChatEvent, TurnStarted, TurnState
 from rumi.models.model import Discarded, TextDelta, ToolCall, Waiting
-from rumi.platform.texts.language import Language
 from rumi.store.journal.store import JournalError
+from rumi.texts import Language
 from tests.channels.telegram.sending import post_office
 from tests.chats.house import InlineOffload
 from tests.fakes.bot_api import BotApi

@@ -18,8 +18,8 @@ from rumi.channels.telegram.receiving.reading import Read, Stranger, Who, read_b
 from rumi.channels.telegram.receiving.updates import update_of
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment, Incoming
+from rumi.texts import Language
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Json, Message, Person
 

@@ -9,11 +9,11 @@ import trio
 from rumi.channels.terminal.files import MOST_FILES, handed_files, named_in
 from rumi.channels.terminal.piped import what_to_send
 from rumi.channels.terminal.streams import StandardStreams
-from rumi.channels.terminal.words import words_for
+from rumi.channels.terminal.words import Reader
 from rumi.errors import UsageError
 from rumi.store.journal.records import Attachment
 
-WORDS = words_for("en")
+READER = Reader("en")
 REPORTED: list[str] = []
 
 
@@ -49,7 +49,7 @@ def test_only_a_file_that_exists_is_named(text: str, names: tuple[str, ...]) -> 
 
 
 async def test_files_are_handed_on_as_somebody_elses_words(folder: Path) -> None:
-    handed = await handed_files(["a.txt", "my file.txt"], 100, WORDS, report)
+    handed = await handed_files(["a.txt", "my file.txt"], 100, READER, report)
     assert handed == (
         Attachment("words", source="file a.txt", text="uno"),
         Attachment("words", source="file my file.txt", text="dós"),
@@ -58,7 +58,7 @@ async def test_files_are_handed_on_as_somebody_elses_words(folder: Path) -> None
 
 
 async def test_what_is_too_long_is_cut_and_told(folder: Path) -> None:
-    first, second = await handed_files(["a.txt", "my file.txt"], 4, WORDS, report)
+    first, second = await handed_files(["a.txt", "my file.txt"], 4, READER, report)
     assert (first.text, first.cut, second.text, second.cut) == ("uno", False, "d", True)
     assert len(REPORTED) == 1
     assert "my file.txt" in REPORTED[0]
@@ -72,9 +72,9 @@ async def test_what_cannot_be_read_is_one_sentence(folder: Path) -> None:
         ("pipe", "not a file"), ("a\0b", "null"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=says):
-            await handed_files([name], 100, WORDS, report)
+            await handed_files([name], 100, READER, report)
     with pytest.raises(UsageError, match="at most"):
-        await handed_files(["a.txt"] * (MOST_FILES + 1), 100, WORDS, report)
+        await handed_files(["a.txt"] * (MOST_FILES + 1), 100, READER, report)
 
 
 async def test_a_single_turn_hands_on_its_files_but_none_that_standard_input_names(folder: Path) -> None:

@@ -17,10 +17,11 @@ from rumi.agent.events import Thinking, ToolFinished, ToolProgress, ToolStarted
 from rumi.agent.tool import ToolResult
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.run import run_terminal
-from rumi.channels.terminal.words import words_for
+from rumi.channels.terminal.words import Reader
 from rumi.chats.events import Replied
 from rumi.chats.port import ChatPort, PastTurn
 from rumi.models.model import Emit, ModelRequest, Reply, TextDelta, ToolCall, Waiting
+from rumi.texts import gettext
 from tests.channels.terminal.ptys import WAIT_S, Terminal, terminal
 from tests.channels.terminal.scripted import (
     BUSY,
@@ -35,7 +36,7 @@ from tests.channels.terminal.scripted import (
 )
 from tests.chats.house import echo, house
 
-WORDS = words_for("en")
+READER = Reader("en")
 CTRL_C, CTRL_D, ENTER, ALT_ENTER, TAB, UP = "\x03", "\x04", "\r", "\x1b\r", "\t", "\x1b[A"
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 
@@ -109,7 +110,7 @@ async def test_a_message_is_typed_and_its_answer_grows_and_stays(enter: str) -> 
         await talk.window.see("15 tokens")
         await talk.leave()
         assert talk.left == [
-            WORDS.greeting,
+            gettext("en", "/help lists the commands · Alt-Enter starts a new line · Ctrl-D leaves"),
             "",
             "› hola",
             "",
@@ -177,7 +178,7 @@ async def test_ctrl_c_sends_one_stop_then_asks_for_patience_then_leaves() -> Non
         await talk.window.type(CTRL_C)
         await talk.window.see("stopping…")
         await talk.window.type(CTRL_C)
-        await talk.window.see(WORDS.still_stopping)
+        await talk.window.see(gettext("en", "Still stopping; once more to leave at once."))
         await talk.window.type(CTRL_C)
         await talk.end()
         assert (talk.code, talk.window.restored) == (130, True)
@@ -191,7 +192,7 @@ async def test_ctrl_c_at_the_prompt_clears_the_line_and_does_not_leave() -> None
         await talk.window.type(CTRL_C)
         await talk.window.until(lambda: "› never sent" not in "\n".join(talk.window.shown))
         await talk.window.type(CTRL_C)
-        await talk.window.see(WORDS.leave_hint)
+        await talk.window.see(gettext("en", "Ctrl-D or exit leaves."))
         await talk.window.type("/help" + ENTER)
         await talk.window.see("what it does")
         assert talk.chat.texts == ["/help"]
@@ -217,7 +218,10 @@ async def test_leaving_during_a_turn_waits_for_nothing_and_says_that_it_goes_on(
         await talk.end()
         assert (talk.code, talk.window.restored) == (0, True)
         assert (talk.chat.texts, talk.chat.acknowledged) == (["go"], [])
-        assert any(WORDS.goes_on in line for line in talk.window.everything)
+        assert any(
+            gettext("en", "The turn goes on; its reply waits for you: rumi chat") in line
+            for line in talk.window.everything
+        )
 
 
 async def test_leaving_lets_a_turn_go_on_that_another_window_began() -> None:
@@ -512,7 +516,7 @@ async def test_the_model_is_the_windows_and_the_line_at_the_bottom_shows_it() ->
 async def test_copy_puts_the_last_answer_into_the_clipboard(answer: str, count: int) -> None:
     async with session(ScriptedChat({"go": [finish(answer)]}, {"/status": "idle"})) as talk:
         await talk.window.type(f"/copy{ENTER}")
-        await talk.window.see(WORDS.nothing_to_copy)
+        await talk.window.see(gettext("en", "There is no answer to copy yet."))
         await talk.window.type(f"go{ENTER}")
         await talk.window.until(lambda: talk.chat.idle and talk.chat.texts == ["go"])
         await talk.window.type(f"/status{ENTER}/copy{ENTER}")
@@ -538,7 +542,7 @@ async def test_what_was_said_last_is_shown_again_short_and_dim() -> None:
         await talk.window.see("1 characters")
         await talk.leave()
     assert [line for line in talk.window.everything if line][1:-1] == [
-        WORDS.recalled, "› first", "  one", "› second",
+        gettext("en", "The end of this session so far:"), "› first", "  one", "› second",
         *(f"  line {number}" for number in range(5)), "  …", "› third",
-        "Earlier:", "3", "› /copy", WORDS.copied.format(count=1),
+        "Earlier:", "3", "› /copy", "Copied the last answer: 1 characters, if the terminal allows it.",
     ]  # fmt: skip

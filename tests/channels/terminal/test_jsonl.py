@@ -19,12 +19,13 @@ from rumi.channels.terminal.jsonl import JsonView, encode, printed
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import converse
 from rumi.channels.terminal.session import TerminalSession
-from rumi.channels.terminal.words import words_for
+from rumi.channels.terminal.words import Reader
 from rumi.chats.events import ChatEvent, Happening, Queued, TurnStarted
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.texts import gettext
 from tests.channels.terminal.scripted import Ask, Page, ScriptedChat, Typist, finish, signals, tool
 
-WORDS = words_for("en")
+READER = Reader("en")
 TIME = "2023-11-14T22:13:20.000Z"
 
 
@@ -33,12 +34,12 @@ async def events(chat: ScriptedChat, *lines: str, prompt: str | None = None) -> 
     chat.now = lambda: 1_700_000_000.0
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
-        session = TerminalSession(chat, JsonView(output, errors, WORDS), WORDS, alone=True)
+        session = TerminalSession(chat, JsonView(output, errors, READER), READER, alone=True)
         source = Typist(*((0.0, line) for line in lines))
         if prompt is None:
-            await converse(session, source, signals(), words=WORDS)
+            await converse(session, source, signals(), reader=READER)
         else:
-            await once(session, prompt, signals(), words=WORDS)
+            await once(session, prompt, signals(), reader=READER)
         nursery.cancel_scope.cancel()
     assert output.text.endswith("\n")
     return [json.loads(line) for line in output.text.splitlines()], errors.text
@@ -96,7 +97,7 @@ async def test_a_turn_is_told_in_the_documented_objects(autojump_clock: MockCloc
         },
     ]
     assert "rate limit" in errors
-    assert WORDS.discarded in errors
+    assert gettext("en", "The reply was cut off; what it said above is void.") in errors
 
 
 CALL = ToolCall("c1", "bash", '{"command": "ls"}')

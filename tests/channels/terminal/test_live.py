@@ -23,10 +23,11 @@ from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.paint import Called, Painter
 from rumi.channels.terminal.session import Settled, TerminalSession
-from rumi.channels.terminal.words import words_for
+from rumi.channels.terminal.words import Reader
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, TurnState
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.store.journal.records import Reason
+from rumi.texts import gettext
 from tests.channels.terminal.scripted import (
     STOPPED,
     Ask,
@@ -39,7 +40,7 @@ from tests.channels.terminal.scripted import (
     words,
 )
 
-WORDS = words_for("en")
+READER = Reader("en")
 
 
 class Sheet:
@@ -79,9 +80,11 @@ async def play(
     chat = chat or ScriptedChat({"hi": steps})
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
-        view = LiveView(sheet, Painter({"TERM": "dumb"}), WORDS)
+        view = LiveView(sheet, Painter({"TERM": "dumb"}), READER)
         nursery.start_soon(view.run)
-        await once(TerminalSession(chat, view, WORDS, yes=True, alone=True), "hi", signals(*at), words=WORDS)
+        await once(
+            TerminalSession(chat, view, READER, yes=True, alone=True), "hi", signals(*at), reader=READER
+        )
         nursery.cancel_scope.cancel()
     assert sheet.live == []
     return sheet
@@ -167,7 +170,7 @@ async def test_a_changed_file_is_shown_as_a_diff_in_colours(autojump_clock: Mock
         "    +dos",
     ]
     assert (len(sheet.printed), sheet.printed[-1]) == (2 + DIFF_LINES, "    … 11 more lines")
-    painted = Painter({"TERM": "xterm"}).paint(Called("edit_file a", result, WORDS), 80)
+    painted = Painter({"TERM": "xterm"}).paint(Called("edit_file a", result, READER), 80)
     assert [line.strip() for line in painted[4:6]] == ["\x1b[31m-two\x1b[0m", "\x1b[32m+dos\x1b[0m"]
 
 
@@ -259,7 +262,13 @@ async def test_printed_words_that_became_void_are_called_so(autojump_clock: Mock
     sheet = await play(
         Thinking(1), TextDelta("one\n\nha"), 1.0, Discarded(), 1.0, TextDelta("whole"), 1.0, finish("whole")
     )
-    assert sheet.printed == ["one", "", WORDS.discarded, "", "whole"]
+    assert sheet.printed == [
+        "one",
+        "",
+        gettext("en", "The reply was cut off; what it said above is void."),
+        "",
+        "whole",
+    ]
 
 
 async def test_a_question_is_printed_for_good(autojump_clock: MockClock) -> None:
@@ -298,7 +307,7 @@ async def test_ctrl_c_shows_in_every_phase_that_it_stops(
     sheet = await play(chat=chat, at=[(2.0, 2), (1.0, 2)])
     assert sheet.at(2.5)[-1] == "* stopping…"
     assert sheet.printed[-1] == STOPPED
-    assert WORDS.still_stopping in sheet.printed
+    assert gettext("en", "Still stopping; once more to leave at once.") in sheet.printed
 
 
 async def test_replies_of_an_earlier_time_are_marked(autojump_clock: MockClock) -> None:
@@ -327,7 +336,7 @@ async def test_a_window_that_shrinks_gets_shorter_lines_from_then_on(autojump_cl
 async def test_nothing_is_drawn_while_nothing_changes(autojump_clock: MockClock) -> None:
     sheet = Sheet()
     with trio.move_on_after(60):
-        await LiveView(sheet, Painter({"TERM": "dumb"}), WORDS).run()
+        await LiveView(sheet, Painter({"TERM": "dumb"}), READER).run()
     assert sheet.seen == []
 
 
@@ -338,7 +347,7 @@ async def test_silence_answers_no_question(autojump_clock: MockClock) -> None:
 
 
 async def test_the_end_of_an_earlier_process_s_turn_shows_no_duration(autojump_clock: MockClock) -> None:
-    view = LiveView(Sheet(), Painter({"TERM": "dumb"}), WORDS)
+    view = LiveView(Sheet(), Painter({"TERM": "dumb"}), READER)
     ended = TurnFinished("interrupted", "restarted", Usage(0, 0))
     await view.event(ChatEvent("cli", "t7", time.time() - 47_220, ended))
     assert view.last_turn == ""
@@ -352,7 +361,7 @@ async def test_what_is_said_during_a_turn_stands_behind_the_table_that_grows(
     autojump_clock: MockClock,
 ) -> None:
     sheet = Sheet(60, 20)
-    view = LiveView(sheet, Painter({"TERM": "dumb"}), WORDS)
+    view = LiveView(sheet, Painter({"TERM": "dumb"}), READER)
     rows = [f"| {number} | x |" for number in range(30)]
     text = "\n".join(["Intro", "", "| a | b |", "|---|---|", *rows, "", "After."])
     half = text.index("| 15 |")
@@ -398,7 +407,7 @@ async def test_a_window_that_comes_in_the_middle_counts_from_the_turns_real_begi
     autojump_clock: MockClock,
 ) -> None:
     sheet = Sheet()
-    view = LiveView(sheet, Painter({"TERM": "dumb"}), WORDS)
+    view = LiveView(sheet, Painter({"TERM": "dumb"}), READER)
     began, call = time.time() - 65, ToolCall("c1", "bash", "{}")
     told = TurnState().apply(ChatEvent("cli", "t1", began, TurnStarted("go", 1)))
     told = told.apply(ChatEvent("cli", "t1", began + 5, ToolStarted(call, {"command": "sleep 90"})))
@@ -417,7 +426,7 @@ async def test_a_window_that_comes_in_the_middle_counts_from_the_turns_real_begi
 
 async def test_nothing_moves_where_a_person_types_the_answer_to_a_question(autojump_clock: MockClock) -> None:
     sheet = Sheet()
-    view = LiveView(sheet, Painter({"TERM": "dumb"}), WORDS, answered_below=True)
+    view = LiveView(sheet, Painter({"TERM": "dumb"}), READER, answered_below=True)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(view.run)
         await view.event(ChatEvent("cli", "t1", 1.0, TurnStarted("hi", 1)))

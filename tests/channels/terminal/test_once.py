@@ -11,10 +11,11 @@ from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import PlainView
 from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.streams import InputStream
-from rumi.channels.terminal.words import words_for
+from rumi.channels.terminal.words import Reader
 from rumi.chats.events import Replied, TurnStarted, turn_of
 from rumi.models.model import Discarded, Waiting
 from rumi.store.journal.records import Reason
+from rumi.texts import gettext
 from tests.channels.terminal.scripted import (
     BUSY,
     STOPPED,
@@ -29,7 +30,7 @@ from tests.channels.terminal.scripted import (
     words,
 )
 
-WORDS = words_for("en")
+READER = Reader("en")
 
 
 async def run_once(
@@ -42,9 +43,9 @@ async def run_once(
     output, errors = Page(), Page()
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
-        view = PlainView(output, errors, WORDS, failures_apart=True)
-        session = TerminalSession(chat, view, WORDS, yes=yes, alone=True)
-        code = await once(session, text, arriving or signals(), words=WORDS)
+        view = PlainView(output, errors, READER, failures_apart=True)
+        session = TerminalSession(chat, view, READER, yes=yes, alone=True)
+        code = await once(session, text, arriving or signals(), reader=READER)
         nursery.cancel_scope.cancel()
     return code, output.text, errors.text
 
@@ -99,8 +100,8 @@ async def test_a_chat_that_is_busy_with_something_else_is_a_failure(autojump_clo
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
         await chat.send("first")
-        session = TerminalSession(chat, PlainView(output := Page(), Page(), WORDS), WORDS, alone=True)
-        code = await once(session, "second", signals(), words=WORDS)
+        session = TerminalSession(chat, PlainView(output := Page(), Page(), READER), READER, alone=True)
+        code = await once(session, "second", signals(), reader=READER)
         nursery.cancel_scope.cancel()
     assert (code, output.text) == (1, BUSY + "\n")
 
@@ -145,7 +146,11 @@ async def test_a_second_signal_asks_for_patience_and_the_third_leaves_at_once(
     code, _, errors = await run_once(chat, arriving=interrupts)
     assert code == 130
     assert trio.current_time() == pytest.approx(3.0)
-    assert errors.splitlines() == ["stopping…", WORDS.still_stopping, WORDS.still_stopping]
+    assert errors.splitlines() == [
+        "stopping…",
+        gettext("en", "Still stopping; once more to leave at once."),
+        gettext("en", "Still stopping; once more to leave at once."),
+    ]
     assert chat.texts == ["hi", "/stop"]
 
 
@@ -156,7 +161,7 @@ async def test_a_stop_that_is_never_confirmed_is_not_waited_for_without_end(
     code, _, errors = await run_once(chat, arriving=signals((1.0, signal.SIGINT)))
     assert code == 130
     assert trio.current_time() == pytest.approx(16.0)
-    assert errors.endswith(WORDS.not_confirmed + "\n")
+    assert errors.endswith(gettext("en", "The stop was not confirmed in time.") + "\n")
 
 
 ASKING: list[Step] = [
@@ -199,8 +204,8 @@ async def test_a_person_at_a_terminal_is_asked(typed: str, code: int, texts: lis
         with trio.fail_after(20):
             async with trio.open_nursery() as nursery:
                 chat.nursery = nursery
-                view = PlainView(Page(), errors := Page(), WORDS)
-                session = TerminalSession(chat, view, WORDS, alone=True)
+                view = PlainView(Page(), errors := Page(), READER)
+                session = TerminalSession(chat, view, READER, alone=True)
 
                 async def types() -> None:
                     while "yes/no" not in errors.text:  # noqa: ASYNC110
@@ -209,7 +214,7 @@ async def test_a_person_at_a_terminal_is_asked(typed: str, code: int, texts: lis
                     os.write(keyboard, typed.encode())
 
                 nursery.start_soon(types)
-                found = await once(session, "hi", signals(), words=WORDS, person=InputStream(terminal))
+                found = await once(session, "hi", signals(), reader=READER, person=InputStream(terminal))
                 nursery.cancel_scope.cancel()
     finally:
         os.close(keyboard)
@@ -221,7 +226,9 @@ async def test_yes_answers_every_question(autojump_clock: MockClock) -> None:
     chat = ScriptedChat({"hi": ASKING})
     code, output, errors = await run_once(chat, yes=True)
     assert (code, output) == (0, "sent\n")
-    assert WORDS.unconfirmed not in errors
+    assert (
+        gettext("en", "not done: it needed your confirmation; run again with --yes to allow it") not in errors
+    )
     assert "Send a.txt? (yes/no)\nYes (--yes).\n" in errors
     assert chat.texts == ["hi", "yes"]
 

@@ -14,13 +14,13 @@ from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.piped import PAUSE_S, SILENT_S, _piped, what_to_send
 from rumi.channels.terminal.run import run_terminal
 from rumi.channels.terminal.streams import InputStream, StandardStreams
-from rumi.channels.terminal.words import words_for
+from rumi.channels.terminal.words import Reader
 from rumi.errors import UsageError
 from rumi.store.journal.records import Attachment
 from tests.channels.terminal.ptys import terminal
 from tests.channels.terminal.scripted import ScriptedChat, answering
 
-WORDS = words_for("en")
+READER = Reader("en")
 
 
 class Pipe:
@@ -44,7 +44,7 @@ class Pipe:
         self.reported.append(line)
 
     async def handed_on(self, max_chars: int = 1000) -> tuple[Attachment, ...]:
-        return await _piped(InputStream(self.read), max_chars, WORDS, self.report)
+        return await _piped(InputStream(self.read), max_chars, READER, self.report)
 
 
 def words(text: str, *, cut: bool = False) -> tuple[Attachment, ...]:
@@ -138,7 +138,7 @@ async def test_files_and_sockets_are_read_and_devices_are_not(tmp_path: Path, pi
         "zero": os.open("/dev/zero", os.O_RDONLY),
         "closed": 10_000,
     }
-    found = {name: await _piped(InputStream(fd), 10, WORDS, pipe.report) for name, fd in given.items()}
+    found = {name: await _piped(InputStream(fd), 10, READER, pipe.report) for name, fd in given.items()}
     for fd in given.values():
         with suppress(OSError):
             os.close(fd)
@@ -152,7 +152,7 @@ async def test_files_and_sockets_are_read_and_devices_are_not(tmp_path: Path, pi
 async def test_a_terminal_is_not_read() -> None:
     async with terminal() as window:
         await window.type("hola\n")
-        assert await _piped(window.streams.input, 10, WORDS, window.streams.errors.write) == ()
+        assert await _piped(window.streams.input, 10, READER, window.streams.errors.write) == ()
         assert await window.streams.input.line() == "hola"
 
 

@@ -10,8 +10,9 @@ from rumi.agent.tool import ToolResult
 from rumi.channels.terminal.plain import PlainView, converse
 from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.streams import Lines
-from rumi.channels.terminal.words import help_of_own, words_for
+from rumi.channels.terminal.words import Reader, help_of_own
 from rumi.models.model import ToolCall
+from rumi.texts import gettext
 from tests.channels.terminal.scripted import (
     NOTHING,
     STOPPED,
@@ -26,7 +27,7 @@ from tests.channels.terminal.scripted import (
     tool,
 )
 
-WORDS = words_for("en")
+READER = Reader("en")
 
 
 async def run_lines(
@@ -39,8 +40,8 @@ async def run_lines(
     output, errors = Page(), Page()
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
-        session = TerminalSession(chat, PlainView(output, errors, WORDS), WORDS, alone=prompt is None)
-        code = await converse(session, lines, arriving or signals(), words=WORDS, prompt=prompt)
+        session = TerminalSession(chat, PlainView(output, errors, READER), READER, alone=prompt is None)
+        code = await converse(session, lines, arriving or signals(), reader=READER, prompt=prompt)
         nursery.cancel_scope.cancel()
     return code, output.text, errors.text
 
@@ -109,7 +110,7 @@ async def test_leaving_waits_for_the_last_reply_and_reads_no_further(
 async def test_the_end_of_the_input_leaves_after_the_last_reply(autojump_clock: MockClock) -> None:
     chat = ScriptedChat({"one": answering("first")}, commands={"/help": "commands"})
     code, output, _ = await run_lines(chat, typed("/help", "one"))
-    assert (code, output) == (0, f"commands\n{help_of_own(WORDS)}\nfirst\n")
+    assert (code, output) == (0, f"commands\n{help_of_own('en')}\nfirst\n")
     assert chat.acknowledged == [101, 102]
 
 
@@ -117,10 +118,23 @@ async def test_the_terminals_own_commands_never_reach_the_chat(autojump_clock: M
     chat = ScriptedChat({"one": answering("first")})
     lines = typed("one", "/copy", "/model", "/MODEL groq:other", "/model odd", "/model")
     code, output, errors = await run_lines(chat, lines)
-    own = [WORDS.model_in_use.format(model="groq:m"), WORDS.model_chosen.format(model="groq:other")]
-    assert output.splitlines() == ["first", *own, WORDS.model_in_use.format(model="groq:other")]
+    own = [
+        gettext("en", "Model of this window: {model}", model="groq:m"),
+        gettext("en", "From this window's next message on: {model}", model="groq:other"),
+    ]
+    assert output.splitlines() == [
+        "first",
+        *own,
+        gettext("en", "Model of this window: {model}", model="groq:other"),
+    ]
     unknown = "Unknown model 'odd'. Allowed are groq:NAME, custom:NAME and offline."
-    assert (code, errors.splitlines()) == (0, [WORDS.copy_needs_terminal, unknown])
+    assert (code, errors.splitlines()) == (
+        0,
+        [
+            gettext("en", "/copy needs a terminal: it copies the last answer to its clipboard."),
+            unknown,
+        ],
+    )
     assert chat.texts == ["one"]
 
 
@@ -194,7 +208,11 @@ async def test_a_person_who_leaves_waits_for_no_turn(
     chat = ScriptedChat({"one": [60.0]})
     lines = Typist((0.0, "one"), (5.0, ""), *last)
     code, output, errors = await run_lines(chat, lines, prompt=Page())
-    assert (code, output, errors) == (0, "", f"{words_for('en').goes_on}\n")
+    assert (code, output, errors) == (
+        0,
+        "",
+        f"{gettext(Reader('en').language, 'The turn goes on; its reply waits for you: rumi chat')}\n",
+    )
     assert trio.current_time() == pytest.approx(5.0)
     assert chat.texts == ["one"], "the turn goes on"
 
@@ -219,8 +237,8 @@ async def test_a_program_hears_only_of_its_own_turns_and_a_person_of_others_too(
         output, errors = Page(), Page()
         async with trio.open_nursery() as nursery:
             chat.nursery = nursery
-            view = PlainView(output, errors, WORDS)
-            session = TerminalSession(chat, view, WORDS, yes=True, alone=prompt is None)
+            view = PlainView(output, errors, READER)
+            session = TerminalSession(chat, view, READER, yes=True, alone=prompt is None)
             await nursery.start(session.run)
             await chat.send("theirs")
             await chat.send("/status")
@@ -241,7 +259,7 @@ async def test_yes_answers_the_questions_of_ones_own_turns_only(autojump_clock: 
     chat = ScriptedChat({"theirs": [Ask("send it?", [finish("sent")], [finish("not sent")])]})
     async with trio.open_nursery() as nursery:
         chat.nursery = nursery
-        session = TerminalSession(chat, PlainView(Page(), Page(), WORDS), WORDS, yes=True)
+        session = TerminalSession(chat, PlainView(Page(), Page(), READER), READER, yes=True)
         await nursery.start(session.run)
         await chat.send("theirs")
         await trio.sleep(1)

@@ -11,12 +11,12 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import PlainView, converse
 from rumi.channels.terminal.session import TerminalSession
-from rumi.channels.terminal.words import words_for
+from rumi.channels.terminal.words import Reader
 from tests.channels.terminal.scripted import Page, Typist, signals
 from tests.chats.house import House, house
 from tests.chats.test_queue import by_words
 
-WORDS = words_for("en")
+READER = Reader("en")
 NOTICE = "⏳ Queued (1 of 5). It runs after this turn; /stop drops it.\n"
 
 
@@ -31,7 +31,11 @@ async def at_work(path: Path) -> AsyncIterator[House]:
 
 def seat(home: House, *, alone: bool) -> tuple[TerminalSession, Page, Page]:
     output, errors = Page(), Page()
-    return TerminalSession(home.chat(), PlainView(output, errors, WORDS), WORDS, alone=alone), output, errors
+    return (
+        TerminalSession(home.chat(), PlainView(output, errors, READER), READER, alone=alone),
+        output,
+        errors,
+    )
 
 
 async def test_a_single_turn_waits_for_the_one_that_runs_and_succeeds(
@@ -39,7 +43,7 @@ async def test_a_single_turn_waits_for_the_one_that_runs_and_succeeds(
 ) -> None:
     async with at_work(tmp_path) as home:
         session, output, errors = seat(home, alone=True)
-        assert await once(session, "mine", signals(), words=WORDS) == 0
+        assert await once(session, "mine", signals(), reader=READER) == 0
         assert (output.text, errors.text) == ("you said mine\n", NOTICE)
 
 
@@ -48,7 +52,7 @@ async def test_a_signal_takes_back_what_waits_and_stops_no_turn_of_others(
 ) -> None:
     async with at_work(tmp_path) as home:
         session, output, _ = seat(home, alone=True)
-        code = await once(session, "mine", signals((2, signal.SIGINT)), words=WORDS)
+        code = await once(session, "mine", signals((2, signal.SIGINT)), reader=READER)
         assert (code, output.text, session.sent) == (130, "", 1)
         await home.inbox.chats.withdraw("cli", [2])  # as its window does when it has gone
         replies = {reply.messages: reply.text async for reply in replied(home, 2)}
@@ -74,7 +78,7 @@ async def test_what_was_dropped_by_somebody_elses_stop_is_a_failure_of_a_single_
             await home.inbox.accept("cli", "/stop")
 
         nursery.start_soon(stop)
-        assert await once(session, "mine", signals(), words=WORDS) == 1
+        assert await once(session, "mine", signals(), reader=READER) == 1
         assert output.text == "⏹ Stopped.\n\n1 queued message was dropped.\n"
 
 
@@ -108,5 +112,5 @@ async def test_lines_of_a_pipe_still_wait_for_their_own_turns(
     async with at_work(tmp_path) as home:
         session, output, errors = seat(home, alone=True)
         lines = Typist((0, "a"), (0, "b"))
-        assert await converse(session, lines, signals(), words=WORDS) == 0
+        assert await converse(session, lines, signals(), reader=READER) == 0
         assert (output.text, errors.text) == ("you said a\nyou said b\n", NOTICE)

@@ -13,7 +13,8 @@ from rumi.platform import texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.platform.texts.language import Language, detect_language
+from rumi.platform.texts.language import detect_language
+from rumi.texts import Language
 
 ES_BUSY = "⏳ Ya estoy trabajando en algo. Esperá a que termine o mandá /stop."
 EN_BUSY = "⏳ Already working on something. Wait for it, or send /stop."

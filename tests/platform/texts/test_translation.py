@@ -1,192 +1,208 @@
-"""People who read Spanish meet no English sentence: every one of ours is in the catalogue."""
+"""Texts are looked up by their English sentences, and every language has all of them."""
 
 import ast
-import importlib
-import pkgutil
+import json
 import re
-import string
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import rumi
 from actors import ActorCrashed
-from rumi.errors import RumiError
-from rumi.platform.texts.spanish import SENTENCES
-from rumi.platform.texts.translation import error_text, translate
+from docs.making import texts as catalogues
+from rumi.errors import ConfigError, NotTaken, RumiError, answer_of, error_of
+from rumi.platform.texts.language import known_language
+from rumi.platform.texts.questions import yes_or_no
+from rumi.platform.texts.translation import error_text
+from rumi.texts import Text, gettext, joined, languages, ngettext, os_error, text_of, translate
 from tests.cli.program import Program
 from tests.conftest import ROOT
 
-OTHER_PROCESSES = (
-    "rumi.sandbox.bubblewrap.keeper",
-    "rumi.web.search.ddgs_process",
-    "rumi.web.readers.pages.process",
-)
-"""Modules that are programs of their own."""
 
-SAYS = {"say", "translate", "_say", "Check", "progress"}
-"""Functions that say a sentence in the reader's language."""
-
-PLAIN = ("chmod ", "export ", "rumi sandbox clean", "Python ")
-"""What is the same in every language: commands, versions."""
-
-CHECKED = {"found", "fix", "said", "held", "advice", "source", "late", "REBUILD", "SET_THE_CLOCK"}
-"""What the doctor's checks are made from: variables that hold a sentence."""
-
-SAMPLES = {
-    "cli/doctor/online.py: {…} s {…} the model server's": ["3 s ahead of the model server's"],
-    "cli/doctor/machine.py: {…} free": ["2.0 GB free", "17 MB free"],
-    "cli/skills.py: {…} {…} off: rumi skills list -a shows {…}.": [
-        "1 is off: rumi skills list -a shows it.",
-        "2 are off: rumi skills list -a shows them.",
-    ],
-    "channels/attach/status_watch.py: by {…}": ["by age", "by mail"],
-    "cli/skills.py: Change that line in {…}": ["Change that line in /home/skills/a/SKILL.md."],
-    "platform/config/layers.py: {…}{…}: {…}.": ["Did you mean agent.max_turns? Known in [agent]: max_turns."],
-    "platform/config/layers.py: {…} = {…} ({…}) is not allowed.": [
-        "agent.max_turns = 0 (flag) is not allowed."
-    ],
-    "memory/memory_calls.py: The {…} cannot be empty.": [
-        "The key cannot be empty.",
-        "The owner cannot be empty.",
-    ],
-    "memory/writing.py: The {…} of a fact cannot be empty.": ["The key of a fact cannot be empty."],
-    "memory/writing.py: The {…} of a fact may have {…} characters, and this one has {…}.": [
-        "The value of a fact may have 10 characters, and this one has 12."
-    ],
-    "sandbox/grammar.py: Refused: {…} near `{…}`.": [
-        "Refused: I cannot read the line near `x`.",
-        "Refused: `@P` expands text a second time near `${x@P}`.",
-        "Refused: a variable that makes bash run a command near `BASH_ENV=x`.",
-    ],
-    "sandbox/sandbox.py: {…} {…}": ["The sandbox was not made. The Docker daemon does not answer in time."],
-    "agent/skills/front_matter.py: its front matter is not YAML{…}: {…}": [
-        "its front matter is not YAML (line 2): odd",
-        "its front matter is not YAML: odd",
-    ],
-    "agent/skills/opening.py: {…}: {…}.": ["/skills/a/SKILL.md: its tags must be true or false."],
-    "web/search/api.py: {…} {…} (HTTP {…}).": ["Tavily failed (HTTP 500)."],
-}
-"""What values must be for a sentence to be one: where they are words of ours themselves."""
+def test_every_text_has_a_translation_and_every_translation_a_text() -> None:
+    assert list(catalogues.faults()) == []
+    assert set(catalogues.languages()) == {"es", "es_AR", "pt"} == set(languages()) - {"en"}
 
 
-def kinds_of_error() -> set[str]:
-    """The names of all errors that people are shown."""
-    for module in pkgutil.walk_packages(rumi.__path__, "rumi."):
-        if not module.name.startswith(OTHER_PROCESSES) and not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-
-    def below(kind: type[RumiError]) -> Iterator[str]:
-        yield kind.__name__
-        for other in kind.__subclasses__():
-            yield from below(other)
-
-    return set(below(RumiError))
-
-
-def sentence(node: ast.expr) -> str | None:
-    """A text or an f-string with `{…}` in place of its values."""
-    match node:
-        case ast.Constant(value=str(text)):
-            return text
-        case ast.JoinedStr(values=parts):
-            return "".join(str(part.value) if isinstance(part, ast.Constant) else "{…}" for part in parts)
-        case ast.BinOp(left=left, op=ast.Add()):
-            return sentence(left)
-        case _:
-            return None
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A small program with the catalogues of one language."""
+    code = tmp_path / "rumi"
+    code.mkdir()
+    (code / "a.py").write_text('from rumi.texts import gettext\nprint(gettext("es", "⏹ Stopped."))\n')
+    folder = code / "locale" / "es" / "LC_MESSAGES"
+    folder.mkdir(parents=True)
+    (folder / "rumi.po").write_text('msgid ""\nmsgstr ""\n\nmsgid "⏹ Stopped."\nmsgstr "⏹ Cancelada."\n')
+    compile_po(folder / "rumi.po")
+    return tmp_path
 
 
-def names(node: ast.Assign) -> set[str]:
-    return {target.id for target in node.targets if isinstance(target, ast.Name)}
-
-
-def sentences_of(path: Path, kinds: set[str]) -> Iterator[str]:
-    """What errors and commands say in a file: their sentences, several words each."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Assign) and "doctor" in path.parts and names(node) & CHECKED:
-            node = ast.Call(ast.Name("translate"), [node.value], [])
-        if not isinstance(node, ast.Call):
-            continue
-        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-        helps = [keyword.value for keyword in node.keywords if keyword.arg == "help"]
-        said = node.args if name in kinds or name == "__init__" or name in SAYS else []
-        if name == "Check":
-            said = said[2:]  # behind its name and its verdict
-        for argument in [*said, *helps]:
-            for branch in (
-                (argument.body, argument.orelse) if isinstance(argument, ast.IfExp) else (argument,)
-            ):
-                text = sentence(branch)
-                if text and " " in text.strip() and not text.startswith(PLAIN):
-                    yield text
-
-
-def test_every_sentence_of_errors_and_commands_is_in_the_catalogue() -> None:
-    kinds, missing, used = kinds_of_error(), [], set()
-    folder = ROOT / "rumi"
-    for path in sorted(folder.rglob("*.py")):
-        where = path.relative_to(folder)
-        if where.parts[0] == "texts" or "bundled" in where.parts:
-            continue
-        for text in sentences_of(path, kinds):
-            name = f"{where}: {text}"
-            used.add(name)
-            if name not in SAMPLES and not re.search(r"[a-z]{2}", text.replace("{…}", "")):
-                continue  # it has no words
-            samples = SAMPLES.get(name, [text.replace("{…}", "17")])
-            missing += [
-                f"{where}: {sample}"
-                for sample in samples
-                if translate("es", sample.strip()) == sample.strip()
-            ]
-    assert missing == [], "\n".join(missing)
-    assert SAMPLES.keys() <= used, "no sample is for a sentence that is gone"
-
-
-def test_a_sentence_and_its_translation_have_the_same_values() -> None:
-    for english, spanish in SENTENCES.items():
-        theirs, ours = (
-            {name for _, name, _, _ in string.Formatter().parse(text) if name} for text in (english, spanish)
-        )
-        assert ours <= theirs, english
-        assert theirs - ours <= {"number"}, f"{english}: of these, only the number of an error is left out"
+def compile_po(path: Path) -> None:
+    with path.open("rb") as file:
+        catalogue = catalogues.read_po(file, locale="es")
+    path.with_suffix(".mo").write_bytes(catalogues.compiled(catalogue))
 
 
 @pytest.mark.parametrize(
-    ("english", "spanish"),
+    ("line", "fault"),
     [
+        ('gettext("es", "A new sentence.")', "es: no translation of 'A new sentence.'"),
         (
-            "The home /x cannot be made: Permission denied. Make room on its disk.",
-            "No se puede crear la carpeta /x: permiso denegado. Hacé lugar en su disco.",
+            'ngettext("es", "{count} new", "{count} news", 2)',
+            "es: no translation of ('{count} new', '{count} news')",
         ),
-        (
-            "No engine for commands works here. No Docker daemon answers at x. bubblewrap is missing.",
-            "No hay dónde ejecutar comandos. Ningún Docker contesta en x. Falta bubblewrap.",
-        ),
-        (
-            "not fetched: 127.0.0.1 is not public: loopback. Only public addresses are fetched from.",
-            "no se bajó: 127.0.0.1 no es público: de la propia máquina. Solo se usan direcciones públicas.",
-        ),
-        ("code is on.", "code está encendida."),
-        ("Nothing of ours. Try again.", "Nothing of ours. Probá de nuevo."),
-        ("  Made /x\nsha256 17", "  Hecha: /x\nsha256 17"),
-        ("El {modelo} {0} {", "El {modelo} {0} {"),
+        ('Text("A new text {id}.", id=7)', "es: no translation of 'A new text {id}.'"),
+        ('raise UsageError("A new error.")', "es: no translation of 'A new error.'"),
+        ('raise UsageError("⏹ Stopped.", "A new advice.")', "es: no translation of 'A new advice.'"),
+        ('option("--x", help="A new option.")', "es: no translation of 'A new option.'"),
     ],
 )
-def test_what_is_told_in_spanish(english: str, spanish: str) -> None:
-    assert translate("es", english) == spanish
-    assert translate("en", english) == english
-    assert translate("es", spanish) == spanish
+def test_a_sentence_without_a_translation_is_found(copy: Path, line: str, fault: str) -> None:
+    assert list(catalogues.faults(copy)) == []
+    with (copy / "rumi" / "a.py").open("a") as file:
+        file.write(f"class UsageError(RumiError): ...\n{line}\n")
+    assert list(catalogues.faults(copy)) == [fault]
 
 
-def test_a_long_or_hostile_text_is_left_as_it_is_and_takes_no_time() -> None:
-    hostile = "The connection to " * 200
-    assert translate("es", hostile) == hostile
-    assert translate("es", "Refused: " * 400) == "Refused: " * 400
-    error = RumiError("Try again." * 500, "Try again.")
-    assert error_text("es", error).endswith("Probá de nuevo.")
+def test_an_unused_translation_and_one_that_was_not_compiled_are_found(copy: Path) -> None:
+    path = copy / "rumi" / "locale" / "es" / "LC_MESSAGES" / "rumi.po"
+    path.write_text(path.read_text() + '\nmsgid "Gone."\nmsgstr "Ya no está."\n')
+    not_made = "es: rumi.mo is not made from rumi.po: make texts"
+    assert list(catalogues.faults(copy)) == ["es: the code no longer has 'Gone.'", not_made]
+    compile_po(path)
+    assert list(catalogues.faults(copy)) == ["es: the code no longer has 'Gone.'"]
+
+
+def test_a_placeholder_that_the_sentence_does_not_have_is_found(copy: Path) -> None:
+    path = copy / "rumi" / "locale" / "es" / "LC_MESSAGES" / "rumi.po"
+    path.write_text(path.read_text().replace("Cancelada", "{what} cancelada"))
+    compile_po(path)
+    assert list(catalogues.faults(copy)) == ["es: '⏹ Stopped.' has no {what}"]
+
+
+def test_no_key_is_made_while_the_program_runs() -> None:
+    """Such a key could be someone else's words, and nobody would miss its translation."""
+    errors = catalogues._errors(ast.parse(path.read_text()) for path in (ROOT / "rumi").rglob("*.py"))
+    errors -= {"NewerSchema"}  # it takes a path
+    made = []
+    for path in sorted((ROOT / "rumi").rglob("*.py")):
+        source = path.read_text()
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if (name == "Text" and "from rich.text" not in source) or name in errors:
+                arguments = node.args[:1] if name == "Text" else node.args[:3]
+                made += [f"{path}:{node.lineno}" for one in arguments if isinstance(one, ast.JoinedStr)]
+    assert made == []
+
+
+# What is translated, and what is not
+
+
+def test_a_text_keeps_its_english_and_can_be_translated_later() -> None:
+    text = Text("Unknown task {id}.", id=7)
+    assert text == "Unknown task 7."
+    assert json.dumps({"error": text}) == '{"error": "Unknown task 7."}'
+    assert text.in_language("es") == "No existe la tarea 7."
+    assert text.in_language("pt") == "A tarefa 7 não existe."
+    assert translate("es", text_of(json.loads(json.dumps(text.to_json())))) == "No existe la tarea 7."
+
+
+def test_a_strangers_text_that_equals_one_of_ours_is_not_translated() -> None:
+    stranger = str(Text("Unknown task {id}.", id=7))
+    assert translate("es", stranger) == stranger
+    assert translate("es", "⏹ Stopped.") == "⏹ Stopped."
+    assert error_text("es", RumiError("The skill {name} is off.", name="⏹ Stopped.")) == (
+        "La habilidad ⏹ Stopped. está apagada."
+    )
+    assert Text("{said}", said="⏹ Stopped.").in_language("es") == "⏹ Stopped."
+    assert error_text("es", ValueError("⏹ Stopped.")) == "ValueError: ⏹ Stopped."
+    assert text_of("⏹ Stopped.") == translate("es", text_of("⏹ Stopped.")) == "⏹ Stopped."
+
+
+@pytest.mark.parametrize("value", ["{id}", "{0}", "{id.__class__}", "{{", "%s", "}"])
+def test_a_value_with_braces_is_only_a_value(value: str) -> None:
+    for language in languages():
+        text = Text("Unknown bot {name}.", name=value)
+        assert value in text.in_language(language)
+        assert value in gettext(language, "Unknown bot {name}.", name=value)
+
+
+def test_texts_within_texts_are_translated_with_them() -> None:
+    inner = RumiError("The memory does not answer.", "Try again in a moment.")
+    outer = RumiError("The copy failed: {error}.", error=inner)
+    assert str(outer) == "The copy failed: The memory does not answer. Try again in a moment.."
+    assert "La memoria no contesta." in error_text("es", outer)
+    both = joined([Text("Send it again."), Text("Look at: rumi doctor")])
+    assert translate("es", both) == "Envíalo de nuevo. Mira: rumi doctor"
+    error = PermissionError(13, "Permission denied", "/x")
+    assert str(RumiError("The copy failed: {error}.", error=error)) == f"The copy failed: {error}."
+    assert "permiso denegado" in error_text("es", RumiError("The copy failed: {error}.", error=error))
+    assert translate("es", os_error(error)) == "permiso denegado"
+
+
+def test_a_plural_has_the_forms_of_its_language() -> None:
+    one, many = "{count} turn", "{count} turns"
+    assert [ngettext("es", one, many, count) for count in (0, 1, 2)] == ["0 turnos", "1 turno", "2 turnos"]
+    assert [ngettext("en", one, many, count) for count in (0, 1, 2)] == ["0 turns", "1 turn", "2 turns"]
+    assert Text(one, many=many, count=1).in_language("pt") == "1 turno"
+    assert str(Text(one, many=many, count=3)) == "3 turns"
+
+
+@pytest.mark.parametrize("kind", [RumiError, ConfigError, NotTaken])
+def test_an_error_of_another_process_is_read_in_the_readers_language(kind: type[RumiError]) -> None:
+    error = kind("Unknown task {id}.", "Look at the list of tasks.", id=7)
+    answer = json.loads(json.dumps(answer_of(error)))
+    assert (answer["error"], answer["advice"]) == ("Unknown task 7.", "Look at the list of tasks.")
+    assert error_text("es", error_of(answer)) == "No existe la tarea 7. Mira la lista de tareas."
+    del answer["texts"]  # as an older process answers
+    assert str(error_of(answer)) == error_text("es", error_of(answer)) == str(error)
+
+
+# Languages
+
+
+@pytest.mark.parametrize(
+    ("tag", "language"),
+    [
+        ("es", "es"), ("es_AR.UTF-8", "es_AR"), ("es-ar", "es_AR"), ("es-419", "es"), ("es_MX", "es"),
+        ("pt", "pt"), ("pt-BR", "pt"), ("pt_PT.UTF-8", "pt"), ("en_GB", "en"), ("fr", None), ("", None), (7, None),
+        ("../../etc", None),
+    ],
+)  # fmt: skip
+def test_a_tag_means_the_nearest_language_that_texts_exist_in(tag: object, language: str | None) -> None:
+    assert known_language(tag) == language
+
+
+def test_a_region_has_only_what_differs_and_the_rest_is_its_languages() -> None:
+    assert gettext("es", "Try again.") == "Prueba otra vez."
+    assert gettext("es_AR", "Try again.") == "Probá otra vez."
+    assert gettext("es_AR", "⏹ Stopped.") == gettext("es", "⏹ Stopped.") == "⏹ Operación cancelada."
+
+
+def test_neutral_spanish_has_no_voseo() -> None:
+    voseo = re.compile(
+        r"\b(?:mandá|probá|mirá|elegí|poné|hacé|decí|escribí|corregí|agregá|pedí|usá|revisá|fijate|acá|tenés|"
+        r"podés|querés|sos|vos|abrí|esperá|sacá|arrancá|cambiá|borrá|nombrá|instalá|mandalo|pedile|mové)\b",
+        re.IGNORECASE,
+    )
+    found = [
+        f"{message.id!r}: {message.string!r}"
+        for message in catalogues.catalogue_of("es")
+        if message.id
+        and voseo.search(" ".join([message.string] if isinstance(message.string, str) else message.string))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("word", "answer"),
+    [("yes", True), ("Sí.", True), ("dale", True), ("sim", True), ("OK", True), ("s", True), ("no", False),
+     ("não", False), ("n", False), ("maybe", None), ("", None), ("yes " * 99, None)],
+)  # fmt: skip
+def test_an_answer_is_understood_in_each_language(word: str, answer: bool | None) -> None:
+    assert yes_or_no(word) is answer
 
 
 def words(line: str) -> int:
@@ -334,7 +350,7 @@ def test_what_works_is_told_in_spanish_too(bubblewrap: Program, spanish: Program
         wait_for(lambda: "chat" in spanish.run("status").stdout)
         theirs, ours_ = (instance.run("status").stdout for instance in (bubblewrap, spanish))
         assert english_lines(ours_, theirs) == []
-        assert "en marcha" in ours_
+        assert "en curso" in ours_
     finally:
         held.kill()
         held.communicate(timeout=60)
@@ -345,7 +361,7 @@ def test_what_works_is_told_in_spanish_too(bubblewrap: Program, spanish: Program
     [
         (RumiError("The memory does not answer.", "Try again in a moment."),
          "La memoria no contesta. Probá de nuevo en un momento."),
-        (ExceptionGroup("tasks", [ExceptionGroup("one", [RumiError("Try again.")])]), "Probá de nuevo."),
+        (ExceptionGroup("tasks", [ExceptionGroup("one", [RumiError("Try again.")])]), "Probá otra vez."),
         (ValueError("two\n lines"), "ValueError: two lines"),
         (KeyError(), "KeyError"),
         (ActorCrashed("rumi/a", ActorCrashed("rumi/b", ValueError("no"))), "ValueError: no"),
@@ -354,5 +370,5 @@ def test_what_works_is_told_in_spanish_too(bubblewrap: Program, spanish: Program
 def test_what_a_person_reads_of_an_error_is_one_text_in_their_language(
     error: BaseException, text: str
 ) -> None:
-    assert error_text("es", error) == text
+    assert error_text("es_AR", error) == text
     assert len(error_text("es", ValueError("x" * 10_000))) == 300

@@ -23,7 +23,6 @@ from trio.testing import MockClock
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.models.model import Message
 from rumi.platform.disk_reserve import Reserve, free_bytes
-from rumi.platform.texts.translation import translate
 from rumi.store import backend as store_module
 from rumi.store.journal import actor as actor_module
 from rumi.store.journal.actor import Journal, JournalState
@@ -34,6 +33,7 @@ from rumi.store.journal.records import FinalReply, HistoryEntry, Incoming, NotSt
 from rumi.store.journal.store import JournalError, Store, Unwritable
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.protocol import Trouble
+from rumi.texts import translate
 from tests.chats.house import InlineOffload
 from tests.conftest import ROOT
 from tests.store.journal.accepting import accept, tg

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rumi.platform.texts.language import Language
 from rumi.tasks.research.prose import cited_in
 from rumi.tasks.research.receipts import Report, check
 from rumi.tasks.research.sources import Source, SourceText
+from rumi.texts import Language
 
 FILES = {"src/x.py": 20, "README.md": 5, "pages/1.md": 3}
 COMMIT = "3f2a9bc01d"

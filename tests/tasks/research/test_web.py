@@ -21,10 +21,10 @@ from rumi.models.model import Message, Model
 from rumi.models.offline import Offline
 from rumi.models.server import ModelServer
 from rumi.models.token_budget import TokenBudget
-from rumi.platform.texts.language import Language
 from rumi.tasks.research.kinds import PROMPTS
 from rumi.tasks.research.sources import Sources
 from rumi.tasks.research.web import WebResearch
+from rumi.texts import Language
 from rumi.web.messages import Fetch, Method, Page, SearchResults, SearchWeb, Topic
 from rumi.web.search.searching import Searching
 from tests.fakes import fifty_pages as island

@@ -32,6 +32,7 @@ from rumi.channels.telegram.api.guarded import NO_ANSWER, GuardedHTTP, one_line
 from rumi.errors import ConfigError, RumiError
 from rumi.platform import http
 from rumi.platform.redact import Redactor
+from rumi.texts import Text
 
 OFFICIAL: Final = "https://api.telegram.org"
 
@@ -65,8 +66,13 @@ class TokenRefused(ConfigError):
     """Telegram does not know the token. `variable` names the environment variable that contains the token."""
 
     def __init__(self, variable: str = VARIABLE, message: str = "") -> None:
-        refused = "the bot's token" if variable == VARIABLE else variable
-        super().__init__(message or f"Telegram does not accept {refused}.", _ADVICE.format(variable=variable))
+        refused = Text("the bot's token") if variable == VARIABLE else variable
+        super().__init__(
+            message or Text("Telegram does not accept {refused}."),
+            _ADVICE,
+            refused=refused,
+            variable=variable,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,7 @@ async def open_bot(
         SetupError: The certificates that the environment configures cannot be used.
     """
     if _TOKEN.fullmatch(token) is None:
-        raise TokenRefused(variable, f"{variable} is not a Telegram bot's token.")
+        raise TokenRefused(variable, "{variable} is not a Telegram bot's token.")
     root = _root(base_url)
     shared = {"verify": await http.Tls().context(), **http.settings()}
     # Two pools, so that calls that fill theirs never keep the poll from a connection.
@@ -181,7 +187,9 @@ async def bot_name(token: str, base_url: str | None) -> str:
             return (await introduce(bot)).username
         except TelegramError as error:
             words = in_words(error)
-    raise RumiError(f"{words}.", "Try again; if that does not help, check the network and its proxy.")
+    raise RumiError(
+        "{words}.", "Try again; if that does not help, check the network and its proxy.", words=words
+    )
 
 
 def wait_of(error: RetryAfter) -> float:
@@ -200,27 +208,30 @@ def in_words(error: BaseException) -> str:
     """
     match error:
         case RetryAfter():
-            words = f"Telegram asks the bot to wait for {wait_of(error):.0f} s"
+            return Text("Telegram asks the bot to wait for {error} s", error=f"{wait_of(error):.0f}")
         case TimedOut():
-            words = "Telegram did not answer in time"
+            return Text("Telegram did not answer in time")
         case InvalidToken():
-            words = "Telegram does not accept the bot's token"
+            return Text("Telegram does not accept the bot's token")
         # A conflict has one of two causes, which need different advice: another poller, or a webhook.
         case Conflict() if not about_webhook(error):
-            words = "another program polls with this bot's token"
+            return Text("another program polls with this bot's token")
         case ChatMigrated():
-            words = "the group has become a supergroup"
+            return Text("the group has become a supergroup")
         case Forbidden() | BadRequest() | Conflict():
-            words = f"Telegram refuses: {error.message}"
+            return Text("Telegram refuses: {message}", message=_cleaned(error.message))
         case NetworkError() if error.__cause__ is not None:
-            words = f"Telegram cannot be reached ({type(error.__cause__).__name__})"
+            return Text("Telegram cannot be reached ({name})", name=type(error.__cause__).__name__)
         case NetworkError():
-            words = f"Telegram has a problem: {error.message}"
+            return Text("Telegram has a problem: {message}", message=_cleaned(error.message))
         case TelegramError():
-            words = error.message
+            return _cleaned(error.message)
         case _:
-            words = type(error).__name__
-    return _KEYS_LEFT.text(one_line(words)).rstrip(".")
+            return type(error).__name__
+
+
+def _cleaned(text: str) -> str:
+    return _KEYS_LEFT.text(one_line(text)).rstrip(".")
 
 
 def about_webhook(error: Conflict) -> bool:

@@ -15,11 +15,11 @@ from rumi.channels.telegram.files.download import (
 )
 from rumi.errors import FileError
 from rumi.platform.spooled_file import SpooledFile, check_cancelled
-from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file, put_file
 from rumi.store.journal.records import Attachment
+from rumi.texts import Language
 
 _MEGA: Final = 1024 * 1024
 
@@ -77,7 +77,7 @@ class TelegramFiles:
             RumiError: The attachment could not be fetched. The error's text does not contain the token.
         """
         if attachment.size_bytes is not None and attachment.size_bytes > self._max_bytes:
-            raise FileError(f"It is larger than {self._max_bytes / _MEGA:g} MB.")
+            raise FileError("It is larger than {max_bytes} MB.", max_bytes=f"{self._max_bytes / _MEGA:g}")
         with SpooledFile(self._spool, self._offload) as spooled:
             if attachment.kind == "voice":
                 return await self._listen(attachment, spooled)

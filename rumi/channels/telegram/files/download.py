@@ -15,6 +15,7 @@ from rumi.channels.telegram.api.unspoken import UnspokenClient
 from rumi.errors import FileError
 from rumi.platform import http
 from rumi.platform.spooled_file import SpooledFile
+from rumi.texts import Text
 
 MAX_BYTES: Final = 20 * 1024 * 1024
 """The Bot API's size limit for downloads, in bytes."""
@@ -83,11 +84,13 @@ class Downloads:
         Raises:
             FileError: The file could not be downloaded. Neither the error nor its causes contain the token.
         """
-        trouble: _Trouble | None = _Trouble(f"It did not come within {self._patience.in_all_s:g} s")
+        trouble: _Trouble | None = _Trouble(
+            Text("It did not come within {in_all_s} s", in_all_s=f"{self._patience.in_all_s:g}")
+        )
         with trio.move_on_after(self._patience.in_all_s):
             trouble = await self._patiently(reference, spooled)
         if trouble is not None:
-            raise FileError(f"{trouble.words}.")
+            raise FileError("{words}.", words=trouble.words)
 
     async def _patiently(self, reference: str, spooled: SpooledFile) -> _Trouble | None:
         for pause_s in self._patience.pauses_s:
@@ -124,9 +127,11 @@ class Downloads:
         except httpx.InvalidURL:
             return _Trouble("Telegram does not say where the file is")
         except httpx.TimeoutException:
-            return _Trouble("Telegram did not answer in time", transient=True)
+            return _Trouble(Text("Telegram did not answer in time"), transient=True)
         except httpx.HTTPError as error:
-            return _Trouble(f"Telegram cannot be reached ({type(error).__name__})", transient=True)
+            return _Trouble(
+                Text("Telegram cannot be reached ({name})", name=type(error).__name__), transient=True
+            )
 
     async def _locate(self, reference: str) -> _FileLocation | _Trouble:
         try:
@@ -137,7 +142,7 @@ class Downloads:
             transient = isinstance(error, NetworkError) and not isinstance(error, BadRequest)
             return _Trouble(in_words(error), transient)
         except (TypeError, AttributeError):  # the response was not a file
-            return _Trouble(f"Telegram has a problem: {NO_ANSWER}")
+            return _Trouble(Text("Telegram has a problem: {no_answer}", no_answer=NO_ANSWER))
         path = file.file_path
         if not isinstance(path, str) or not path:
             return _Trouble("Telegram does not say where the file is")

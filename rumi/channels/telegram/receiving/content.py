@@ -19,9 +19,9 @@ from rumi.channels.telegram.receiving.updates import (
 )
 from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import Attachment
+from rumi.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

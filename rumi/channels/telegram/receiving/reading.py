@@ -7,7 +7,7 @@ name, because people choose their names freely.
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from rumi.channels.telegram.address import Moves, TelegramAddress
 from rumi.channels.telegram.api.bot import Me
@@ -28,8 +28,9 @@ from rumi.channels.telegram.receiving.updates import (
 )
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.platform.texts.language import Language
+from rumi.platform.texts.language import LanguageSetting, known_language
 from rumi.store.journal.records import Attachment, Incoming, joined
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class Who:
 
     allowed: frozenset[int]
     admins: frozenset[int] = frozenset()
-    language: Literal["auto", "es", "en"] = "auto"
+    language: LanguageSetting = "auto"
     default: Language = "en"
 
     def may_talk(self, user: int) -> bool:
@@ -66,7 +67,7 @@ class Who:
             return self.language
         if not code:
             return self.default
-        return "es" if code.lower().replace("_", "-").split("-")[0] == "es" else "en"
+        return known_language(code) or "en"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Registration of Rumi's chat commands with Telegram, so that Telegram's command menu offers them."""
 
 import logging
-from typing import Final, Literal
+from typing import Final
 
 import trio
 from telegram import Bot, BotCommand
@@ -10,7 +10,8 @@ from telegram.error import TelegramError
 from actors import Backoff
 from rumi.channels.telegram.api.bot import in_words
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts.language import Language
+from rumi.platform.texts.language import LanguageSetting
+from rumi.texts import Language, languages
 
 logger = logging.getLogger(__name__)
 
@@ -18,14 +19,17 @@ ATTEMPTS: Final = 5
 WAITS: Final = Backoff(first_s=10.0, factor=3.0, cap_s=300.0)
 
 
-async def register_commands(bot: Bot, language: Literal["auto", "es", "en"], default: Language) -> bool:
-    """Register the commands for Spanish, for English, and for all other languages. Return True on success.
+async def register_commands(bot: Bot, language: LanguageSetting, default: Language) -> bool:
+    """Register the commands in each language, and in the default one for others. Return True on success.
 
     If the configuration sets a `language`, every user gets the commands in that language. Failures are
     retried for some minutes and then ignored, because the commands work without a menu. After a cancellation,
     the commands may be registered for only some of the languages.
     """
-    menus: dict[str | None, Language] = {None: default, "es": "es", "en": "en"}
+    menus: dict[str | None, Language] = {
+        None: default,
+        **{language: language for language in languages() if "_" not in language},
+    }
     if language != "auto":
         menus = dict.fromkeys(menus, language)
     for attempt in range(ATTEMPTS):

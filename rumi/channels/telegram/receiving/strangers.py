@@ -13,7 +13,7 @@ from actors import ActorRef, ActorStopped, MailboxFull
 from rumi.channels.telegram.messages import Say, Toast
 from rumi.channels.telegram.receiving.reading import Stranger
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

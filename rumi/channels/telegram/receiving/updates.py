@@ -10,6 +10,7 @@ from telegram.error import NetworkError
 from rumi.channels.telegram.api.guarded import NO_ANSWER
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.store.journal.records import Update
+from rumi.texts import Text
 
 Fields: TypeAlias = Mapping[str, Any]
 
@@ -87,7 +88,7 @@ class OddField(ValueError):
     """A field differs from Telegram's documentation. The error's text contains only the field's name."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"the field {name} is odd")
+        super().__init__(Text("the field {name} is odd", name=name))
 
 
 def number(fields: Fields, name: str) -> int:

@@ -27,8 +27,8 @@ from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.platform.texts.language import Language
 from rumi.platform.texts.questions import Verdict
+from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

@@ -366,7 +366,7 @@ class Sender(Actor[SenderMessage]):
     async def send_file(self, file: DeliverFile) -> None:
         """Send a file after everything that is queued for the chat."""
         if self._wire.moves.address_of(file.chat) is None:
-            raise Refused(RumiError(f"{file.chat} is not a Telegram chat."))
+            raise Refused(RumiError("{chat} is not a Telegram chat.", chat=file.chat))
         # Includes stored replies whose event has not arrived yet: the file must not overtake them.
         before = await self._last_reply(file.chat)
         outbox = self._outbox(file.chat)
@@ -377,7 +377,9 @@ class Sender(Actor[SenderMessage]):
             raise Refused(error) from error
         except Exception as error:
             logger.exception("a file for %s was not sent", file.chat)
-            raise Refused(RumiError(f"The file could not be sent: {type(error).__name__}.")) from None
+            raise Refused(
+                RumiError("The file could not be sent: {name}.", name=type(error).__name__)
+            ) from None
 
     async def _last_reply(self, chat: str) -> int:
         """Return the delivery number of the chat's last undelivered reply; 0 if none is found.

@@ -9,7 +9,7 @@ from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, blank, clean, u
 from rumi.chats.events import TurnState
 from rumi.chats.status import gist
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.platform.texts.language import Language
+from rumi.texts import Language
 
 TOOL_CHARS = 60
 """Maximum number of characters shown of a tool's arguments."""

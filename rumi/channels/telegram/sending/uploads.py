@@ -41,10 +41,14 @@ class Upload:
                     return await to.upload(name, content)
                 except TelegramError as error:
                     if not to.note_error(error):
-                        raise RumiError(f"The file could not be sent: {in_words(error)}.") from None
+                        raise RumiError(
+                            "The file could not be sent: {error}.", error=in_words(error)
+                        ) from None
                     if isinstance(error, RetryAfter):
                         if wait_of(error) > UPLOAD_WAIT_S:
-                            raise RumiError(f"The file could not be sent: {in_words(error)}.") from None
+                            raise RumiError(
+                                "The file could not be sent: {error}.", error=in_words(error)
+                            ) from None
                         await rest(wait_of(error), LIMIT)
         finally:
             # Also after an error or a cancellation: the outbox waits for this, and would send nothing more.

@@ -21,6 +21,7 @@ from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.project.changes import Changes, FileChange
 from rumi.tasks.bots.project.link import Link, Project
 from rumi.tasks.bots.project.tree import DRAFT, ProjectEntry, entry_at
+from rumi.texts import os_error
 
 _MOST_NAMED: Final = 10
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
@@ -51,8 +52,10 @@ def apply(project: Project, link: Link, changes: Changes) -> int:
                 _carry_out(top, f"{DRAFT}{link.token}", todo, changes, undo=True)
         except OSError as error:
             raise BotError(
-                f"{link.folder} cannot be written: {error.strerror}; it is as it was before.",
+                "{folder} cannot be written: {strerror}; it is as it was before.",
                 "Check its owner and its disk, then apply again.",
+                folder=link.folder,
+                strerror=os_error(error),
             ) from error
         except _Changed as error:
             raise _conflict(link.folder, [str(error)]) from None
@@ -62,8 +65,10 @@ def apply(project: Project, link: Link, changes: Changes) -> int:
             _note(link, changes)
         except (OSError, _Changed) as error:
             raise BotError(
-                f"The changes are in {link.folder}, and this could not be noted: {error}.",
+                "The changes are in {folder}, and this could not be noted: {error}.",
                 "Run rumi bot apply again: it changes nothing there any more.",
+                folder=link.folder,
+                error=error,
             ) from error
     return len(todo)
 
@@ -149,8 +154,9 @@ def _undo(top: int, drafts: int, done: Sequence[FileChange], changes: Changes) -
             left.append(change.path)
     if left:
         raise BotError(
-            f"Applying broke off, and these files could not be put back: {_named(left)}.",
+            "Applying broke off, and these files could not be put back: {left}.",
             "Run rumi bot apply again: it does the rest.",
+            left=_named(left),
         )
 
 
@@ -316,6 +322,8 @@ def _named(paths: Sequence[str]) -> str:
 
 def _conflict(folder: str, paths: Sequence[str]) -> BotError:
     return BotError(
-        f"{folder} has changed since the bot got it, so nothing was applied: {_named(paths)}.",
+        "{folder} has changed since the bot got it, so nothing was applied: {paths}.",
         "Undo your changes to these files, or take the bot's from rumi bot diff by hand.",
+        folder=folder,
+        paths=_named(paths),
     )

@@ -23,6 +23,7 @@ from rumi.sandbox.workspace import remove as remove_workspace
 from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.project.link import PROJECT_FOLDER, Link, Project
 from rumi.tasks.bots.project.tree import ProjectLimits, scan
+from rumi.texts import Text
 
 _DRAFT: Final = ".project"
 _ROOT: Final = f"/workspace/{_DRAFT}"
@@ -139,7 +140,7 @@ async def _put(
     try:
         name, mode = await offload(put)
     except (OSError, WorkspaceError) as error:
-        raise BotError(f"The project does not fit into the bot's workspace: {error}") from error
+        raise BotError("The project does not fit into the bot's workspace: {error}", error=error) from error
     await _must(shell, _PUT, name, path, mode)
 
 
@@ -186,6 +187,7 @@ async def _must(shell: CommandShell, script: str, *words: str, stdin: bytes = b"
             why = result.stderr.text().strip().splitlines()
             last = why[-1][:200] if why else result.ended
             raise BotError(
-                f"The project could not be put into the bot's workspace: {last}.",
-                "Try again.",
+                "The project could not be put into the bot's workspace: {last}.",
+                Text("Try again."),
+                last=last,
             )

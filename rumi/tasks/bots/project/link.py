@@ -22,6 +22,7 @@ from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.project.changes import Changes, changes_between
 from rumi.tasks.bots.project.ignoring import Ignored, Outer, outer_rules, rules_below, tracked_in
 from rumi.tasks.bots.project.tree import CopyEntry, ProjectEntry, ProjectLimits, Reason, file_entry, scan
+from rumi.texts import Text, os_error
 
 PROJECT_FOLDER: Final = "project"
 """Name of the project's folder in the bot's workspace."""
@@ -78,8 +79,9 @@ class Project:
         """
         if (found := self.link()) is None:
             raise BotError(
-                f"The bot {self.name} has no project.",
-                f"Give it one: rumi bot run {self.name} --workspace DIR",
+                "The bot {name} has no project.",
+                "Give it one: rumi bot run {name} --workspace DIR",
+                name=self.name,
             )
         return found
 
@@ -98,16 +100,17 @@ class Project:
         """
         real_path = Path(os.path.realpath(folder))
         if not real_path.is_dir():
-            raise BotError(f"{folder} is not a folder.", "Name the folder of a project.")
+            raise BotError("{folder} is not a folder.", "Name the folder of a project.", folder=folder)
         root = work_tree_of(real_path)
         if root is None and not plain:
             raise BotError(
-                f"{folder} is not in a git work tree, so there would be no history to go back to.",
+                "{folder} is not in a git work tree, so there would be no history to go back to.",
                 "Run git init there, or copy it as plain files with --skip-git-check.",
+                folder=folder,
             )
         # `parents[2]` is the home: a bot must not get a copy of its files, such as keys and the database.
         if self.state.parents[2].is_relative_to(real_path):
-            raise BotError(f"{folder} holds Rumi's own files.", "Name the folder of a project.")
+            raise BotError("{folder} holds Rumi's own files.", "Name the folder of a project.", folder=folder)
         if not discard:
             self._check_nothing_is_lost(bounds)
         self.state.mkdir(mode=0o700, exist_ok=True)
@@ -118,7 +121,12 @@ class Project:
                 finally:
                     self._remove_old()
         except OSError as error:
-            raise BotError(f"{folder} cannot be copied: {error.strerror}.", "Check its files.") from error
+            raise BotError(
+                "{folder} cannot be copied: {strerror}.",
+                "Check its files.",
+                folder=folder,
+                strerror=os_error(error),
+            ) from error
 
     def _taken(self, real_path: Path, root: Path | None, bounds: ProjectLimits) -> Link:
         link = Link(str(real_path), secrets.token_hex(8), time.time(), str(root or ""))
@@ -166,17 +174,21 @@ class Project:
         if link is None:
             if os.path.lexists(self.workspace / PROJECT_FOLDER):
                 raise BotError(
-                    f"The bot {self.name} has files of its own in /workspace/{PROJECT_FOLDER}.",
+                    "The bot {name} has files of its own in /workspace/{project_folder}.",
                     "Move them, or lose them with --discard.",
+                    name=self.name,
+                    project_folder=PROJECT_FOLDER,
                 )
             return
         if link.ready and os.path.lexists(self.workspace / PROJECT_FOLDER):
             with self.changed(bounds) as changes:
                 if changes.all:
                     raise BotError(
-                        f"The bot {self.name} has changes that were not applied: {len(changes.all)} files.",
-                        f"Look at them with rumi bot diff {self.name}, bring them back with rumi bot apply "
-                        f"{self.name}, or lose them with --discard.",
+                        "The bot {name} has changes that were not applied: {count} files.",
+                        "Look at them with rumi bot diff {name}, bring them back with rumi bot apply "
+                        "{name}, or lose them with --discard.",
+                        name=self.name,
+                        count=len(changes.all),
                     )
 
     @contextmanager
@@ -196,7 +208,9 @@ class Project:
             with contextlib.ExitStack() as stack:
                 if not link.ready:
                     raise BotError(
-                        f"The bot {self.name} has not got its project yet.", "It gets it when it runs."
+                        "The bot {name} has not got its project yet.",
+                        "It gets it when it runs.",
+                        name=self.name,
                     )
                 ours = stack.enter_context(opened(os.open(base, FOLDER)))
                 theirs = stack.enter_context(self._opened())
@@ -207,7 +221,10 @@ class Project:
                 yield changes_between(before, after, base, theirs, copies)
         except OSError as error:
             raise BotError(
-                f"The project of {self.name} cannot be read: {error.strerror}.", "Try again."
+                "The project of {name} cannot be read: {strerror}.",
+                Text("Try again."),
+                name=self.name,
+                strerror=os_error(error),
             ) from error
         finally:
             shutil.rmtree(copies, ignore_errors=True)
@@ -219,8 +236,10 @@ class Project:
                 project = openat2(workspace, os.fsencode(PROJECT_FOLDER), FOLDER)
         except OSError as error:
             raise BotError(
-                f"The bot {self.name} has no folder /workspace/{PROJECT_FOLDER} any more.",
-                f"Give it the project again: rumi bot run {self.name} --workspace DIR --discard",
+                "The bot {name} has no folder /workspace/{project_folder} any more.",
+                "Give it the project again: rumi bot run {name} --workspace DIR --discard",
+                name=self.name,
+                project_folder=PROJECT_FOLDER,
             ) from error
         with opened(project):
             yield project

@@ -160,8 +160,9 @@ class _Scan:
         self._bytes += os.fstat(file).st_size
         if self._bytes > self._bounds.bytes:
             raise BotError(
-                f"The project has more than {short_size(self._bounds.bytes)}.",
+                "The project has more than {bytes}.",
                 "[sandbox] workspace_mb in config.toml says how much a bot may have.",
+                bytes=short_size(self._bounds.bytes),
             )
         entry = (
             file_entry(file)
@@ -174,8 +175,9 @@ class _Scan:
         self._seen += 1
         if self._seen > self._bounds.files:
             raise BotError(
-                f"The project has more than {self._bounds.files:,} files and folders.",
+                "The project has more than {files} files and folders.",
                 "[sandbox] workspace_files in config.toml says how many a bot may have.",
+                files=f"{self._bounds.files:,}",
             )
 
 

@@ -31,7 +31,9 @@ def parse_address(uri: str, *, local_allowed: bool) -> RepositoryAddress:
     scheme = _SCHEME.match(text)
     if scheme is not None and scheme[1].lower() != "https":
         raise CloneError(
-            f"Repositories are not fetched over {scheme[1].lower()}.", "Give its address with https://."
+            "Repositories are not fetched over {scheme}.",
+            "Give its address with https://.",
+            scheme=scheme[1].lower(),
         )
     if scheme is None:
         if _SCP.match(text):

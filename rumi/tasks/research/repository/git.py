@@ -11,6 +11,7 @@ from typing import Final
 from rumi.agent.tools.bash import CommandShell
 from rumi.sandbox.engine import Command, CommandResult
 from rumi.tasks.research.repository.errors import CloneError
+from rumi.texts import Text
 
 ROOT: Final = "/workspace"
 """The folder that contains the repository as `repo.git`, and its checked-out files as `tree`."""
@@ -172,4 +173,4 @@ class Git:
             case "disk_full":
                 raise CloneError("The disk of this machine has no room for the repository.")
             case _:
-                raise CloneError("The sandbox ended while git ran.", "Try again.")
+                raise CloneError("The sandbox ended while git ran.", Text("Try again."))

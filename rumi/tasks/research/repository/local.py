@@ -16,6 +16,7 @@ from typing import BinaryIO, Final
 from rumi.platform.openat import FOLDER, is_ordinary, openat2, opened
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.remote import MOST_REFS, ObjectFormat, Ref, Refs, is_oid
+from rumi.texts import os_error
 
 _BATCH_BYTES: Final = 8 * 1024 * 1024
 _MOST_TEXT_BYTES: Final = 64 * 1024 * 1024
@@ -102,7 +103,9 @@ class LocalRepository:
         except NotADirectoryError:
             os.close(folder)
             raise CloneError(
-                f"{self.folder} is a linked working copy.", "Give the folder of the repository itself."
+                "{folder} is a linked working copy.",
+                "Give the folder of the repository itself.",
+                folder=self.folder,
             ) from None
         except OSError:
             os.close(folder)
@@ -166,7 +169,9 @@ def _below(top: int, folder: str, depth: int = 0) -> Iterator[str]:
             continue
         count += 1
         if count > MOST_REFS:
-            raise CloneError(f"The repository has more than {MOST_REFS} branches and tags.")
+            raise CloneError(
+                "The repository has more than {most_refs} branches and tags.", most_refs=MOST_REFS
+            )
         if stat.S_ISDIR(kind) and depth < _MAX_DEPTH:
             yield from _below(top, path, depth + 1)
         elif stat.S_ISREG(kind):
@@ -205,8 +210,10 @@ def _text(top: int, name: str) -> str:
 def _too_large(most_bytes: int) -> CloneError:
     from rumi.platform.texts.operating import short_size
 
-    return CloneError(f"The repository is larger than {short_size(most_bytes)}.")
+    return CloneError("The repository is larger than {most_bytes}.", most_bytes=short_size(most_bytes))
 
 
 def _unreadable(folder: Path, error: OSError) -> CloneError:
-    return CloneError(f"The repository {folder} cannot be read: {error.strerror}.")
+    return CloneError(
+        "The repository {folder} cannot be read: {strerror}.", folder=folder, strerror=os_error(error)
+    )

@@ -19,6 +19,7 @@ from rumi.platform.texts.operating import short_size
 from rumi.platform.untrusted_text import one_line
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.pktlines import Mark, PktLines, line_bytes, not_git
+from rumi.texts import Text
 from rumi.web.messages import Streamed, StreamFetcher
 
 ObjectFormat: TypeAlias = Literal["sha1", "sha256"]
@@ -161,7 +162,9 @@ class Remote:
                         head = words.get("symref-target", "")
                         continue
                     if len(found.by_name) >= MOST_REFS:
-                        raise CloneError(f"The repository has more than {MOST_REFS} branches and tags.")
+                        raise CloneError(
+                            "The repository has more than {most_refs} branches and tags.", most_refs=MOST_REFS
+                        )
                     found.by_name[name] = Ref(name, oid, words.get("peeled", oid))
         if not head_oid and not found.by_name:
             raise CloneError("The repository is empty.")
@@ -290,14 +293,16 @@ async def _read_pack(
                 await spooled.write(line[1:])
                 if spooled.size > most_bytes:
                     most = short_size(most_bytes)
-                    raise CloneError(f"The server sends more than the {most} that the repository may take.")
+                    raise CloneError(
+                        "The server sends more than the {most} that the repository may take.", most=most
+                    )
             elif line[0] == 3:
                 raise CloneError("The server broke off: it could not make the pack.")
             elif line[0] != 2:
                 raise not_git()
             if trio.current_time() - reported_at >= _PROGRESS_EVERY_S:
                 reported_at = trio.current_time()
-                progress(f"received {short_size(spooled.size)} of the repository")
+                progress(Text("received {size} of the repository", size=short_size(spooled.size)))
         await spooled.flush()
     except FileError as error:
         raise CloneError(error.message, error.advice) from error
@@ -309,7 +314,9 @@ def _impatient(answer: Streamed) -> Callable[[], Awaitable[bytes]]:
     async def more() -> bytes:
         with trio.move_on_after(_SILENCE_S):
             return await answer.more()
-        raise CloneError(f"The server sent nothing for {_SILENCE_S:g} s.", "Try again later.")
+        raise CloneError(
+            "The server sent nothing for {silence_s} s.", "Try again later.", silence_s=f"{_SILENCE_S:g}"
+        )
 
     return more
 
@@ -319,17 +326,23 @@ def _bounded(time_s: float) -> Iterator[None]:
     with trio.move_on_after(time_s) as scope:
         yield
     if scope.cancelled_caught:
-        raise CloneError(f"The repository did not come within {time_s:g} s.", "Try again later.")
+        raise CloneError(
+            "The repository did not come within {time_s} s.", "Try again later.", time_s=f"{time_s:g}"
+        )
 
 
 def _check(answer: Streamed, media_type: str) -> None:
     if answer.status in (401, 403, 404, 410):
         raise CloneError(
-            f"There is no public repository at this address (HTTP {answer.status}).", "Check its spelling."
+            "There is no public repository at this address (HTTP {status}).",
+            "Check its spelling.",
+            status=answer.status,
         )
     if answer.status != 200:
         raise CloneError(
-            f"The server does not give the repository (HTTP {answer.status}).", "Try again later."
+            "The server does not give the repository (HTTP {status}).",
+            "Try again later.",
+            status=answer.status,
         )
     if answer.media_type != media_type:
         raise not_git()
@@ -353,4 +366,4 @@ def _is_text(line: bytes) -> bool:
 def _refuse_error(line: bytes) -> None:
     if line.startswith(b"ERR "):
         words = one_line(line[4:].decode("utf-8", "replace"), 200)
-        raise CloneError(f"The server refuses: {words}")
+        raise CloneError("The server refuses: {words}", words=words)

@@ -30,6 +30,7 @@ from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.git import Git
 from rumi.tasks.research.repository.local import LocalRepository
 from rumi.tasks.research.repository.remote import EVERYTHING, FetchRequest, Ref, Refs, Remote, is_oid
+from rumi.texts import Text
 from rumi.web.messages import FetchError, StreamFetcher
 
 log = logging.getLogger("rumi.tasks.research")
@@ -148,7 +149,7 @@ class Repository:
         """
         commit = await self.resolve(revision)
         async with self._changing:
-            self._progress("writing the files of the repository")
+            self._progress(Text("writing the files of the repository"))
             self.tree = await written(self.git, commit, self.limits.most_files)
             self._written = commit
         return self.tree
@@ -210,14 +211,16 @@ class Repository:
         """
         if not _REVISION.fullmatch(text):
             raise CloneError(
-                f"{one_line(text, 100)} is not a revision.", "Give a commit, a branch, a tag, or HEAD~3."
+                "{text} is not a revision.",
+                "Give a commit, a branch, a tag, or HEAD~3.",
+                text=one_line(text, 100),
             )
         base = re.split(r"[~^]", text, maxsplit=1)[0]
         while (commit := await self.commit(text)) is None:
             if not await self._fetch_named(base) and not (
                 _IN_HISTORY.fullmatch(text) and await self.deepen()
             ):
-                raise CloneError(f"There is no commit {text} in this repository.", self.cut_because)
+                raise CloneError("There is no commit {text} in this repository.", self.cut_because, text=text)
         return commit
 
     async def deepen(self) -> bool:
@@ -232,14 +235,16 @@ class Repository:
                 return True
             depth = next((deeper for deeper in DEPTHS if deeper > (self._depth or 1)), None)
             if self._remote is None or self._stuck or depth is None:
-                self.cut_because = self.cut_because or "The original of this clone is cut there."
+                self.cut_because = self.cut_because or Text("The original of this clone is cut there.")
                 return False
-            self._progress("fetching more of the history")
+            self._progress(Text("fetching more of the history"))
             try:
                 await self._fetch(self._tips, depth)
             except (CloneError, FetchError) as error:
                 self._stuck = True
-                self.cut_because = f"More of the history could not be fetched: {error.message}"
+                self.cut_because = Text(
+                    "More of the history could not be fetched: {message}", message=error.message
+                )
                 return False
             return True
 
@@ -247,7 +252,7 @@ class Repository:
 
     async def clone(self, streams: StreamFetcher, ref: str) -> None:
         """Fill the repository from the cache, then fetch the missing objects from the remote."""
-        self._progress(f"asking the server for {self.address.text}")
+        self._progress(Text("asking the server for {text}", text=self.address.text))
         self._remote = remote = Remote(streams, self.address.text)
         await remote.connect()
         self.refs = await remote.refs()
@@ -270,7 +275,7 @@ class Repository:
     async def copy(self, folder: Path, ref: str) -> None:
         """Copy a local repository."""
         local = LocalRepository(folder)
-        self._progress(f"reading the folder {self.address.text}")
+        self._progress(Text("reading the folder {text}", text=self.address.text))
         self.refs, shallow, self._format = await self._offload(local.refs)
         await self._init()
         packs = local.packs(self.limits.most_bytes)
@@ -292,15 +297,16 @@ class Repository:
             CloneError: The remote has no reference of this name.
         """
         if ref and not _REVISION.fullmatch(ref):
-            raise CloneError(f"{one_line(ref, 100)} is not a branch, a tag or a commit.")
+            raise CloneError("{ref} is not a branch, a tag or a commit.", ref=one_line(ref, 100))
         found = self.refs.find(ref)
         if found is not None:
             return found
         if is_oid(ref):
             return Ref(ref, ref, ref)
         raise CloneError(
-            f"The repository has no branch or tag {ref or 'HEAD'}.",
+            "The repository has no branch or tag {ref}.",
             "Give a branch, a tag, or the full name of a commit.",
+            ref=ref or "HEAD",
         )
 
     async def _fetch_named(self, name: str) -> bool:
@@ -317,7 +323,7 @@ class Repository:
             if ref.oid in self._have:
                 await self._update(tips)
                 return True
-            self._progress(f"fetching {name} of the repository")
+            self._progress(Text("fetching {name} of the repository", name=name))
             try:
                 await self._fetch(tips, self._depth)
             except FetchError as error:
@@ -345,7 +351,7 @@ class Repository:
                 request, spooled, most_bytes=left, time_s=self.limits.time_s, progress=self._progress
             )
             if spooled.size > _EMPTY_PACK_BYTES:
-                self._progress("reading the received pack")
+                self._progress(Text("reading the received pack"))
                 await self._index(spooled.file)
         # The pack comes first: boundary commits and references may only name objects that are there.
         self._filtered = self._filtered or fetched.filtered
@@ -364,7 +370,7 @@ class Repository:
             stored = await self._offload(lambda: stack.enter_context(self._cache.stored(self._key)))  # type: ignore[union-attr]
             if stored is None or stored.known.format != self._format:
                 return
-            self._progress("using the stored copy of the repository")
+            self._progress(Text("using the stored copy of the repository"))
             words = list[str]()
             for name, file in stored.files.items():
                 words += [await self._put(name, file), name]

@@ -8,7 +8,9 @@ import trio
 
 from rumi.errors import RumiError
 from rumi.platform.file_kinds import Kind
+from rumi.platform.texts.words import known
 from rumi.sandbox.confined.parent import NONSENSE, Child, ChildFailed, signal_name
+from rumi.texts import Text
 
 AT_ONCE: Final = 2
 """Maximum number of files, from all chats together, that are in memory at once; other files wait."""
@@ -74,12 +76,15 @@ class Looks:
         except ChildFailed as error:
             raise ViewRefused(self._why(error)) from None
         if heard.get("failed"):
-            raise ViewRefused(str(heard["failed"]))
+            raise ViewRefused("{failed}", failed=known(str(heard["failed"])))
         return heard
 
     def _why(self, error: ChildFailed) -> str:
         if error.why == "late" or (error.why == "signal" and error.number == signal.SIGXCPU):
-            return f"it took more than {self._read_s:.0f} seconds"
+            return Text("it took more than {read_s} seconds", read_s=f"{self._read_s:.0f}")
         if error.why == "signal":
-            return f"it takes too much memory, or is made to break its reader ({signal_name(error.number)})"
-        return NONSENSE if error.why == "nonsense" else str(error)
+            return Text(
+                "it takes too much memory, or is made to break its reader ({number})",
+                number=signal_name(error.number),
+            )
+        return NONSENSE if error.why == "nonsense" else error.text

@@ -168,7 +168,7 @@ class Viewer:
             if kind is None:
                 return None, b""
             if os.fstat(file.fileno()).st_size > MOST_BYTES:
-                raise ViewRefused(f"it is larger than {short_size(MOST_BYTES)}")
+                raise ViewRefused("it is larger than {most_bytes}", most_bytes=short_size(MOST_BYTES))
             file.seek(0)
             return kind, file.read(MOST_BYTES)
 

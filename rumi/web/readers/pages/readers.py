@@ -162,7 +162,9 @@ class Readers:
 
 
 def _too_much(why: str) -> FetchError:
-    return FetchError(f"The page could not be read: {why}.", "Another page may say the same.", answered=True)
+    return FetchError(
+        "The page could not be read: {why}.", "Another page may say the same.", why=why, answered=True
+    )
 
 
 def _peak_kb(pid: int) -> int:

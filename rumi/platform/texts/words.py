@@ -1,0 +1,90 @@
+"""English words and sentences that other processes, stored rows and status figures contain as codes."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from rumi.texts import Language, Text, translate
+
+
+def known(code: str) -> str:
+    """Return the `Text` for a code of ours, and any other string unchanged."""
+    return _WORDS.get(code, code)
+
+
+def in_words(language: Language, code: str) -> str:
+    """Return a code of ours in the language, and any other string unchanged."""
+    return translate(language, known(code))
+
+
+_WORDS: Final[Mapping[str, Text]] = {
+    str(text): text
+    for text in (
+        # States of actors, workers and servers of tools, and the titles of the counts of workers.
+        Text("running"),
+        Text("starting"),
+        Text("stopping"),
+        Text("stopped"),
+        Text("restarting"),
+        Text("suspended"),
+        Text("failed"),
+        Text("leaving"),
+        Text("ended"),
+        Text("ready"),
+        Text("not running"),
+        Text("partitions"),
+        Text("turns"),
+        Text("queued"),
+        Text("undelivered"),
+        Text("lease"),
+        Text("lag"),
+        # Rights of servers of tools, and of their tools.
+        Text("sandbox"),
+        Text("no sandbox"),
+        Text("network"),
+        Text("closed"),
+        Text("trusted"),
+        Text("fault"),
+        Text("address"),
+        Text("only reads"),
+        Text("only reads, outside too"),
+        Text("may change things"),
+        Text("destroys"),
+        # Uses of models, and states of their keys.
+        Text("default"),
+        Text("fallback"),
+        Text("research"),
+        Text("custom"),
+        Text("set"),
+        Text("not needed"),
+        Text("cannot be read"),
+        Text("command"),
+        # Sources of skills.
+        Text("project"),
+        Text("home"),
+        # What a chat or another actor does.
+        Text("answering"),
+        Text("thinking"),
+        Text("acting"),
+        Text("asking"),
+        Text("waiting"),
+        Text("waiting for a yes or a no"),
+        Text("fetching what came with the message"),
+        Text("ending what still runs"),
+        Text("resetting"),
+        Text("learning from the session"),
+        # Why the store cannot be written.
+        Text("the disk is full; no message is taken, make room"),
+        Text("another program has locked state.db"),
+        Text("the disk refuses to write"),
+        Text("the database does not answer; no message is taken, start it or look at the network"),
+        Text("state.db was deleted or replaced; end this process, restore the file, start again"),
+        # What an engine cannot limit.
+        # What readers of files and pages, which are processes of their own, could not do.
+        Text("it takes too much memory"),
+        Text("it is nested too deeply"),
+        Text("it is no picture of a known format"),
+        Text("it does not become small enough"),
+        # What trying out a skill found.
+        Text("it ended its process (SystemExit)"),
+    )
+}
