@@ -149,9 +149,9 @@ def placeholders(text: str | Iterable[str]) -> set[str]:
     return {name for form in forms(text) for name in re.findall(r"\{\w+(?:!r)?\}", form)}
 
 
-def forms(text: str | Iterable[str]) -> list[str]:
+def forms(text: str | Iterable[str] | None) -> list[str]:
     """Return the forms of a text: one, or one for each plural form."""
-    return [text] if isinstance(text, str) else list(text)
+    return [text or ""] if text is None or isinstance(text, str) else list(text)
 
 
 def collected(language: str | None = None) -> Catalog:
