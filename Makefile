@@ -58,6 +58,7 @@ imports: $(READY)
 # What in the documents and in deploy/ comes from the code.
 docs: $(READY)
 	$(BIN)/python -m docs.making.commands
+	$(BIN)/python -m docs.making.calls
 	$(BIN)/python -m docs.making.profile
 
 # The catalogues of translations: their keys from the code, and their compiled form.

@@ -86,13 +86,13 @@ async def stopped_by_call(worker: Worker, chats: list[str]) -> list[float]:
 
 async def stopped_by_message(worker: Worker, chats: list[str], url: str) -> list[float]:
     """Give each `/stop` as a channel of the worker does, and wait for the reply in the database."""
+    from rumi.platform.config.schema import StoreSection
     from rumi.store.cluster.building import make_cluster
-    from rumi.store.cluster.lease import ClusterSettings
     from rumi.store.journal.inbox import accept_messages
     from rumi.store.journal.records import Incoming, NotStored
     from rumi.store.journal.store import Store
 
-    backend = make_cluster(url, ClusterSettings("bench")).backend
+    backend = make_cluster(StoreSection(url=url)).backend
     from rumi.store.ownership import Ownership
 
     store = Store(backend, now=time.time, ownership=Ownership("bench"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.making import checking, commands, shown
+from docs.making import calls, checking, commands, shown
 from rumi.cli.speaking import reader
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,6 +90,12 @@ def test_commands_that_work_pass(line: str) -> None:
 )
 def test_commands_that_do_not_work_are_found(text: str) -> None:
     assert len(list(shown.wrong_commands(text))) == 1
+
+
+def test_stale_control_calls_are_found() -> None:
+    text = calls.TARGET.read_text("utf-8")
+    assert list(checking.stale_calls(text)) == []
+    assert list(checking.stale_calls(text.replace("integer", "number", 1))) != []
 
 
 def test_stale_help_is_found() -> None:

@@ -12,7 +12,7 @@ from itertools import combinations, takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
-from docs.making import commands, shown
+from docs.making import calls, commands, shown
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
@@ -40,6 +40,12 @@ def stale_help(text: str) -> Iterator[str]:
     """Yield a fault if the help in the document differs from that of the commands."""
     if text != commands.rendered():
         yield "the commands' help has changed: make docs"
+
+
+def stale_calls(text: str) -> Iterator[str]:
+    """Yield a fault if the control calls in the document differ from their declarations."""
+    if text != calls.rendered():
+        yield "the control calls have changed: make docs"
 
 
 def dead_links(document: Path, text: str) -> Iterator[str]:
@@ -214,6 +220,8 @@ def faults() -> list[Fault]:
         ]
         if document == commands.TARGET:
             checks.append(lambda: stale_help(text))  # noqa: B023
+        if document == calls.TARGET:
+            checks.append(lambda: stale_calls(text))  # noqa: B023
         if document == ARCHITECTURE:
             checks.append(lambda: wrong_packages(text))  # noqa: B023
         found += [Fault(document, what) for check in checks for what in check()]

@@ -85,15 +85,10 @@ class Question:
 class Tool(Protocol):
     """A tool that is bound to its chat and its resources, so the chat is not an argument of a call."""
 
-    @property
-    def spec(self) -> ToolSpec:
-        """The tool's name, description and parameters, as the model sees them."""
-        ...
-
-    @property
-    def concurrent(self) -> bool:
-        """True if a call may run at the same time as the call before or after it in the same reply."""
-        ...
+    spec: ToolSpec
+    """The tool's name, description and parameters, as the model sees them."""
+    concurrent: bool
+    """True if a call may run at the same time as the call before or after it in the same reply."""
 
     async def prepare(self) -> None:
         """Prepare for a call. This runs as soon as a reply names the tool, before the arguments are complete.

@@ -8,8 +8,9 @@ from rumi.models.build import ModelSet
 from rumi.models.metering import Account, Meter
 from rumi.models.model import Model
 from rumi.platform.chat_ids import ChatIds, task_key
+from rumi.platform.config.schema import Settings
 from rumi.store.journal.records import Incoming, TaskRecord
-from rumi.tasks.services import TaskLimits, account_of
+from rumi.tasks.services import account_of
 from rumi.texts import Language
 
 
@@ -26,7 +27,7 @@ class BoundModels:
     meter: Meter
     ids: ChatIds
     people: People
-    limits: TaskLimits
+    settings: Settings
     research: str = ""
 
     def of_chat(self, chat: str, language: Language, chosen: str) -> Model:
@@ -43,7 +44,7 @@ class BoundModels:
         """Return the model for a task: the requested model if the rights of the task's person allow it."""
         chosen = task.model or ("" if task.bot else self.research)
         chosen = self.people.of_task(task).rights.model(chosen, self.models.name)
-        account = self.people.account_of_task(task, account_of(task, self.limits))
+        account = self.people.account_of_task(task, account_of(task, self.settings))
         return self._bind(task_key(task.id), task.language, chosen, account)
 
     def _bind(self, chat_key: str, language: Language, chosen: str, account: Account) -> Model:

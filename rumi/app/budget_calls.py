@@ -2,10 +2,12 @@
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
 
 import trio
+from pydantic import AfterValidator
 
 from actors import ActorError, ActorRef
 from rumi.chats.budgets.amounts import amount_text, parse_amount
@@ -14,7 +16,8 @@ from rumi.chats.budgets.periods import days_of
 from rumi.chats.budgets.report import report
 from rumi.chats.commands import ChatCommand
 from rumi.errors import RumiError, UsageError
-from rumi.platform.caller import Caller, ControlCall
+from rumi.platform.caller import Caller
+from rumi.platform.calls import call
 from rumi.platform.chat_ids import CHAT_ID, LOCAL, ChatIds
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import budgets as budget_texts
@@ -110,12 +113,39 @@ class BudgetCommands:
         return budget_texts.budget_allowed(language, shown, chat)
 
 
-def usage_call(
-    budgets: Budgets, ids: ChatIds, written: Callable[[], Awaitable[None]] = _nothing_gathered
-) -> ControlCall:
-    """Return the function that serves the control call `usage`. A caller sees only the usage in its scope."""
+def _day(text: str) -> str:
+    """Return the text of a day unchanged; an empty text stands for no day.
 
-    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
+    Raises:
+        UsageError: The text is not a day.
+    """
+    if text and not _DAY.fullmatch(text):
+        raise UsageError("{filters} is not a day.", "Write it like 2026-11-23.", filters=repr(text))
+    return text
+
+
+Day: TypeAlias = Annotated[str, AfterValidator(_day)]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageCalls:
+    """The control call `usage`. A caller sees only the usage in its scope."""
+
+    budgets: Budgets
+    ids: ChatIds
+    written: Callable[[], Awaitable[None]] = _nothing_gathered
+
+    @call("usage")
+    async def usage(
+        self,
+        caller: Caller,
+        *,
+        by: str = "model",
+        owner: str = "",
+        chat: str = "",
+        first: Day = "",
+        last: Day = "",
+    ) -> object:
         """Return the usage from the day `first` to the day `last`, grouped by the property named in `by`.
 
         The request may select an `owner` or a `chat`.
@@ -123,16 +153,8 @@ def usage_call(
         Raises:
             UsageError: The request is invalid.
         """
-        filters = {name: str(request.get(name) or "") for name in ("owner", "chat", "first", "last")}
-        for name in ("first", "last"):
-            if filters[name] and not _DAY.fullmatch(filters[name]):
-                raise UsageError(
-                    "{filters} is not a day.", "Write it like 2026-11-23.", filters=f"{filters[name]!r}"
-                )
-        filters["owner"] = caller.scope_in(filters["owner"] or None) or ""
-        if filters["chat"]:
-            caller.chat_in(filters["chat"], ids.owner_of)
-        await written()
-        return await report(budgets, str(request.get("by") or "model"), **filters)
-
-    return answer
+        scope = caller.scope_in(owner or None) or ""
+        if chat:
+            caller.chat_in(chat, self.ids.owner_of)
+        await self.written()
+        return await report(self.budgets, by or "model", owner=scope, chat=chat, first=first, last=last)

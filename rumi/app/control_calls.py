@@ -1,73 +1,92 @@
-"""The calls that the daemon serves on its control socket, by name."""
+"""The control calls of the process itself, and the table of all declared calls and streams."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
 
 import trio
+from pydantic import AfterValidator
 
+from rumi.agent.mcp.servers import McpServers
+from rumi.app.budget_calls import UsageCalls
+from rumi.app.recall_calls import RecallCommands
 from rumi.app.status import StatusSource
 from rumi.app.stop_all import Everything
+from rumi.channels.control.attach_server import AttachServer
+from rumi.channels.control.event_stream import EventStream
+from rumi.channels.control.file_stream import UploadStream
+from rumi.channels.control.task_stream import TaskStream
+from rumi.chats.chat_calls import ChatCalls
 from rumi.chats.inbox import Inbox
 from rumi.errors import UsageError
-from rumi.platform.caller import Caller, ControlCall
+from rumi.memory.memory_calls import MemoryCalls
+from rumi.platform.caller import Caller
+from rumi.platform.calls import CHAT, Declaration, call, declared_in
 from rumi.platform.chat_ids import ChatIds, check_chat_id
-from rumi.platform.texts.language import known_language
+from rumi.tasks.bots.bot_calls import BotCalls
+from rumi.tasks.schedules.schedule_calls import ScheduleCalls
+from rumi.tasks.task_calls import TaskCalls
 from rumi.texts import Language
+
+ChatId: TypeAlias = Annotated[str, AfterValidator(check_chat_id)]
 
 
 @dataclass(frozen=True, slots=True)
-class ControlCalls:
-    """The control calls of the process itself; `more` are the calls that other packages provide."""
+class ProcessCalls:
+    """The control calls of the process itself."""
 
-    status: StatusSource
+    source: StatusSource
     inbox: Inbox
     ids: ChatIds
     language: Language
     everything: Everything
-    more: Mapping[str, ControlCall]
 
-    def calls(self) -> dict[str, ControlCall]:
-        """Return the functions that serve the calls, by the name of the call."""
-        return {
-            "status": self._status,
-            "stop": self._stop,
-            "reset": self._reset,
-            "undo": self._undo,
-            "answer": self._answer,
-            **self.more,
-        }
-
-    async def _status(self, caller: Caller, request: Mapping[str, object]) -> object:
+    @call("status", rights="all")
+    async def status(self, caller: Caller) -> object:
+        """Return the status dump."""
         await trio.lowlevel.checkpoint()
-        caller.check_all()
-        return self.status.dump()
+        return self.source.dump()
 
-    async def _stop(self, caller: Caller, request: Mapping[str, object]) -> object:
-        if request.get("all") is True:
+    @call("stop", key=CHAT)
+    async def stop(
+        self,
+        caller: Caller,
+        *,
+        chat: ChatId | None = None,
+        all: bool = False,
+        language: Language | None = None,
+        passed: bool = False,
+    ) -> object:
+        """Stop the turn of a chat, or with `all` everything, also in all other workers."""
+        if all:
             caller.check_all()
-            language = _language(request) or self.language
-            return await self.everything.stop(language, alone=request.get("passed") is True)
-        return await self.inbox.stop(self._chat(caller, request), _language(request))
-
-    async def _answer(self, caller: Caller, request: Mapping[str, object]) -> object:
-        id, yes = request.get("id"), request.get("yes")
-        if not isinstance(id, str) or not isinstance(yes, bool):
-            raise UsageError("The request names no question.")
-        return await self.inbox.chats.answer(self._chat(caller, request), id, yes)
-
-    async def _undo(self, caller: Caller, request: Mapping[str, object]) -> object:
-        return await self.inbox.undo(self._chat(caller, request), _language(request))
-
-    async def _reset(self, caller: Caller, request: Mapping[str, object]) -> object:
-        return await self.inbox.reset(self._chat(caller, request), _language(request))
-
-    def _chat(self, caller: Caller, request: Mapping[str, object]) -> str:
-        chat = request.get("chat")
-        if not isinstance(chat, str):
+            return await self.everything.stop(language or self.language, alone=passed)
+        if chat is None:
             raise UsageError("The request names no chat.")
-        return caller.chat_in(check_chat_id(chat), self.ids.owner_of)
+        return await self.inbox.stop(caller.chat_in(chat, self.ids.owner_of), language)
+
+    @call("reset", key=CHAT)
+    async def reset(self, caller: Caller, *, chat: ChatId, language: Language | None = None) -> object:
+        """Begin a new session in a chat."""
+        return await self.inbox.reset(caller.chat_in(chat, self.ids.owner_of), language)
+
+    @call("undo", key=CHAT)
+    async def undo(self, caller: Caller, *, chat: ChatId, language: Language | None = None) -> object:
+        """Undo the last turn of a chat."""
+        return await self.inbox.undo(caller.chat_in(chat, self.ids.owner_of), language)
+
+    @call("answer", key=CHAT)
+    async def answer(self, caller: Caller, *, chat: ChatId, id: str, yes: bool) -> object:
+        """Answer the question `id` of a chat's turn; return whether it was still open."""
+        return await self.inbox.chats.answer(caller.chat_in(chat, self.ids.owner_of), id, yes)
 
 
-def _language(request: Mapping[str, object]) -> Language | None:
-    """Return the language that the request asks for, or None if the request names no known language."""
-    return known_language(request.get("language"))
+DECLARED: Final[Mapping[str, Declaration]] = {
+    name: declared
+    for kind in (
+        ProcessCalls, TaskCalls, ScheduleCalls, BotCalls, ChatCalls, MemoryCalls, RecallCommands, UsageCalls,
+        McpServers, AttachServer, TaskStream, UploadStream, EventStream,
+    )
+    for name, declared in declared_in(kind).items()
+}  # fmt: skip
+"""All declared calls and streams, by name."""

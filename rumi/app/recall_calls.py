@@ -1,7 +1,8 @@
 """Recall: the chat command `/recall`, and the control call `recall` for other processes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
+from typing import Literal
 
 import trio
 
@@ -9,8 +10,9 @@ from rumi.chats.commands import ChatCommand
 from rumi.errors import RumiError
 from rumi.memory.recall.actor import AskRecall
 from rumi.memory.recall.presenting import shown
-from rumi.memory.recall.request import search_of
-from rumi.platform.caller import Caller, ControlCall
+from rumi.memory.recall.request import Query, Since, Until, search_of
+from rumi.platform.caller import Caller
+from rumi.platform.calls import call
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import recall as recall_texts
 from rumi.platform.texts.translation import error_text
@@ -23,7 +25,7 @@ RECALL_S = 10.0
 
 
 class RecallCommands:
-    """Serves `/recall QUERY`."""
+    """Serves `/recall QUERY`, and the control call `recall`."""
 
     def __init__(self, ask: AskRecall, ids: ChatIds, now: Callable[[], float]) -> None:
         self._ask = ask
@@ -48,24 +50,29 @@ class RecallCommands:
             return f"❌ {error_text(language, error)}"
         return f"❌ {gettext(language, 'The recall does not answer. Try again in a moment.')}"
 
+    @call("recall")
+    async def recall(
+        self,
+        caller: Caller,
+        *,
+        query: Query,
+        owner: str | None = None,
+        since: Since = "",
+        until: Until = "",
+        who: Literal["", "user", "assistant"] = "",
+        limit: int = 0,
+    ) -> object:
+        """Return the passages of earlier conversations that match a `query`, best match first.
 
-def recall_call(ask: AskRecall, ids: ChatIds, now: Callable[[], float]) -> ControlCall:
-    """Return the function that serves the control call `recall`.
-
-    A request has a `query` and an `owner`, and may have `since`, `until`, `who` and `limit`.
-    """
-
-    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
-        """Return the matching passages, best match first; times use the RFC 3339 format.
+        Days are like 2026-11-23, yesterday or march. `who` selects one side.
 
         Raises:
             UsageError: The request is invalid.
             RecallUnavailable: The index cannot be used.
         """
-        owner = caller.owner_in(ids.owner(request["owner"]) if "owner" in request else None)
+        of = caller.owner_in(None if owner is None else self._ids.owner(owner))
+        request = {"query": query, "since": since, "until": until, "who": who, "limit": limit}
         return [
             {**asdict(passage), "at": utc(passage.at), "score": round(passage.score, 3)}
-            for passage in await ask(search_of(owner, request, now()))
+            for passage in await self._ask(search_of(of, request, self._now()))
         ]
-
-    return answer

@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from rumi.platform.chat_ids import DEFAULT_CHAT, LOCAL
+from rumi.app.control_calls import DECLARED
+from rumi.platform.calls import lookup
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.schedules import load_schedule
 from rumi.store.journal.tasks import list_tasks, load_task
@@ -25,34 +26,19 @@ def partition_key_lookup(ask: AskJournal) -> Callable[[str, Mapping[str, object]
         return None if loaded is None else loaded.chat
 
     async def of_session(bot: object) -> str | None:
-        latest = await ask(list_tasks(None, 1, bot=str(bot or ""))) if bot else ()
+        latest = await ask(list_tasks(None, 1, bot=str(bot))) if bot else ()
         return latest[0].partition_key if latest else None
 
+    async def of_value(value: object) -> str | None:
+        return str(value or "") or None
+
+    rows = {"": of_value, "task": of_task, "schedule": of_schedule, "bot": of_session}
+
     async def partition_key_of(name: str, request: Mapping[str, object]) -> str | None:
-        chat = str(request.get("chat") or "")
-        match name, request.get("do"):
-            case ("stop" | "reset" | "undo" | "window" | "file" | "answer", _) | (
-                "chats",
-                "delete",
-            ):
-                return chat or None
-            case ("tasks", "begin") | ("task", "run"):
-                return chat or LOCAL
-            case ("tasks", "stop" | "delete") | ("task", "follow"):
-                return await of_task(request.get("id"))
-            case "task", "bot":
-                session = request.get("session")
-                return LOCAL if session is None else await of_task(session) or LOCAL
-            case "schedules", "add":
-                return chat or DEFAULT_CHAT
-            case "schedules", "pause" | "resume" | "run" | "delete":
-                return await of_schedule(request.get("id"))
-            case "bots", "begin":
-                return chat or DEFAULT_CHAT
-            case "bots", "resume" | "stop" | "wake":
-                return await of_session(request.get("name"))
-            case "memory", "extract":
-                return str(request.get("owner") or LOCAL)
-        return None
+        declared = lookup(DECLARED, name, request)
+        if declared is None or declared.key is None:
+            return None
+        key = declared.key
+        return await rows[key.of](request.get(key.field)) or key.default
 
     return partition_key_of

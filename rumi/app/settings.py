@@ -3,18 +3,14 @@
 from collections.abc import Mapping
 from typing import Final, TypeGuard, get_args
 
-from rumi import __version__
-from rumi.agent.breakers import TurnLimits
 from rumi.agent.mcp.messages import ServerSettings
 from rumi.agent.permissions.rights import BUILT_IN, GUEST, Rights
 from rumi.agent.prompts.prompts import Prompts, built_in, words_in
 from rumi.channels.attach.peers import LEAST_SECRET, key_of, peer_of
 from rumi.chats.budgets.amounts import nano_of
 from rumi.chats.budgets.meter import Rules
-from rumi.chats.budgets.prices import OWN_PRICES, Price
-from rumi.chats.context import ChatLimits
+from rumi.chats.budgets.prices import Price
 from rumi.chats.people.people import People, Principal
-from rumi.chats.undo.snapshots import UndoLimits
 from rumi.errors import ConfigError
 from rumi.models.metering import Limit, Scope, Unit
 from rumi.models.settings import missing_key, model_settings_of
@@ -23,17 +19,12 @@ from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.files import read_text
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import McpSection, RoleSection, filled
+from rumi.platform.config.secrets import plain
 from rumi.platform.home import Home
 from rumi.platform.redact import Redactor
 from rumi.store.cluster.building import Cluster, make_cluster
-from rumi.store.cluster.lease import ClusterSettings
-from rumi.tasks.bots.kind import BotLimits
 from rumi.tasks.bots.prompt import PROMPTS as BOT_PROMPTS
 from rumi.tasks.research.kinds import PROMPTS
-from rumi.tasks.schedules.stored import ScheduleLimits
-from rumi.tasks.schedules.times import quiet_hours
-from rumi.tasks.services import TaskLimits
-from rumi.web.tree import WebSettings
 
 
 def mcp_settings_of(loaded: Loaded) -> tuple[ServerSettings, ...]:
@@ -60,95 +51,7 @@ def _mcp_server(name: str, section: McpSection, known: Mapping[str, str], redact
                 name=name,
                 args=missing.args[0],
             )
-    return ServerSettings(
-        name,
-        command=section.command,
-        args=section.args,
-        env=tables[0],
-        url=section.url,
-        headers=tables[1],
-        trusted=section.trusted,
-        open_world=section.open_world,
-        tools=section.tools,
-        sandbox=section.sandbox,
-        network=section.network,
-        paths=section.paths,
-        start_timeout_s=section.start_timeout_s,
-        timeout_s=section.timeout_s,
-        max_bytes=section.max_kb * 1000,
-        max_folder_bytes=section.max_folder_mb * 1_000_000,
-        fault=fault,
-        redact=redact,
-    )
-
-
-def web_settings_of(loaded: Loaded) -> WebSettings:
-    """Return the settings of the web tools, including their API keys."""
-    fetch, secrets = loaded.settings.fetch, loaded.secrets
-    return WebSettings(
-        timeout_s=fetch.timeout_s,
-        max_bytes=fetch.max_bytes,
-        max_redirects=fetch.max_redirects,
-        allow=fetch.allow,
-        provider=loaded.settings.search.provider,
-        tavily_key=secrets.tavily_api_key.reveal() if secrets.tavily_api_key else "",
-        kagi_key=secrets.kagi_api_key.reveal() if secrets.kagi_api_key else "",
-        reader=fetch.reader,
-        tabstack_key=secrets.tabstack_api_key.reveal() if secrets.tabstack_api_key else "",
-        kagi_session=secrets.kagi_session_token.reveal() if secrets.kagi_session_token else "",
-    )
-
-
-def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
-    """Return the limits on every chat; `context_tokens` is the token budget of the chats' models."""
-    settings, agent = loaded.settings, loaded.settings.agent
-
-    def turn(max_turns: int, timeout_s: float) -> TurnLimits:
-        return TurnLimits(max_turns, agent.repeated_call, agent.consecutive_errors, timeout_s)
-
-    return ChatLimits(
-        turn=turn(agent.max_turns, agent.turn_timeout_s),
-        turn_of={
-            "telegram": turn(agent.max_turns_telegram, agent.turn_timeout_s_telegram),
-            "terminal": turn(agent.max_turns_terminal, agent.turn_timeout_s_terminal),
-            "page": turn(agent.max_turns_page, agent.turn_timeout_s_page),
-        },
-        session_ttl_s=settings.session.ttl_s,
-        history_messages=settings.session.history_messages,
-        context_tokens=context_tokens,
-        confirm_timeout_s=settings.agent.confirm_timeout_s,
-        max_facts=settings.memory.max_facts,
-        max_skills=settings.skills.max_in_prompt,
-        handed_chars=settings.session.handed_chars,
-        max_queued=settings.chat.max_queued if settings.chat.when_busy == "queue" else 0,
-    )
-
-
-def undo_limits_of(loaded: Loaded) -> UndoLimits:
-    """Return the limits on the file snapshots that are stored to undo turns."""
-    section = loaded.settings.undo
-    return UndoLimits(section.turns, section.max_mb * 1024 * 1024, section.max_files)
-
-
-def task_limits_of(loaded: Loaded, context_tokens: int) -> TaskLimits:
-    """Return the limits on every task; `context_tokens` is the token budget of the tasks' models."""
-    section, agent = loaded.settings.tasks, loaded.settings.agent
-    return TaskLimits(
-        turn=TurnLimits(
-            section.max_turns,
-            agent.repeated_call,
-            agent.consecutive_errors,
-            section.timeout_s,
-            max_nano_usd=None if section.max_usd is None else nano_of(section.max_usd),
-        ),
-        max_tokens=section.max_tokens,
-        sandbox_s=section.sandbox_s,
-        context_tokens=context_tokens,
-        max_running=section.max_running,
-        per_owner=section.per_owner,
-        retention_s=section.keep_days * DAY_S,
-        bot_calls_per_day=loaded.settings.bots.max_calls_per_day,
-    )
+    return ServerSettings(name, section, tables[0], tables[1], fault, redact)
 
 
 def budget_rules_of(loaded: Loaded) -> Rules:
@@ -165,19 +68,7 @@ def budget_rules_of(loaded: Loaded) -> Rules:
                 most = getattr(settings.budget, f"{scope}_{unit}_per_{period}")
                 if most is not None:
                     limits.append(Limit(scope, unit, period, nano_of(most) if unit == "usd" else most))
-    return Rules({**OWN_PRICES, **prices}, tuple(limits), settings.budget.reply_tokens)
-
-
-def bot_limits_of(loaded: Loaded) -> BotLimits:
-    """Return the limits that apply to every bot."""
-    settings = loaded.settings
-    return BotLimits(settings.bots.question_days * DAY_S, settings.memory.max_facts)
-
-
-def schedule_limits_of(loaded: Loaded) -> ScheduleLimits:
-    """Return the maximum number of schedules per owner, and the quiet hours in which no schedule fires."""
-    section = loaded.settings.schedules
-    return ScheduleLimits(section.max_per_owner, quiet_hours(section.quiet))
+    return Rules(prices, tuple(limits), settings.budget.reply_tokens)
 
 
 def people_of(loaded: Loaded, ids: ChatIds) -> People:
@@ -220,8 +111,6 @@ def _no_number(bots: bool | int | None) -> TypeGuard[bool | None]:
 
 UNITS: Final[tuple[Unit, ...]] = ("usd", "tokens")
 """The units in which `[budget]` limits usage."""
-
-DAY_S: Final = 86_400.0
 
 MOST_PROMPT_CHARS: Final = 20_000
 
@@ -306,12 +195,7 @@ def cluster_of(loaded: Loaded) -> Cluster | None:
                 "Set it to one long random text for all workers, in the environment or in .env.",
             )
         peer_of(section.address, key)
-    password = loaded.secrets.store_password
-    return make_cluster(
-        section.url,
-        ClusterSettings(__version__, section.lease_s, section.drain_s, section.address, key),
-        "" if password is None else password.reveal(),
-    )
+    return make_cluster(section, key, plain(loaded.secrets.store_password))
 
 
 def worker_key(loaded: Loaded) -> bytes | None:
@@ -323,8 +207,7 @@ def worker_key(loaded: Loaded) -> bytes | None:
         ConfigError: The secret is too short.
     """
     token = loaded.secrets.store_token
-    password = loaded.secrets.store_password
-    secret = token.reveal() if token is not None else password.reveal() if password is not None else ""
+    secret = plain(token or loaded.secrets.store_password)
     if not secret:
         return None
     if len(secret) < LEAST_SECRET:

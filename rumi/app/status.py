@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import trio
 
 from actors import NodeStatus
 from rumi import __version__
+from rumi.channels.status_dump import Item, rows
 
 SHAPE_VERSION = 2
 """Version of the dump's format: raised when a field is removed or changes its meaning.
@@ -30,7 +31,7 @@ class StatusSource:
 
     `files` are the files whose sizes are reported. `failed` returns, for each chat that is no longer
     restarted after errors, the time and the last error. `counts` returns the counters of
-    `rumi.channels.http.counters`, and `pending` the number of messages without a final reply. `workers`
+    `rumi.channels.counters`, and `pending` the number of messages without a final reply. `workers`
     returns the last known workers that share the database; it is None if the process has its own database.
     """
 
@@ -105,32 +106,24 @@ def node(status: NodeStatus, now: float) -> dict[str, object]:
 
 def outline(status: NodeStatus) -> str:
     """Return the actor tree for a narrow screen: one line per node, with the node's activity."""
-    return "\n".join(_lines(status, "", ""))
+    return "\n".join(
+        f"{row.lead}{_words(row.what)}" for row in rows(node(status, trio.current_time()), _shown)
+    )
 
 
-def _lines(status: NodeStatus, lead: str, below: str) -> Iterator[str]:
-    words = [status.id, *_remarks(status)]
-    yield lead + " · ".join(words)
-    children = list(status.children)
-    if len(children) > MOST_CHILDREN:
-        children.sort(key=lambda child: not child.activity)
-    shown, more = children[:MOST_CHILDREN], len(children) - MOST_CHILDREN
-    for index, child in enumerate(shown):
-        last = index == len(shown) - 1 and more <= 0
-        yield from _lines(child, below + ("└ " if last else "├ "), below + ("  " if last else "│ "))
-    if more > 0:
-        yield f"{below}└ … +{more}"
+def _shown(node: Item) -> tuple[Sequence[Item], str]:
+    children, more = node["children"], len(node["children"]) - MOST_CHILDREN
+    if more <= 0:
+        return children, ""
+    return sorted(children, key=lambda child: not child["doing"])[:MOST_CHILDREN], f"… +{more}"
 
 
-def _remarks(status: NodeStatus) -> Sequence[str]:
-    """Return remarks about a node: an unusual state, restarts, queued messages, and current work."""
-    remarks = [] if status.state == "running" else [str(status.state)]
-    if status.restarts:
-        remarks.append(f"↻{status.restarts}")
-    if status.depth:
-        remarks.append(f"✉{status.depth}")
-    if status.activity:
-        remarks.append(status.activity)
-    elif status.last_error:
-        remarks.append(status.last_error)
-    return remarks
+def _words(what: Item | str) -> str:
+    """Return a node's name, an unusual state, restarts, queued messages, and current work."""
+    if isinstance(what, str):
+        return what
+    restarts, mail = what["restarts"], what["mailbox"]["depth"]
+    state = "" if what["state"] == "running" else str(what["state"])
+    work = what["doing"] or what["last_error"]
+    words = (what["id"], state, restarts and f"↻{restarts}", mail and f"✉{mail}", work)
+    return " · ".join(word for word in words if word)

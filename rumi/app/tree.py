@@ -43,7 +43,7 @@ from rumi.app.status import outline
 from rumi.app.worker import ClusterWorker, SingleProcess
 from rumi.channels.channel import Channel
 from rumi.channels.control.event_stream import EventStream, tree_item
-from rumi.channels.http.counters import Counts
+from rumi.channels.counters import Counts
 from rumi.channels.uploads import LocalUploads
 from rumi.chats.hub import Hub
 from rumi.models.build import ModelSet

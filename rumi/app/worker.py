@@ -100,8 +100,8 @@ class ClusterWorker(SingleProcess):
         self.shown = cluster.directory.as_json
         self.until_other = cluster.directory.until_other
         self.stop_others = self._stop_others
-        if settings.address and settings.key is not None:
-            self.peer = peer_of(settings.address, settings.key)
+        if settings.address and cluster.key is not None:
+            self.peer = peer_of(settings.address, cluster.key)
 
     @property
     def name(self) -> str | None:
@@ -151,7 +151,7 @@ class ClusterWorker(SingleProcess):
             ask,
             cluster.ownership,
             cluster.directory,
-            cluster.settings.key,
+            cluster.key,
             accepts,
             partition_key_lookup(ask),
         )

@@ -10,6 +10,7 @@ from rumi.errors import RumiError
 if TYPE_CHECKING:  # a command that only names the channels must not load the agent and the store
     from actors import ActorRef, Supervisor, TreeEvent
     from rumi.agent.tool import Tool
+    from rumi.channels.counters import Counts
     from rumi.chats.hub import Hub
     from rumi.chats.inbox import Inbox
     from rumi.chats.port import ChatSubscription
@@ -125,10 +126,11 @@ class Channel:
         journal: "ActorRef[JournalMessage]",
         hub: "Hub",
         status: Callable[[], Mapping[str, object]],
+        counts: "Counts",
     ) -> None:
         """Add the actors that show the state of the whole process. They are added after all other actors.
 
-        `status` returns the status dump (the data that `rumi status` shows).
+        `status` returns the status dump (the data that `rumi status` shows). `counts` also has recent turns.
         """
 
     def tree_happened(self, event: "TreeEvent") -> None:

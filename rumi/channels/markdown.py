@@ -74,13 +74,18 @@ def _parser(for_page: bool) -> "MarkdownIt":
         "linkify": for_page,
         "highlight": _coloured if for_page else None,
     }
-    parser = MarkdownIt("commonmark", options)
-    parser.enable(["table", "strikethrough"]).core.ruler.before("inline", "tasks", _mark_tasks)
+    parser = configured(MarkdownIt("commonmark", options))
     if for_page:
         assert parser.linkify is not None
         # Only complete URLs and mail addresses become links, no words that just look like a host name.
         parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
         parser.enable("linkify").core.ruler.push("page", _dress)
+    return parser
+
+
+def configured(parser: "MarkdownIt") -> "MarkdownIt":
+    """Enable what all channels read beyond CommonMark: tables, strike-through and task lists."""
+    parser.enable(["table", "strikethrough"]).core.ruler.before("inline", "tasks", _mark_tasks)
     return parser
 
 

@@ -94,13 +94,11 @@ class LocalUploads(Channel):
             return about_file(attachment.reference, attachment.media_type, os.fstat(file).st_size)
 
     def _put(self, chat: str, name: str, file: BinaryIO) -> str:
-        uid, gid = self._user
         return put_file(
-            prepare_workspace(self._home.root, chat, uid, gid),
+            prepare_workspace(self._home.root, chat, *self._user),
             name,
             file,
-            uid=uid,
-            gid=gid,
+            user=self._user,
             limits=self._limits,
             max_bytes=self.max_bytes,
             checkpoint=check_cancelled,

@@ -120,7 +120,7 @@ class Chat(Actor[ChatMessage]):
         self, chat_id: str, services: ChatServices, replies: CrashReplies, whole_status: Callable[[], str]
     ) -> None:
         context, journal = services.context, services.journal
-        max_tokens = context.limits.context_tokens
+        max_tokens = context.context_tokens
         self._chat = chat_id
         self._services = services
         self._context = context
@@ -134,7 +134,7 @@ class Chat(Actor[ChatMessage]):
         self._leaving = False
         self._withdrawn: frozenset[int] = frozenset()
         self._job: Job | None = None
-        self._queue = JobQueue(context.limits.max_queued)
+        self._queue = JobQueue(context.settings.chat.queue_length)
         self._jobs, self._taken = trio.open_memory_channel[Job](0)
         self._offered: Offered | None = None
         self._replies, self._unsent = trio.open_memory_channel[
@@ -466,7 +466,8 @@ class Chat(Actor[ChatMessage]):
         if self._job is None or use is None or not use.files:
             self._reset(self._new_job("reset", message, FILES), before=message.id)
             return
-        self._offered = Offered(message.user, self._context.now() + self._context.limits.confirm_timeout_s)
+        context = self._context
+        self._offered = Offered(message.user, context.now() + context.settings.agent.confirm_timeout_s)
         text = reply_texts.reset_ends_work(
             language, use.files, operation_texts.short_size(use.bytes), len(self._queue)
         )

@@ -1,25 +1,19 @@
-"""Control-socket calls about chats; requests and answers are JSON objects.
+"""Control calls about chats."""
 
-`list` lists the chats. `show` returns the history entries of a `chat` with numbers below `before`. `search`
-finds entries with `words` in one `chat` or in all chats, also with numbers below `before`. `delete` deletes a
-`chat`. A caller can see and delete the chats of its scope; the owner of the home can see and delete all
-chats.
-"""
-
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from rumi.errors import UsageError
-from rumi.platform.caller import Caller, ControlCall
+from rumi.platform.caller import Caller
+from rumi.platform.calls import CHAT, call
 from rumi.platform.chat_ids import ChatIds, check_chat_id, unknown_chat
 from rumi.platform.timestamps import utc
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.history import MOST_ENTRY
 from rumi.store.journal.inbox import knows_chat
 from rumi.store.journal.reading import list_chats, read_history, search_history
-from rumi.store.journal.records import FoundEntries, StoredEntry
-from rumi.store.steps import Run
+from rumi.store.journal.records import StoredEntry
 
 PAGE: Final = 200
 """Maximum number of entries in one answer."""
@@ -27,52 +21,61 @@ PAGE: Final = 200
 MOST_CHATS: Final = 10_000
 
 
-def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: ChatIds) -> ControlCall:
-    """Return the function that answers these control calls. `delete` deletes a chat, but keeps its facts."""
+@dataclass(frozen=True, slots=True)
+class ChatCalls:
+    """The control calls about chats. A caller sees and deletes only chats of owners in its scope.
 
-    def sees(caller: Caller, chat: str) -> bool:
-        return caller.scope in (None, ids.owner_of(chat))
+    `remove` deletes a chat, but keeps its facts.
+    """
 
-    async def known(caller: Caller, request: Mapping[str, object]) -> str:
-        chat = check_chat_id(str(request.get("chat", "")))
-        # The same error for both, so that a caller cannot find out which chats of others exist.
-        if not sees(caller, chat) or not await ask(knows_chat(chat)):
-            raise unknown_chat(chat)
-        return chat
+    ask: AskJournal
+    remove: Callable[[str], Awaitable[None]]
+    ids: ChatIds
 
-    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
-        """Execute a request.
+    @call("chats.list")
+    async def list(self, caller: Caller) -> object:
+        """Return the chats, latest first."""
+        return [
+            asdict(stored) | {"at": utc(stored.at)}
+            for stored in await self.ask(list_chats(limit=MOST_CHATS))
+            if self._sees(caller, stored.chat)
+        ]
+
+    @call("chats.show")
+    async def show(self, caller: Caller, *, chat: str, before: int = 0) -> object:
+        """Return the last entries of a chat's history with numbers below `before`; 0 means the latest."""
+        known = await self._known(caller, chat)
+        entries = await self.ask(read_history(known, _before(before), PAGE))
+        return {"entries": [entry_as_json(entry) for entry in entries]}
+
+    @call("chats.search")
+    async def search(self, caller: Caller, *, words: str, chat: str = "", before: int = 0) -> object:
+        """Return entries with all `words`, of one `chat` or of all; `next` is the `before` of the next page.
 
         Raises:
-            UsageError: the request is invalid, or the chat is unknown.
-            JournalError: `state.db` cannot be used.
+            UsageError: There are no words, or the chat is unknown.
         """
-        match request.get("do"):
-            case "list":
-                chats = await ask(list_chats(limit=MOST_CHATS))
-                return [
-                    asdict(stored_chat) | {"at": utc(stored_chat.at)}
-                    for stored_chat in chats
-                    if sees(caller, stored_chat.chat)
-                ]
-            case "show":
-                chat = await known(caller, request)
-                entries = await ask(read_history(chat, _before(request), PAGE))
-                return {"entries": [entry_as_json(entry) for entry in entries]}
-            case "search":
-                chat = await known(caller, request) if request.get("chat") else ""
-                found = await ask(_search(request, chat))
-                seen = [entry_as_json(entry) for entry in found.entries if sees(caller, entry.chat)]
-                return {"entries": seen, "next": found.next}
-            case "delete":
-                await delete(await known(caller, request))
-                return None
-            case _:
-                raise UsageError(
-                    "The chats do not know this request.", "They can list, show, search and delete."
-                )
+        known = await self._known(caller, chat) if chat else ""
+        if not words.strip():
+            raise UsageError("There is nothing to search for.", "Name a word.")
+        found = await self.ask(search_history(words, known, before=_before(before)))
+        seen = [entry_as_json(entry) for entry in found.entries if self._sees(caller, entry.chat)]
+        return {"entries": seen, "next": found.next}
 
-    return answer
+    @call("chats.delete", key=CHAT)
+    async def delete(self, caller: Caller, *, chat: str) -> None:
+        """Delete a chat."""
+        await self.remove(await self._known(caller, chat))
+
+    def _sees(self, caller: Caller, chat: str) -> bool:
+        return caller.scope in (None, self.ids.owner_of(chat))
+
+    async def _known(self, caller: Caller, chat: str) -> str:
+        check_chat_id(chat)
+        # The same error for both, so that a caller cannot find out which chats of others exist.
+        if not self._sees(caller, chat) or not await self.ask(knows_chat(chat)):
+            raise unknown_chat(chat)
+        return chat
 
 
 def entry_as_json(stored: StoredEntry) -> dict[str, object]:
@@ -95,13 +98,5 @@ def entry_as_json(stored: StoredEntry) -> dict[str, object]:
     }
 
 
-def _before(request: Mapping[str, object]) -> int:
-    value = request.get("before")
-    return value if isinstance(value, int) and value > 0 else MOST_ENTRY
-
-
-def _search(request: Mapping[str, object], chat: str) -> Run[FoundEntries]:
-    words = request.get("words")
-    if not isinstance(words, str) or not words.strip():
-        raise UsageError("There is nothing to search for.", "Name a word.")
-    return search_history(words, chat, before=_before(request))
+def _before(number: int) -> int:
+    return number if number > 0 else MOST_ENTRY

@@ -41,6 +41,7 @@ from rumi.models.model import Message, Model, ModelRequest
 from rumi.models.token_budget import context_of, prompt_share, takes_pictures
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.providers import OFFLINE
+from rumi.platform.config.schema import Settings
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Attachment, Incoming
@@ -58,28 +59,6 @@ FACTS_SHARE = 1 / 8
 
 SKILLS_SHARE = 1 / 6
 """Maximum share of a model's context for skills: small models get shorter descriptions."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatLimits:
-    """Limits on every chat; times are in seconds. If `history_messages` is None, any number is kept.
-
-    `turn_of` maps a channel's name to the limits on turns whose messages came through that channel. `turn`
-    has the limits on all other turns.
-    """
-
-    turn: TurnLimits
-    session_ttl_s: float
-    history_messages: int | None
-    context_tokens: int
-    confirm_timeout_s: float = 600.0
-    max_facts: int = 50
-    max_skills: int = 20
-    handed_chars: int = 50_000
-    """Maximum stored characters of content from others in a message: forwards, quotes, piped data."""
-    turn_of: Mapping[str, TurnLimits] = field(default_factory=dict)
-    max_queued: int = 0
-    """Maximum number of messages queued while a turn runs; with 0 the chat replies that it is busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +110,9 @@ class ChatContext:
     model_for: Callable[[str, Language, str], Model]
     """Returns a chat's model by chat id, language and model name; an empty name means the default model.
     Raises a `RumiError` if the model cannot be used."""
-    limits: ChatLimits
+    settings: Settings
+    context_tokens: int
+    """The size of the first model's context, in tokens."""
     language: Language
     """The configured language, for messages without one."""
     ids: ChatIds
@@ -202,7 +183,7 @@ class ChatContext:
         facts or skills, and a later note contains them.
         """
         channel = self._channel(message)
-        tokens = context_of(model, self.limits.context_tokens)
+        tokens = context_of(model, self.context_tokens)
         facts = await self._facts(message, language, tokens, noted)
         skills, skills_tainted = await self._skills(message, tokens, noted)
         today = datetime.fromtimestamp(self.now()).astimezone().date()
@@ -220,7 +201,7 @@ class ChatContext:
                 facts = await self.memory(facts_of(self.ids.owner_of(chat)))
                 facts += await self._shared(chat)
                 most = min(FACTS_TOKENS, int(context_tokens * FACTS_SHARE))
-                most_facts = self.limits.max_facts
+                most_facts = self.settings.memory.max_facts
                 first = None
                 if self.choose is not None and len(facts) > most_facts:
                     first = self.choose(message.text, facts, self.now())
@@ -241,7 +222,7 @@ class ChatContext:
         return tuple(replace(fact, key=f"{name}: {fact.key}") for name, fact in names if name)
 
     async def _skills(self, message: Incoming, context_tokens: int, noted: PromptNotes) -> tuple[str, bool]:
-        chat, limit = message.chat, self.limits.max_skills
+        chat, limit = message.chat, self.settings.skills.max_in_prompt
         if self.skills is None or limit < 1:
             return "", False
         try:
@@ -285,7 +266,13 @@ class ChatContext:
 
     def turn_limits(self, message: Incoming) -> TurnLimits:
         """Return the limits on a message's turn. They depend on the message's channel."""
-        return self.limits.turn_of.get(self._channel(message), self.limits.turn)
+        agent, channel = self.settings.agent, self._channel(message)
+        return TurnLimits(
+            agent.max_turns_of(channel),
+            agent.repeated_call,
+            agent.consecutive_errors,
+            agent.timeout_s_of(channel),
+        )
 
     def _channel(self, message: Incoming) -> str:
         return message.channel or self.channel_of(message.chat)
@@ -322,7 +309,7 @@ class ChatContext:
             tools=tools,
             limits=limits,
             language=language,
-            context_tokens=self.limits.context_tokens,
+            context_tokens=self.context_tokens,
             tainted=chat_session.tainted,
             known_urls=chat_session.known_urls,
             words=own_words(chat_session.said_in_turn),
@@ -345,8 +332,8 @@ class ChatContext:
     ) -> HistoryBudget:
         """Return the token budget of prompts and the part that instructions and tools use."""
         first = ModelRequest((Message("system", instructions), *before), tuple(tool.spec for tool in tools))
-        prompt_tokens = prompt_share(context_of(model, self.limits.context_tokens))
-        return HistoryBudget(prompt_tokens, request_tokens(first), self.limits.history_messages)
+        prompt_tokens = prompt_share(context_of(model, self.context_tokens))
+        return HistoryBudget(prompt_tokens, request_tokens(first), self.settings.session.history_messages)
 
     def _beginning(self, chat_session: ChatSession) -> tuple[str, tuple[Message, ...]]:
         """Return the instructions with the full prompt note, and the summary as messages, if any."""

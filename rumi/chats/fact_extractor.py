@@ -134,7 +134,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         return {"sessions": len(self._attempts)}
 
     async def _watch(self) -> None:
-        most_s = min(LOOK_S, max(1.0, self._context.limits.session_ttl_s))
+        most_s = min(LOOK_S, max(1.0, self._context.settings.session.ttl_s))
         while True:
             # Before the look, not after it: a session that ends during the look wakes this task at once.
             self._woken = trio.Event()
@@ -234,7 +234,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         owner = context.ids.owner_of(chat)
         known = await context.memory(facts_of(owner))
         model = context.model_for(chat, language, "")
-        messages = _latest(excerpt.messages, context_of(model, self._context.limits.context_tokens) // 2)
+        messages = _latest(excerpt.messages, context_of(model, self._context.context_tokens) // 2)
         today = datetime.fromtimestamp(excerpt.began or context.now()).astimezone().date()
         found = None
         with trio.move_on_after(EXTRACT_S):

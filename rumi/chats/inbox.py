@@ -136,7 +136,7 @@ class Inbox:
         `STOP_S` even if the write has not returned: neither a slow disk nor a lock may delay a `/stop`.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        most = self._services.context.limits.handed_chars
+        most = self._services.context.settings.session.handed_chars
         batch = tuple(
             replace(message, attachments=bounded(message.attachments, most))
             if message.attachments

@@ -248,7 +248,7 @@ class Worker:
             await self._shell.snapshot_files()
             # Before the file is there, so that no crash can leave an untrusted file without taint.
             await self._session.set_files_tainted(True)
-        left, came = self._context.limits.handed_chars, list[TurnMessage]()
+        left, came = self._context.settings.session.handed_chars, list[TurnMessage]()
         for attachment in to_fetch:
             seen = Seen(await self._context.bring(self._chat, attachment))
             if self._context.seen_of is not None:
@@ -277,7 +277,7 @@ class Worker:
         job.asked = waiting = Asked(asked.id)
         self._services.hub.questions[asked.id] = None
         try:
-            verdict = await waiting.wait(self._context.limits.confirm_timeout_s)
+            verdict = await waiting.wait(self._context.settings.agent.confirm_timeout_s)
             return "nobody" if verdict == "no" and asked.id in self._services.hub.unasked else verdict
         finally:
             job.asked = None
@@ -302,7 +302,7 @@ class Worker:
             else HistoryEntry(job.turn, Message("assistant", finished.answer), self._session.tainted)
         )
         self._session.remember(entry)
-        self._session.due = self._context.now() + self._context.limits.session_ttl_s
+        self._session.due = self._context.now() + self._context.settings.session.ttl_s
         notices = dict(self._services.notices(self._chat, job.language))
         reply = FinalReply(
             job.messages,
@@ -433,7 +433,7 @@ class Worker:
         entries = result_entries(job.message)
         chat_session.remember(*entries)
         chat_session.tainted |= any(entry.tainted for entry in entries)
-        chat_session.due = self._context.now() + self._context.limits.session_ttl_s
+        chat_session.due = self._context.now() + self._context.settings.session.ttl_s
         notices = dict(self._services.notices(self._chat, job.language))
         reply = FinalReply(
             job.messages,

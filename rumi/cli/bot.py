@@ -1,26 +1,22 @@
 """`rumi bot`."""
 
 import os
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import click
 
-from rumi.cli import run_async
-from rumi.cli.asking import when_free
+from rumi.cli.asking import ask
 from rumi.cli.bot_project import apply, diff
 from rumi.cli.bot_skills import skills_of
 from rumi.cli.daemon import say
 from rumi.cli.model_names import model_option
-from rumi.cli.printing import confirm, echo, echo_json
+from rumi.cli.printing import JSON, confirm, echo, echo_json, flat_lines
 from rumi.cli.speaking import reader
 from rumi.platform.printable import flat
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+_ask = partial(ask, "bots")
 
-    from rumi.platform.home import Home
-
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 NAME = click.argument("name")
 
 
@@ -108,7 +104,7 @@ def list_(as_json: bool = False) -> None:
 
     found = _ask("list")
     if as_json:
-        _print(found)
+        echo_json(found, indent=2)
         return
     language = reader()
     if not found:
@@ -127,7 +123,7 @@ def show(name: str, as_json: bool) -> None:
 
     found = _ask("show", name=name)
     if as_json:
-        _print(found)
+        echo_json(found, indent=2)
         return
     state = bot_texts.bot_state(reader(), found["state"] or "")
     echo(f"{found['name']} · {state} · {flat(found['folder'])}")
@@ -136,7 +132,7 @@ def show(name: str, as_json: bool) -> None:
         echo(f"{key:<15} {flat(str(found[key]))}")
     for note in found["notes"]:
         say(flat(note))
-    echo("\n" + "\n".join(flat(line) for line in found["instructions"].split("\n")))
+    echo("\n" + flat_lines(found["instructions"]))
 
 
 @command.command()
@@ -169,7 +165,7 @@ def history(name: str, as_json: bool) -> None:
 
     found = _ask("history", name=name)
     if as_json:
-        _print(found)
+        echo_json(found, indent=2)
         return
     language = reader()
     for session in found:
@@ -198,7 +194,7 @@ def memory_show(name: str, as_json: bool) -> None:
     """Print all facts."""
     found = _ask("memory", name=name)
     if as_json:
-        _print(found)
+        echo_json(found, indent=2)
         return
     for fact in found:
         echo(f"{flat(fact['key'])}: {flat(fact['value'])}")
@@ -248,7 +244,7 @@ def skills_list(name: str, as_json: bool) -> None:
     """List them, also the flat ones of RUMI_HOME/skills."""
     found = _ask("skills", name=name)
     if as_json:
-        _print(found)
+        echo_json(found, indent=2)
         return
     for skill in found["skills"]:
         echo(f"{flat(skill['name']):<24} {flat(skill['description'])}")
@@ -295,7 +291,7 @@ def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -
         )
     for skill in found:
         echo(f"## {flat(skill.name)}: {flat(skill.description)}\n")
-        echo("\n".join(flat(line) for line in skill.text.split("\n")) + "\n")
+        echo(flat_lines(skill.text) + "\n")
     if not yes and not confirm(bot_texts.bot_skills_question(language, name, len(found)), err=True):
         raise click.exceptions.Exit(1)
     shown = [
@@ -334,7 +330,7 @@ def import_(folder: str, as_json: bool) -> None:
 
     done = _ask("import", folder=os.path.abspath(os.path.expanduser(folder)))
     if as_json:
-        _print(done)
+        echo_json(done, indent=2)
         return
     language = reader()
     for bot in done["bots"]:
@@ -348,37 +344,3 @@ def import_(folder: str, as_json: bool) -> None:
         say(bot_texts.bot_skill_there(language, flat(skill)))
     for problem in done["problems"]:
         say(flat(problem))
-
-
-def _print(what: object) -> None:
-    echo_json(what, indent=2)
-
-
-def _ask(do: str, **fields: object) -> Any:
-    from rumi.platform.config.files import home_from
-    from rumi.platform.home import Home
-
-    home = Home(home_from(os.environ)).make()
-    request = {"do": do, "language": reader(), **fields}
-    return run_async(when_free, home, "bots", _here, request)
-
-
-async def _here(home: "Home", request: "Mapping[str, object]") -> object:
-    """Execute the request on the files of a home that no process has locked, so no bot can be running."""
-    from rumi.chats.services import ChatWorkspaces
-    from rumi.cli.stored import stored_of
-    from rumi.memory.actor import open_memory
-    from rumi.platform.caller import TERMINAL
-    from rumi.platform.config.cascade import load_settings
-    from rumi.platform.threads import Threads
-    from rumi.store.journal.actor import open_journal
-    from rumi.tasks.bots.bot_calls import bot_call
-    from rumi.tasks.bots.files import BotFiles
-    from rumi.tasks.tasks import StoredTasks
-
-    threads = Threads()
-    home = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
-    with home.lock("rumi bot"):
-        async with open_journal(stored_of(home).state) as ask, open_memory(stored_of(home).memory) as memory:
-            stored = StoredTasks(ask, ChatWorkspaces(home.workspaces, threads), home.tasks)
-            return await bot_call(BotFiles(home.root, home.files), stored, memory, threads)(TERMINAL, request)

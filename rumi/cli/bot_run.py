@@ -5,17 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from rumi.cli import run_async
-from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon, say
-from rumi.cli.printing import echo, echo_json
+from rumi.cli.daemon import Launch, attached_to_daemon, say
 from rumi.cli.research import connected_to
-from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
-from rumi.errors import RumiError, single
-from rumi.platform.chat_ids import DEFAULT_CHAT
+from rumi.cli.tasks import run_printed, say_step
+from rumi.errors import RumiError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rumi.channels.attach.connection import ControlClient
     from rumi.platform.home import Home
 
@@ -34,28 +31,14 @@ def run_bot(run: BotRun) -> None:
     """Run a bot, print its report, and exit with a code for the session's outcome."""
     from rumi.platform.texts import bots as bot_texts
 
-    try:
-        begun = launch_daemon(DEFAULT_CHAT, {})
-        done = run_async(_do, begun, run)
-    except (RumiError, BaseExceptionGroup) as raised:
-        error = single(raised)
-        if not run.as_json or not isinstance(error, RumiError):
-            raise
-        echo_json({"error": error.to_json()}, indent=2)
-        raise click.exceptions.Exit(error.exit_code) from None
-    if run.as_json:
-        echo_json(as_report(done), indent=2)
-    elif run.background:
-        echo(str(done["id"]))
-    else:
-        echo(text_of(done), err=done["state"] == "failed")
-    if not run.background:
-        if done["state"] != "succeeded":
-            say(bot_texts.bot_resume(begun.language, run.name, done["id"]))
-        raise click.exceptions.Exit(exit_code_of(done))
+    def resumable(begun: Launch, task: "Mapping[str, Any]") -> None:
+        say(bot_texts.bot_resume(begun.language, run.name, task["id"]))
+
+    work = partial(_do, run)
+    run_printed(work, background=run.background, as_json=run.as_json, unfinished=resumable)
 
 
-async def _do(begun: Launch, run: BotRun) -> dict[str, Any]:
+async def _do(run: BotRun, begun: Launch) -> dict[str, Any]:
     """Run the session in the daemon, or only start it if `background` is set; return the session."""
     from rumi.platform.caller import TERMINAL
     from rumi.platform.texts import bots as bot_texts

@@ -1,24 +1,18 @@
 """`rumi chats`."""
 
-import os
 import sys
-from collections.abc import Iterator, Mapping
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import click
 
-from rumi.cli import run_async
-from rumi.cli.asking import when_free
-from rumi.cli.printing import Styled, echo, echo_json, prompt
-from rumi.cli.speaking import say, tr
+from rumi.cli.asking import ask
+from rumi.cli.printing import JSON, Styled, echo, echo_json, local_time
+from rumi.cli.speaking import confirms_deletion, say, tr
 from rumi.platform.printable import flat
-from rumi.texts import Text
 
-if TYPE_CHECKING:
-    from rumi.platform.home import Home
-
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+_ask = partial(ask, "chats")
 
 SHOWN = 20
 """Default number of entries that `rumi chats show` prints."""
@@ -42,7 +36,7 @@ def list_(as_json: bool) -> None:
     width = max((len(chat["chat"]) for chat in chats), default=0)
     for chat in chats:
         title = f"{flat(chat['title'])}: " if chat["title"] else ""
-        echo(_cut(f"{chat['chat']:<{width}}  {_when(chat['at'])}  {title}{flat(chat['text'])}"))
+        echo(_cut(f"{chat['chat']:<{width}}  {local_time(chat['at'])}  {title}{flat(chat['text'])}"))
 
 
 @command.command()
@@ -64,7 +58,7 @@ def show(chat: str, lines: int, turn: str, session: int | None, as_json: bool) -
         echo_json(entries[-lines:], indent=2)
         return
     for entry in _shown(entries)[-lines:]:
-        echo(Styled(f"{_when(entry['time'])}  {_who(entry)}", bold=True))
+        echo(Styled(f"{local_time(entry['time'])}  {_who(entry)}", bold=True))
         for line in _text(entry).splitlines():
             echo(f"  {line}")
 
@@ -92,7 +86,7 @@ def search(words: tuple[str, ...], chat: str, lines: int, as_json: bool) -> None
     if as_json:
         echo_json(found, indent=2)
     for entry in () if as_json else found:
-        heading = f"{entry['chat']}  {_when(entry['time'])}  {_who(entry)}: "
+        heading = f"{entry['chat']}  {local_time(entry['time'])}  {_who(entry)}: "
         echo(_cut(f"{heading}{_around(flat(entry['text']), words[0])}"))
     if not found:
         say("Nothing was found.", err=True)
@@ -129,16 +123,13 @@ def delete(chat: str, yes: bool) -> None:
     A turn that runs is stopped first.
     """
     from rumi.errors import UsageError
-    from rumi.platform.texts import questions as question_texts
 
     _ask("show", chat=chat, before=1)  # fails for an unknown chat, before the question is asked
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError("Deleting a chat needs --yes where no one can answer.")
-        answer = prompt(tr("Delete all of {chat}, and its files? (y/n)", chat=chat), prompt_suffix=" ")
-        if question_texts.yes_or_no(answer) is not True:
-            say(Text("Nothing was deleted."))
-            return
+    unattended = UsageError("Deleting a chat needs --yes where no one can answer.")
+    if not yes and not confirms_deletion(
+        tr("Delete all of {chat}, and its files? (y/n)", chat=chat), unattended
+    ):
+        return
     _ask("delete", chat=chat)
     say("{chat} was deleted.", chat=chat)
 
@@ -149,39 +140,6 @@ def _pages(chat: str) -> Iterator[list[dict[str, Any]]]:
     while page := _ask("show", chat=chat, before=before)["entries"]:
         yield page
         before = page[0]["id"]
-
-
-def _ask(do: str, **fields: object) -> Any:
-    """Execute a request about the home's chats: in the daemon, or directly on the files."""
-    from rumi.platform.config.files import home_from
-    from rumi.platform.home import Home
-
-    home = Home(home_from(os.environ)).make()
-    return run_async(when_free, home, "chats", _do, {"do": do, **fields})
-
-
-async def _do(home: "Home", request: Mapping[str, object]) -> object:
-    """Execute the request on the files of a home that no process has locked, so no turn can be running."""
-    from rumi.chats.chat_calls import chat_call
-    from rumi.chats.services import ChatWorkspaces
-    from rumi.cli.stored import stored_of
-    from rumi.platform.caller import TERMINAL
-    from rumi.platform.chat_ids import BUILT_IN
-    from rumi.platform.config.cascade import load_settings
-    from rumi.platform.threads import Threads
-    from rumi.store.journal.actor import open_journal
-    from rumi.store.journal.forgetting import delete_chat
-
-    with home.lock("rumi chats"):
-        async with open_journal(stored_of(home).state) as ask:
-
-            async def delete(chat: str) -> None:
-                while await ask(delete_chat(chat)):  # deletes in bounded steps; True while rows are left
-                    continue
-                files = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
-                await ChatWorkspaces(files.workspaces, Threads()).remove(chat)
-
-            return await chat_call(ask, delete, BUILT_IN)(TERMINAL, request)
 
 
 def _shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -215,10 +173,6 @@ def _cut(line: str) -> str:
 
     width = shutil.get_terminal_size().columns - 1
     return line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
-
-
-def _when(time: str) -> str:
-    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M}"
 
 
 def _fenced(text: str) -> str:

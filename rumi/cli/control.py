@@ -208,21 +208,14 @@ def _do(home: Home, call: str, chat: str) -> str:
 
     if chat:
         check_chat_id(chat)
-    loaded = load_settings(home.root, os.environ, {})
     if call == "stop":
-        return run_async(_stop, home, loaded, chat)
+        return run_async(_stop, home, load_settings(home.root, os.environ, {}), chat)
 
     async def command() -> str:
-        from rumi.app.app import open_app
-        from rumi.app.engine import find_engine
-        from rumi.app.settings import cluster_of
-        from rumi.store.cluster.building import leases_of
+        from rumi.cli.at_rest import app_at_rest
 
-        with home.lock(f"rumi {call}"):
-            cluster = cluster_of(loaded)
-            engine = await find_engine(home, loaded, leases=leases_of(cluster))
-            async with open_app(home, loaded, engine, cluster=cluster) as app:
-                return await (app.inbox.undo(chat) if call == "undo" else app.inbox.reset(chat))
+        async with app_at_rest(home, f"rumi {call}") as app:
+            return await (app.inbox.undo(chat) if call == "undo" else app.inbox.reset(chat))
 
     return run_async(command)
 

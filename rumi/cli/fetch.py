@@ -43,19 +43,18 @@ async def _fetch(url: str) -> str:
 
     from rumi.agent.tool import Progress
     from rumi.agent.tools.web_fetch import WebFetch
-    from rumi.app.settings import web_settings_of
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
     from rumi.platform.untrusted_text import one_line
     from rumi.web.messages import FetchError, Method, Page
     from rumi.web.tree import fetch_once
 
-    settings = web_settings_of(load_settings(home_from(os.environ), os.environ, {}))
+    loaded = load_settings(home_from(os.environ), os.environ, {})
     failed: list[FetchError] = []
 
     async def fetch(url: str, method: Method, progress: Progress) -> Page:
         try:
-            return await fetch_once(url, settings, method)
+            return await fetch_once(url, loaded.settings.fetch, loaded.secrets, method)
         except FetchError as error:
             failed.append(error)
             raise

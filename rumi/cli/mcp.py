@@ -11,7 +11,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.mcp_serve import serve
-from rumi.cli.printing import confirm, echo, echo_json
+from rumi.cli.printing import JSON, confirm, echo, echo_json
 from rumi.cli.speaking import reader, say, tr, translate
 from rumi.errors import UsageError
 from rumi.platform.printable import flat
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rumi.agent.mcp.server import KnownServer
     from rumi.platform.home import Home
 
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 NOT_RUNNING = Text("not running")
 
 
@@ -271,15 +270,15 @@ def _pairs(words: tuple[str, ...]) -> dict[str, str]:
 
 
 def _rights(server: "ServerSettings") -> dict[str, object]:
-    return {"command": server.command, "url": server.url, "marks": _marks(server)}
+    return {"command": server.section.command, "url": server.section.url, "marks": _marks(server)}
 
 
 def _marks(server: "ServerSettings") -> list[str]:
-    local = bool(server.command)
-    marks = ["address"] if not local else ["sandbox" if server.sandbox else "no sandbox"]
-    marks += ["network"] * (local and server.sandbox and server.network)
-    marks += ["closed"] * (not server.open_world)
-    return marks + ["trusted"] * server.trusted + (["fault"] if server.fault else [])
+    local = bool(server.section.command)
+    marks = ["address"] if not local else ["sandbox" if server.section.sandbox else "no sandbox"]
+    marks += ["network"] * (local and server.section.sandbox and server.section.network)
+    marks += ["closed"] * (not server.section.open_world)
+    return marks + ["trusted"] * server.section.trusted + (["fault"] if server.fault else [])
 
 
 def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]":
@@ -292,7 +291,7 @@ def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]"
     now = {tool.name: tool for tool in known.tools}
     changed = [name for name, tool in now.items() if not before.takes(tool)]
     # With a list of wanted tools, the server's other tools are left out here and are not missing.
-    gone = [name for name in before.tools if name not in now and not known.settings.tools]
+    gone = [name for name in before.tools if name not in now and not known.settings.section.tools]
     return {
         **{name: changes_of(before.said.get(name), said_of(now[name])) for name in changed},
         **dict.fromkeys(gone, ()),

@@ -1,25 +1,20 @@
 """`rumi memory`."""
 
 import os
-import sys
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from rumi.cli import run_async
-from rumi.cli.asking import when_free
-from rumi.cli.printing import console, echo, echo_json, prompt
-from rumi.cli.speaking import say, tr
-from rumi.texts import Text
+from rumi.cli.asking import ask
+from rumi.cli.printing import JSON, console, echo, echo_json, local_day
+from rumi.cli.speaking import confirms_deletion, tr
 
 if TYPE_CHECKING:
     from rumi.platform.home import Home
     from rumi.texts import Language
 
 OWNER = click.option("--owner", default="local", help="Whose facts: local, or such as tg11111111.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
 @click.group()
@@ -79,8 +74,8 @@ def history(key: str, owner: str, as_json: bool) -> None:
     elif not found:
         echo(memory_texts.forgotten(_language(), key, 0))
     for fact in found if not as_json else ():
-        ended = _date(fact["ended"]) if fact["ended"] else " " * 10
-        echo(f"{_date(fact['created'])} – {ended}  {fact['value']}")
+        ended = local_day(fact["ended"]) if fact["ended"] else " " * 10
+        echo(f"{local_day(fact['created'])} – {ended}  {fact['value']}")
         _source(fact)
 
 
@@ -91,16 +86,13 @@ def history(key: str, owner: str, as_json: bool) -> None:
 def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
     """Delete all that is stored of an owner. Facts, history, index, tasks and schedules go; files stay."""
     from rumi.errors import UsageError
-    from rumi.platform.texts import questions as question_texts
     from rumi.platform.texts import recall as recall_texts
 
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError("Deleting everything needs --yes where no one can answer.")
-        answered = prompt(tr("Delete all that is stored of {owner}? (y/n)", owner=owner), prompt_suffix=" ")
-        if question_texts.yes_or_no(answered) is not True:
-            say(Text("Nothing was deleted."))
-            return
+    unattended = UsageError("Deleting everything needs --yes where no one can answer.")
+    if not yes and not confirms_deletion(
+        tr("Delete all that is stored of {owner}? (y/n)", owner=owner), unattended
+    ):
+        return
     answer = _ask("forget_everything", owner=owner)
     _say(answer, as_json, recall_texts.everything_forgotten(_language(), answer["deleted"]))
 
@@ -111,10 +103,6 @@ def _source(fact: dict[str, Any]) -> None:
         option = f" --turn {fact['turn']}" if fact["turn"].startswith("t") else ""
         session = f" --session {fact['turn'].split()[1]}" if fact["turn"].startswith("session ") else ""
         echo(f"  {fact['key']}: rumi chats show {fact['chat']}{option}{session}")
-
-
-def _date(time: str) -> str:
-    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d}"
 
 
 @command.command()
@@ -148,33 +136,15 @@ def extract(owner: str, as_json: bool) -> None:
 
 def _ask(do: str, **fields: object) -> dict[str, Any]:
     """Execute a request about the home's memory: in the daemon, or directly on the database."""
-
     from rumi.memory.memory_calls import check
     from rumi.platform.chat_ids import BUILT_IN
-    from rumi.platform.config.files import home_from
-    from rumi.platform.home import Home
 
-    home = Home(home_from(os.environ)).make()
-    here = _in_full if do in ("extract", "forget_everything") else _do
-    request = {"do": do, **fields}
-    check(request, BUILT_IN)  # first, so that an invalid request neither waits for the home nor starts Rumi
-    return cast("dict[str, Any]", run_async(when_free, home, "memory", here, request))
-
-
-async def _do(home: "Home", request: Mapping[str, object]) -> object:
-    """Execute the request on the database of a home that no process has locked."""
-    from rumi.cli.stored import stored_of
-    from rumi.memory.actor import open_memory
-    from rumi.memory.memory_calls import memory_call
-    from rumi.platform.caller import TERMINAL
-    from rumi.platform.chat_ids import BUILT_IN
-
-    async def extract_for_owner(owner: str) -> int:
-        raise AssertionError("not here")
-
-    with home.lock("rumi memory"):
-        async with open_memory(stored_of(home).memory) as ask:
-            return await memory_call(ask, extract_for_owner, BUILT_IN)(TERMINAL, request)
+    # First, so that an invalid request neither waits for the home nor starts Rumi.
+    check({"do": do, **fields}, BUILT_IN)
+    answer: dict[str, Any] = ask(
+        "memory", do, _in_full if do in ("extract", "forget_everything") else None, **fields
+    )
+    return answer
 
 
 async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
@@ -183,24 +153,16 @@ async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
     A complete app is needed because extracting facts calls the model, and forgetting everything concerns all
     parts of the app.
     """
-    from rumi.app.app import open_app
-    from rumi.app.engine import find_engine
-    from rumi.app.settings import cluster_of
     from rumi.channels.attach.connection import connect
+    from rumi.cli.at_rest import app_at_rest
     from rumi.platform.caller import TERMINAL
-    from rumi.platform.config.cascade import load_settings
     from rumi.platform.home import socket_path
-    from rumi.store.cluster.building import leases_of
 
-    loaded = load_settings(home.root, os.environ, {})
-    with home.lock(f"rumi memory {request['do']}"):
-        cluster = cluster_of(loaded)
-        engine = await find_engine(home, loaded, leases=leases_of(cluster))
-        async with (
-            open_app(home, loaded, engine, cluster=cluster),
-            connect(socket_path(home.run, home.installation()), TERMINAL) as client,
-        ):
-            return await client.call("memory", **request)
+    async with (
+        app_at_rest(home, f"rumi memory {request['do']}"),
+        connect(socket_path(home.run, home.installation()), TERMINAL) as client,
+    ):
+        return await client.call("memory", **request)
 
 
 def _language() -> "Language":
@@ -235,7 +197,7 @@ def _show(facts: list[dict[str, Any]]) -> None:
             fact["key"],
             fact["value"],
             memory_texts.fact_origin(language, fact["source"] == "explicit", fact["tainted"]),
-            f"{datetime.fromisoformat(fact['updated']).astimezone():%Y-%m-%d}",
+            local_day(fact["updated"]),
         )
         for fact in facts
     ]

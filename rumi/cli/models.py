@@ -1,15 +1,15 @@
 """`rumi models`."""
 
 import os
+import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from rumi.cli import run_async
 from rumi.cli.model_names import configured, known_names
-from rumi.cli.printing import echo, echo_json
+from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import reader, say, tr
 from rumi.platform.texts.words import in_words
 
@@ -29,7 +29,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@JSON
 def list_(as_json: bool) -> None:
     """List the models of the configuration, and those that Rumi knows.
 
@@ -49,7 +49,7 @@ def list_(as_json: bool) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, metavar="[PROVIDER:NAME]...")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@JSON
 def test(names: tuple[str, ...], as_json: bool) -> None:
     """Make one short call of each model that is configured, or of those that are named.
 
@@ -85,6 +85,7 @@ def _loaded() -> "Loaded":
 
 
 def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
+
     from rumi.app.settings import budget_rules_of
     from rumi.chats.budgets.prices import price_of
     from rumi.models.settings import context_tokens_of, model_settings_of, model_takes_pictures
@@ -93,16 +94,15 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
     used = configured(loaded)
     rows = []
     for name in dict.fromkeys([*used, *known_names()]):
-        price = price_of(name, prices)
-        first = name == settings.default and settings.context_tokens
+        price = price_of(name, prices, time.time())
+        first = name == settings.default and settings.section.context_tokens
         rows.append(
             {
                 "model": name,
                 "used_as": list(used.get(name, ())),
                 "key": _key(settings, name),
                 "context": first or context_tokens_of(name),
-                "usd_per_million": price
-                and [n / 1_000_000 for n in (price.input, price.output, price.cached)],
+                "usd_per_million": price and list(price.per_million_usd()),
                 "pictures": model_takes_pictures(name, settings),
             }
         )
@@ -118,16 +118,13 @@ def _key(settings: "ModelSettings", name: str) -> str:
     from rumi.platform.config.providers import key_owner
 
     owner = key_owner(name)
-    custom = settings.custom.get(name.removeprefix("custom:"))
-    fault = settings.faults.get(owner) or (custom.fault if custom is not None else None)
-    if fault is not None:
+    if owner in settings.secrets.faults:
         return "cannot be read"
-    if owner in settings.unread:
+    if owner in settings.secrets.unread:
         return "command"
     if variable := missing_key(settings, name):
         return f"{variable} missing"
-    key = settings.key_of(owner) if custom is None else custom.api_key
-    return "set" if key else "not needed"
+    return "set" if settings.key_of(owner) else "not needed"
 
 
 def _key_state(state: str) -> str:
@@ -154,11 +151,11 @@ async def _try_all(loaded: "Loaded", names: Sequence[str]) -> list[dict[str, Any
 
     settings = model_settings_of(await read_keys(loaded), reader(), lenient=True)
     # No fallbacks: another model must not answer for the one under test.
-    settings = replace(settings, timeout_s=TRY_S, first_token_timeout_s=TRY_S, fallbacks=())
+    settings = settings.changed(timeout_s=TRY_S, first_token_timeout_s=TRY_S, fallbacks=())
     results: list[dict[str, Any]] = [{} for _ in names]
 
     async def one(at: int, name: str) -> None:
-        results[at] = await _tried(replace(settings, default=name), name)
+        results[at] = await _tried(settings.changed(default=name), name)
 
     async with trio.open_nursery() as nursery:
         for at, name in enumerate(names):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rumi.cli.printing import echo, echo_json
+from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import tr
 
 if TYPE_CHECKING:
@@ -20,21 +20,18 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@JSON
 def list_(as_json: bool) -> None:
     """List the people, their roles and rights, and what they used today."""
     from datetime import datetime
 
-    from rumi.cli import run_async
-    from rumi.cli.asking import when_free
+    from rumi.cli.asking import ask
     from rumi.cli.speaking import reader
-    from rumi.cli.usage import used_here
     from rumi.platform.texts import people as people_texts
 
-    home, loaded = _home()
+    _, loaded = _home()
     today = f"{datetime.now().astimezone():%Y-%m-%d}"
-    asked = {"by": "person", "first": today, "last": today}
-    used: Any = run_async(when_free, home, "usage", used_here, asked)
+    used = ask("usage", "usage", by="person", first=today, last=today)
     rows = _rows(loaded, {row["person"]: row for row in used["rows"]})
     if as_json:
         echo_json(rows, indent=2)

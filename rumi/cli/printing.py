@@ -7,14 +7,17 @@ removed from text and escaped in JSON, even if the output is a pipe, because the
 import json
 import os
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
-from rumi.platform.printable import clean, escaped
+from rumi.platform.printable import clean, escaped, flat
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
 class Styled(NamedTuple):
@@ -39,6 +42,21 @@ def _styled(part: Styled) -> str:
 def echo_json(value: object, *, indent: int | None = None, ascii: bool = False) -> None:
     """Print a value as JSON, on several lines if `indent` is set; `ascii` escapes non-ASCII characters."""
     click.echo(escaped(json.dumps(value, ensure_ascii=ascii, indent=indent)))
+
+
+def flat_lines(text: object) -> str:
+    """Return the text with each of its lines cleaned for a terminal."""
+    return "\n".join(flat(line) for line in str(text).split("\n"))
+
+
+def local_time(time: str) -> str:
+    """Return a time in the format of RFC 3339 as the local day, hour and minute."""
+    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M}"
+
+
+def local_day(time: str) -> str:
+    """Return a time in the format of RFC 3339 as the local day."""
+    return local_time(time)[:10]
 
 
 def confirm(question: str, *, abort: bool = False, err: bool = False) -> bool:

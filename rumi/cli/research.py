@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rumi.cli import run_async
-from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon
+from rumi.cli.daemon import Launch, attached_to_daemon
 from rumi.cli.model_names import model_option
-from rumi.cli.printing import echo, echo_json
-from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
-from rumi.errors import RumiError, single
+from rumi.cli.printing import JSON
+from rumi.cli.tasks import run_printed, say_step
 from rumi.platform.chat_ids import DEFAULT_CHAT
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from rumi.platform.home import Home
 
 MODEL = model_option()
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 KEEP = click.option("--keep", "--no-cleanup", "keep", is_flag=True, help="Keep the files of its workspace.")
 BACKGROUND = click.option(
     "--background", is_flag=True, help="Print its number and exit; the result comes to the chat cli."
@@ -81,40 +78,24 @@ def repo(
 def _research(
     kind: str, question: str, options: dict[str, Any], model: str | None, as_json: bool, background: bool
 ) -> None:
-    try:
-        begun = launch_daemon(DEFAULT_CHAT, {})
-        request = {"kind": kind, "question": question, "options": options, "language": begun.language}
-        request["model"] = model or ""
-        if background:
-            request["chat"] = DEFAULT_CHAT
-        done = run_async(_do, begun, request, background)
-    except (RumiError, BaseExceptionGroup) as raised:
-        error = single(raised)
-        if not as_json or not isinstance(error, RumiError):
-            raise
-        echo_json({"error": error.to_json()}, indent=2)
-        raise click.exceptions.Exit(error.exit_code) from None
-    if as_json:
-        echo_json(as_report(done), indent=2)
-    elif background:
-        echo(str(done["id"]))
-    else:
-        echo(text_of(done), err=done["state"] == "failed")
-    if not background:
-        raise click.exceptions.Exit(exit_code_of(done))
+    request = {"kind": kind, "question": question, "options": options, "model": model or ""}
+    if background:
+        request["chat"] = DEFAULT_CHAT
+    run_printed(partial(_do, request, background), background=background, as_json=as_json)
 
 
-async def _do(begun: Launch, request: dict[str, Any], background: bool) -> dict[str, Any]:
+async def _do(request: dict[str, Any], background: bool, begun: Launch) -> dict[str, Any]:
     """Run the task in the daemon, or only start it if `background` is set; return the task."""
     from rumi.channels.attach.client import run_task
     from rumi.platform.caller import TERMINAL
 
+    fields = {**request, "language": begun.language}
     async with attached_to_daemon(begun, partial(connected_to, TERMINAL)) as client:
         assert client is not None, "nobody leaves while it waits"
         if background:
-            task: dict[str, Any] = await client.call("tasks", do="begin", **request)
+            task: dict[str, Any] = await client.call("tasks", do="begin", **fields)
             return task
-        return await run_task(client, request, say_step)
+        return await run_task(client, fields, say_step)
 
 
 @asynccontextmanager

@@ -1,26 +1,21 @@
 """`rumi schedule`."""
 
-import os
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import click
 
-from rumi.cli import run_async
-from rumi.cli.asking import when_free
+from rumi.cli.asking import ask
 from rumi.cli.daemon import say
-from rumi.cli.printing import echo, echo_json
+from rumi.cli.printing import JSON, echo, echo_json, flat_lines
 from rumi.cli.speaking import reader, tr
 from rumi.errors import UsageError
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.printable import flat
 from rumi.texts import Text
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+_ask = partial(ask, "schedules")
 
-    from rumi.platform.home import Home
-
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 ID = click.argument("schedule", type=click.IntRange(min=1), metavar="ID")
 
 NOTHING_FIRES = Text("Nothing fires until a Rumi runs: rumi serve")
@@ -59,7 +54,7 @@ def add(
     fields: dict[str, Any] = {"text": text, "kind": kind, "options": options, "zone": zone}
     added = _ask("add", when=when, chat=check_chat_id(chat), **fields)
     if as_json:
-        _print(added)
+        echo_json(added, indent=2)
     else:
         language = reader()
         quiet = added["comes"] if added["next_at"] != added["instant"] else ""
@@ -81,7 +76,7 @@ def list_(as_json: bool = False) -> None:
 
     found = _ask("list")
     if as_json:
-        _print(found)
+        echo_json(found, indent=2)
         return
     language = reader()
     if not found:
@@ -104,7 +99,7 @@ def show(schedule: int, as_json: bool) -> None:
 
     found = _ask("show", id=schedule)
     if as_json:
-        _print(found)
+        echo_json(found, indent=2)
         return
     language = reader()
     kind, state = (
@@ -112,7 +107,7 @@ def show(schedule: int, as_json: bool) -> None:
         schedule_texts.schedule_state(language, found["state"]),
     )
     echo(f"{found['id']} · {kind} · {state} · {flat(found['when'])}\n")
-    echo("\n".join(flat(line) for line in found["text"].split("\n")))
+    echo(flat_lines(found["text"]))
 
 
 @command.command()
@@ -148,35 +143,3 @@ def _change(do: str, id: int) -> None:
 
     found = _ask(do, id=id)
     echo(schedule_texts.schedule_changed(reader(), id, do, flat(found["when"]) if found else ""))
-
-
-def _print(what: object) -> None:
-    echo_json(what, indent=2)
-
-
-def _ask(do: str, **fields: object) -> Any:
-    from rumi.platform.config.files import home_from
-    from rumi.platform.home import Home
-
-    home = Home(home_from(os.environ)).make()
-    request = {"do": do, "language": reader(), **fields}
-    return run_async(when_free, home, "schedules", _here, request)
-
-
-async def _here(home: "Home", request: "Mapping[str, object]") -> object:
-    """Execute the request on a home that no process has locked, so no schedule can fire."""
-    from rumi.app.settings import schedule_limits_of
-    from rumi.cli.stored import stored_of
-    from rumi.platform.caller import TERMINAL
-    from rumi.platform.chat_ids import BUILT_IN
-    from rumi.platform.config.cascade import load_settings
-    from rumi.store.journal.actor import open_journal
-    from rumi.tasks.bots.files import BotFiles
-    from rumi.tasks.schedules.schedule_calls import schedule_call
-    from rumi.tasks.schedules.stored import StoredSchedules
-
-    limits = schedule_limits_of(load_settings(home.root, os.environ, {}))
-    with home.lock("rumi schedule"):
-        async with open_journal(stored_of(home).state) as ask:
-            stored = StoredSchedules(ask, limits, has_bot=BotFiles(home.root).has)
-            return await schedule_call(stored, BUILT_IN)(TERMINAL, request)

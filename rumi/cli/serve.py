@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rumi.cli import run_async
+from rumi.cli import GENERATIONS, run_async
 from rumi.cli.printing import echo
 from rumi.texts import gettext
 
@@ -76,19 +76,10 @@ def _let_many_files_be_open() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-GENERATIONS = (5_000, 10, 50)
-"""Thresholds of the garbage collector's three generations.
-
-The first is the number of new objects that triggers a collection of the youngest generation; the others are
-numbers of collections of the next younger generation.
-"""
-
-
 def look_for_cycles_seldom() -> None:
-    """Make the garbage collector run less often, because a full collection blocks every chat for 0.1 s.
+    """Exclude the objects that exist now from garbage collection, because a full one blocks all chats.
 
-    With Python's defaults, a busy process runs a full collection every second or two. Objects that exist now
-    are permanently excluded; short-lived objects are still collected in the young generation.
+    Without this, a full collection takes about 0.1 s. The thresholds are set at the program's start.
     """
     gc.collect()
     gc.freeze()

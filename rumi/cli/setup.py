@@ -184,13 +184,13 @@ class _Wizard:
 
     def _ask_provider(self, scheme: str) -> None:
         """Ask for the API key of a known provider, and for the model unless the provider is Groq."""
-        from rumi.models.settings import ModelSettings
+        from rumi.platform.config.schema import ModelSection
 
         row, now = PROVIDERS[scheme], self.loaded.settings.model.default
         first = next(
             (known_model.name for known_model in row.models if not known_model.name.endswith("*")), ""
         )
-        known = f"{scheme}:{first}" if scheme != "groq" else ModelSettings().default
+        known = f"{scheme}:{first}" if scheme != "groq" else ModelSection().default
         model = now if now.startswith(f"{scheme}:") else known
         while True:
             key = self._prompt(Text("{title} key (Enter: none for now)", title=row.title), hidden=True)
@@ -220,8 +220,8 @@ class _Wizard:
                 return
 
     def _ask_server(self, name: str, url: str, *, with_key: bool = True) -> None:
-        from rumi.models.settings import CustomServer
         from rumi.models.trying import offered
+        from rumi.platform.config.schema import CustomServerSection
 
         while True:
             url = self._prompt(Text("Its address, such as https://host/v1"), url)
@@ -234,10 +234,8 @@ class _Wizard:
             if not model or not _is_address(url):
                 self.say(Text("It needs an address that begins with http and the name of a model."))
                 continue
-            if self._tried(
-                f"custom:{section}",
-                custom={section: CustomServer(url, model, key or None)},
-            ):
+            custom = {section: CustomServerSection.model_construct(base_url=url, model=model)}
+            if self._tried(f"custom:{section}", key=key, custom=custom):
                 break
         variable = re.sub(r"[^A-Z0-9]+", "_", section.upper()).strip("_") + "_API_KEY"
         begin = f"model.custom.{section}"
@@ -259,16 +257,15 @@ class _Wizard:
         from rumi.errors import RumiError, single
         from rumi.models.model import ModelError
         from rumi.models.settings import ModelSettings
+        from rumi.platform.config.providers import key_owner
+        from rumi.platform.config.secrets import Secret, Secrets
 
-        settings = ModelSettings(
+        keys = {key_owner(model): Secret(key)} if key else {}
+        settings = ModelSettings(secrets=Secrets(keys=keys, base_urls=self.loaded.secrets.base_urls)).changed(
             default=model,
             fallbacks=(),
             timeout_s=TRY_S,
             first_token_timeout_s=TRY_S,
-            groq_api_key=key or None,
-            groq_base_url=self.loaded.secrets.groq_base_url,
-            keys={model.partition(":")[0]: key} if key else {},
-            base_urls=self.loaded.secrets.base_urls,
             custom=custom or {},
         )
         self.say(Text("Trying it out …"))

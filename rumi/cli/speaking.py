@@ -2,13 +2,15 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 from functools import cache
 
 import click
 
 from rumi import texts
-from rumi.cli.printing import echo
+from rumi.cli.printing import echo, prompt
+from rumi.errors import UsageError
 from rumi.platform.texts.language import LanguageSetting, detect_language
 from rumi.texts import Language, Text, gettext, languages, ngettext
 
@@ -57,6 +59,22 @@ def translate(text: str) -> str:
 def say(key: str, /, *, err: bool = False, **fields: object) -> None:
     """Print the text with this English key in the reader's language."""
     echo(tr(key, **fields), err=err)
+
+
+def confirms_deletion(question: str, unattended: UsageError) -> bool:
+    """Ask a question about a deletion; return True for a yes. Otherwise say that nothing was deleted.
+
+    Raises:
+        UsageError: `unattended`, because standard input is not a terminal.
+    """
+    from rumi.platform.texts import questions as question_texts
+
+    if not sys.stdin.isatty():
+        raise unattended
+    if question_texts.yes_or_no(prompt(question, prompt_suffix=" ")) is True:
+        return True
+    say(Text("Nothing was deleted."))
+    return False
 
 
 class Formatter(click.HelpFormatter):

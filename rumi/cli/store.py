@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rumi.cli.printing import echo, echo_json
+from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import say
 from rumi.errors import UsageError
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rumi.store.sqlite import Schema
 
 HOME: Final = "home"
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
 @click.group()

@@ -1,25 +1,27 @@
 """`rumi tasks`."""
 
 import os
-from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from rumi.cli import run_async
-from rumi.cli.asking import when_free
+from rumi.cli.asking import ask
 from rumi.cli.daemon import say
-from rumi.cli.printing import echo, echo_json
+from rumi.cli.printing import JSON, echo, echo_json, flat_lines, local_time
 from rumi.cli.speaking import reader
-from rumi.errors import UsageError
+from rumi.errors import RumiError, UsageError, single
+from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from rumi.platform.home import Home
+    from rumi.cli.daemon import Launch
 
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+_ask = partial(ask, "tasks")
+
 EXIT_CODES: Final = {"succeeded": 0, "out_of_budget": 3, "stopped": 130, "interrupted": 130}
 """Exit codes by the state of an ended task; the exit code of any other state is 1."""
 UNCONFIRMED: Final = 5
@@ -54,7 +56,7 @@ def list_(as_json: bool = False) -> None:
             task_texts.task_state(language, task["state"]),
             flat(task_texts.shortly(task["question"])),
         )
-        echo(f"{task['id']:>5}  {task['kind']:<5} {state:<14} {_when(task['created'])}  {question}")
+        echo(f"{task['id']:>5}  {task['kind']:<5} {state:<14} {local_time(task['created'])}  {question}")
 
 
 @command.command()
@@ -99,6 +101,40 @@ def exit_code_of(task: "Mapping[str, Any]") -> int:
     return code or (UNCONFIRMED if task["report"].get("not_done") else 0)
 
 
+def run_printed(
+    work: "Callable[[Launch], Awaitable[dict[str, Any]]]",
+    *,
+    background: bool,
+    as_json: bool,
+    unfinished: "Callable[[Launch, Mapping[str, Any]], None]" = lambda begun, task: None,
+) -> None:
+    """Start a daemon if none runs, have `work` run or begin a task, print its outcome, and exit.
+
+    `unfinished` is called with a task that has not succeeded. With `as_json`, an error is printed as JSON.
+    """
+    from rumi.cli.daemon import launch_daemon
+
+    try:
+        begun = launch_daemon(DEFAULT_CHAT, {})
+        done = run_async(work, begun)
+    except (RumiError, BaseExceptionGroup) as raised:
+        error = single(raised)
+        if not as_json or not isinstance(error, RumiError):
+            raise
+        echo_json({"error": error.to_json()}, indent=2)
+        raise click.exceptions.Exit(error.exit_code) from None
+    if as_json:
+        echo_json(as_report(done), indent=2)
+    elif background:
+        echo(str(done["id"]))
+    else:
+        echo(text_of(done), err=done["state"] == "failed")
+    if not background:
+        if done["state"] != "succeeded":
+            unfinished(begun, done)
+        raise click.exceptions.Exit(exit_code_of(done))
+
+
 def as_report(task: "Mapping[str, Any]") -> dict[str, Any]:
     """Return the task as the object that `--json` prints: answer, report and usage."""
     names = ("id", "kind", "state", "question", "answer")
@@ -108,34 +144,7 @@ def as_report(task: "Mapping[str, Any]") -> dict[str, Any]:
 
 def text_of(task: "Mapping[str, Any]") -> str:
     """Return a task's answer, cleaned for a terminal."""
-    return "\n".join(flat(line) for line in str(task["answer"]).split("\n"))
-
-
-def _ask(do: str, **fields: object) -> Any:
-    from rumi.platform.config.files import home_from
-    from rumi.platform.home import Home
-
-    home = Home(home_from(os.environ)).make()
-    return run_async(when_free, home, "tasks", _here, {"do": do, **fields})
-
-
-async def _here(home: "Home", request: "Mapping[str, object]") -> object:
-    """Execute the request on the files of a home that no process has locked, so no task can be running."""
-    from rumi.chats.services import ChatWorkspaces
-    from rumi.cli.stored import stored_of
-    from rumi.platform.caller import TERMINAL
-    from rumi.platform.chat_ids import BUILT_IN
-    from rumi.platform.config.cascade import load_settings
-    from rumi.platform.threads import Threads
-    from rumi.store.journal.actor import open_journal
-    from rumi.tasks.task_calls import task_call
-    from rumi.tasks.tasks import StoredTasks
-
-    home = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
-    with home.lock("rumi tasks"):
-        async with open_journal(stored_of(home).state) as ask:
-            stored = StoredTasks(ask, ChatWorkspaces(home.workspaces, Threads()), home.tasks)
-            return await task_call(stored, BUILT_IN)(TERMINAL, request)
+    return flat_lines(task["answer"])
 
 
 async def _follow(id: int) -> dict[str, Any]:
@@ -148,8 +157,7 @@ async def _follow(id: int) -> dict[str, Any]:
 
 def say_step(step: str) -> None:
     """Print a step of a task on standard error, cleaned for a terminal."""
-    lines = "\n  ".join(flat(line) for line in step.split("\n"))
-    say(f"· {lines}")
+    say("· " + flat_lines(step).replace("\n", "\n  "))
 
 
 async def _source(id: int, number: int) -> str:
@@ -166,7 +174,7 @@ async def _source(id: int, number: int) -> str:
             "Task {id} has no source {number}.", "Its answer lists those that it has.", id=id, number=number
         )
     text = await sources.text(number)
-    return "\n".join(flat(line) for line in text.split("\n"))
+    return flat_lines(text)
 
 
 def _described(task: "Mapping[str, Any]") -> str:
@@ -176,9 +184,4 @@ def _described(task: "Mapping[str, Any]") -> str:
     tokens = spent["prompt_tokens"] + spent["completion_tokens"]
     used = f"{spent['calls']} calls · {tokens} tokens · {spent['seconds']:.0f} s · {spent['sources']} sources"
     head = f"{task['id']} · {task['kind']} · {task_texts.task_state(reader(), task['state'])} · {used}"
-    question = "\n".join(flat(line) for line in str(task["question"]).split("\n"))
-    return "\n\n".join(filter(None, (head, question, text_of(task))))
-
-
-def _when(time: str) -> str:
-    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M")
+    return "\n\n".join(filter(None, (head, flat_lines(task["question"]), text_of(task))))

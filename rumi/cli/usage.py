@@ -1,20 +1,15 @@
 """`rumi usage`."""
 
-import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from rumi.cli import run_async
-from rumi.cli.asking import when_free
+from rumi.cli.asking import ask
 from rumi.cli.daemon import say
-from rumi.cli.printing import echo, echo_json
+from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import reader
 from rumi.platform.printable import flat
-
-if TYPE_CHECKING:
-    from rumi.platform.home import Home
 
 
 @click.command()
@@ -29,40 +24,16 @@ if TYPE_CHECKING:
 @click.option("--to", "last", metavar="DAY", help="The last day.")
 @click.option("--owner", help="Only what this owner has used.")
 @click.option("--chat", help="Only what this chat has used.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@JSON
 def command(
     by: str, first: str | None, last: str | None, owner: str | None, chat: str | None, as_json: bool
 ) -> None:
     """Show what model calls have used and cost, and how far the budgets are used."""
-    from rumi.platform.config.files import home_from
-    from rumi.platform.home import Home
-
-    home = Home(home_from(os.environ)).make()
-    asked = {"by": by, "first": first, "last": last, "owner": owner, "chat": chat}
-    found: Any = run_async(when_free, home, "usage", used_here, asked)
+    found = ask("usage", "usage", by=by, first=first, last=last, owner=owner, chat=chat)
     if as_json:
         echo_json(found, indent=2)
     else:
         _show(found)
-
-
-async def used_here(home: "Home", request: Mapping[str, object]) -> object:
-    """Execute the request on the database of a home that no process has locked."""
-    import time
-
-    from rumi.app.budget_calls import usage_call
-    from rumi.app.settings import budget_rules_of
-    from rumi.chats.budgets.meter import Budgets
-    from rumi.cli.stored import stored_of
-    from rumi.platform.caller import TERMINAL
-    from rumi.platform.chat_ids import BUILT_IN
-    from rumi.platform.config.cascade import load_settings
-    from rumi.store.journal.actor import open_journal
-
-    rules = budget_rules_of(load_settings(home.root, os.environ, {}))
-    with home.lock("rumi usage"):
-        async with open_journal(stored_of(home).state) as ask:
-            return await usage_call(Budgets(ask, rules, time.time), BUILT_IN)(TERMINAL, request)
 
 
 def _show(found: Mapping[str, Any]) -> None:

@@ -9,25 +9,8 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final
 
-SMALL_NUMBERS: Final = {
-    word: number
-    for number, words in enumerate(
-        (
-            "a an un una one uno",
-            "two dos",
-            "three tres",
-            "four cuatro",
-            "five cinco",
-            "six seis",
-            "seven siete",
-            "eight ocho",
-            "nine nueve",
-            "ten diez",
-        ),
-        1,
-    )
-    for word in words.split()
-}
+from rumi.platform.date_words import MONTHS, SMALL_NUMBERS
+
 _NUMBER: Final = rf"(\d{{1,2}}|{'|'.join(SMALL_NUMBERS)})"
 
 _DAYS: Final = {
@@ -48,39 +31,6 @@ _YEARS: Final = {
 _IN_YEARS: Final = re.compile(rf"\b(?:in|en|dentro de) {_NUMBER} (?:years?|anos?)\b")
 _YEARS_AGO: Final = re.compile(
     rf"\b{_NUMBER} years? ago\b|\b(?:for|since) {_NUMBER} years?\b|\b(?:hace|desde hace) {_NUMBER} anos?\b"
-)
-_MONTH_NAMES: Final = tuple(
-    zip(
-        [
-            "january",
-            "february",
-            "march",
-            "april",
-            "may",
-            "june",
-            "july",
-            "august",
-            "september",
-            "october",
-            "november",
-            "december",
-        ],
-        [
-            "enero",
-            "febrero",
-            "marzo",
-            "abril",
-            "mayo",
-            "junio",
-            "julio",
-            "agosto",
-            "septiembre",
-            "octubre",
-            "noviembre",
-            "diciembre",
-        ],
-        strict=True,
-    )
 )
 
 
@@ -113,7 +63,8 @@ def _number(found: re.Match[str]) -> int:
 
 
 def _month(number: int) -> tuple[str, ...]:
-    return (*_both(number), *_MONTH_NAMES[number - 1])
+    names = [name for name, month in MONTHS.items() if month == number]
+    return (*_both(number), *names[:2])
 
 
 def _both(number: int) -> tuple[str, str]:

@@ -7,7 +7,6 @@ health, religion and similar subjects must be supported by messages that ask to 
 """
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -17,6 +16,7 @@ from rumi.memory.dates import numbers_of
 from rumi.memory.messages import Fact, FactRefused, NewFact
 from rumi.memory.secrets import mentions_secret
 from rumi.memory.writing import checked, folded
+from rumi.platform.unaccented import unaccented
 
 _PASSING: Final = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|right now|at the moment|just now|for now|this (?:week|morning|"
@@ -92,7 +92,7 @@ def worth_keeping(
     # The model got no tainted facts, so it cannot mean one by `replaces`.
     keys = {folded(fact.key) for fact in known if not fact.tainted}
     heard = _UserWords(said, today)
-    to_remember = _UserWords([text for text in said if _REMEMBER.search(_plain(text))], today)
+    to_remember = _UserWords([text for text in said if _REMEMBER.search(unaccented(text))], today)
     kept: list[NewFact] = []
     for new_fact in found:
         try:
@@ -102,7 +102,7 @@ def worth_keeping(
         same = (folded(fact.key), folded(fact.value))
         if same in seen or _PASSING.search(fact.value) or mentions_secret(fact):
             continue
-        sensitive = _SENSITIVE.search(_plain(f"{fact.key}: {fact.value}"))
+        sensitive = _SENSITIVE.search(unaccented(f"{fact.key}: {fact.value}"))
         if not (to_remember if sensitive else heard).bears_out(fact):
             continue
         seen.add(same)
@@ -112,20 +112,20 @@ def worth_keeping(
 
 def asks_to_remember(text: str) -> bool:
     """Return True if a message of the user asks to remember something."""
-    plain = _plain(text)
+    plain = unaccented(text)
     return bool(_REMEMBER.search(plain) or _SAVE.search(plain))
 
 
 def asks_to_forget(text: str) -> bool:
     """Return True if a message of the user asks to delete something."""
-    return bool(_FORGET.search(_plain(text)))
+    return bool(_FORGET.search(unaccented(text)))
 
 
 class _UserWords:
     """The words of the user, including the words of dates that the user gave relative to today."""
 
     def __init__(self, said: Sequence[str], today: date) -> None:
-        self._text = "\n".join(map(_plain, said))
+        self._text = "\n".join(map(unaccented, said))
         self._beginnings: dict[str, set[str]] = {}
         for word in (*_WORD.findall(self._text), *numbers_of(self._text, today)):
             self._beginnings.setdefault(word[:_BEGINNING], set()).add(word)
@@ -171,15 +171,9 @@ def _distinctive(value: str) -> set[str]:
             found.add(word[0])
     for address in _ADDRESS.findall(value):
         found.update(_WORD.findall(address))
-    return {_plain(word) for word in found}
+    return {unaccented(word) for word in found}
 
 
 def _ordinary(text: str) -> set[str]:
     """Return the meaningful words of a text, without case and accents."""
-    return {word for word in _WORD.findall(_plain(text)) if len(word) > 1 and word not in _MEANS_NOTHING}
-
-
-def _plain(text: str) -> str:
-    """Return the text without case and accents."""
-    decomposed = unicodedata.normalize("NFD", text.casefold())
-    return "".join(c for c in decomposed if not unicodedata.combining(c))
+    return {word for word in _WORD.findall(unaccented(text)) if len(word) > 1 and word not in _MEANS_NOTHING}

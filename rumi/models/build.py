@@ -107,8 +107,10 @@ def build_models(settings: ModelSettings) -> ModelSet:
 
     registry = Registry(settings)
     steps = registry.steps_of(settings.default)
-    context_tokens = settings.context_tokens or context_tokens_of(settings.true_name(settings.default))
+    context_tokens = settings.section.context_tokens or context_tokens_of(
+        settings.true_name(settings.default)
+    )
     servers = registry.servers.values()
     return ModelSet(
-        steps, servers, context_tokens, settings.language, settings.max_concurrent, registry.steps_of
+        steps, servers, context_tokens, settings.language, settings.section.max_concurrent, registry.steps_of
     )

@@ -3,11 +3,11 @@
 import json
 import re
 import shlex
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from rumi.platform.unaccented import unaccented
 from rumi.texts import Language
 
 
@@ -164,8 +164,7 @@ def _name(name: str) -> str:
 
 def _plain(text: str) -> str:
     """Return the text in lower case, without accents and without question and exclamation marks around it."""
-    decomposed = unicodedata.normalize("NFD", text.casefold())
-    return "".join(c for c in decomposed if not unicodedata.combining(c)).strip(" \t\n¿?¡!.")
+    return unaccented(text).strip(" \t\n¿?¡!.")
 
 
 _REST: Final = r"(?P<rest>\s*\S.*)"

@@ -13,7 +13,6 @@ from rumi.models.offline import Offline
 from rumi.models.reading import ServerModel
 from rumi.models.server import ModelServer
 from rumi.models.settings import (
-    CustomServer,
     ModelSettings,
     context_tokens_of,
     known_context,
@@ -21,6 +20,7 @@ from rumi.models.settings import (
 )
 from rumi.models.token_budget import TokenBudget
 from rumi.platform.config.providers import CHOICES, CUSTOM, OFFLINE, PROVIDERS, Dialect
+from rumi.platform.config.schema import CustomServerSection
 from rumi.platform.redact import Redactor
 
 FIRST_TOKEN_S: Final = 300.0
@@ -59,9 +59,7 @@ class Registry:
         self.settings = settings
         self._chosen: dict[str, tuple[ChainStep, ...]] = {}
         self.servers: dict[str, ModelServer] = {}
-        own = (custom.api_key for custom in settings.custom.values())
-        keys = (settings.groq_api_key, *settings.keys.values(), *own)
-        self._redact = Redactor((*settings.secrets, *filter(None, keys)))
+        self._redact = Redactor(settings.secrets.values())
 
     def steps_of(self, first: str) -> tuple[ChainStep, ...]:
         """Return the chain that starts with model `first`, followed by the usable fallbacks.
@@ -73,8 +71,7 @@ class Registry:
         if first not in self._chosen:
             names = [first]
             if first != OFFLINE:
-                fallbacks = map(self.settings.true_name, self.settings.fallbacks)
-                names += [name for name in fallbacks if self._usable(name)]
+                names += [name for name in self.settings.fallbacks if self._usable(name)]
             steps = tuple(self._step(name, first=name == first) for name in dict.fromkeys(names))
             # Only the cached chain is evicted: its server stays in `servers`, so a chat that still has the
             # chain can use it, and the server gets closed with the others.
@@ -95,7 +92,7 @@ class Registry:
 
     def remote(self, server: ModelServer, name: str, model: str, first: bool) -> ChainStep:
         """Return the chain step of a model at a server. `first` is True for the first model of a chain."""
-        settings = self.settings
+        settings = self.settings.section
         patient_s = settings.timeout_s if server.dialect == "groq" else max(settings.timeout_s, FIRST_TOKEN_S)
         budget = TokenBudget(self._context_tokens(name, first))
         first_s = settings.first_token_timeout_s or patient_s
@@ -109,7 +106,7 @@ class Registry:
             sampling=sampling,
             budget=budget,
         )
-        return ChainStep(made, server.name, budget, model_takes_pictures(name, settings))
+        return ChainStep(made, server.name, budget, model_takes_pictures(name, self.settings))
 
     def _context_tokens(self, name: str, first: bool) -> int | None:
         """Return a model's context size, in tokens; None if a fallback's size is not known.
@@ -117,7 +114,7 @@ class Registry:
         A request to such a fallback is cut only after the server has refused a request as too large.
         """
         if first:
-            return self.settings.context_tokens or context_tokens_of(name)
+            return self.settings.section.context_tokens or context_tokens_of(name)
         return known_context(name)
 
     def server(self, scheme: str, name: str) -> ModelServer:
@@ -127,7 +124,7 @@ class Registry:
             ConfigError: The key is missing, or the key or the URL is invalid.
         """
         provider, settings = PROVIDERS[scheme], self.settings
-        if (fault := settings.faults.get(scheme)) is not None:
+        if (fault := settings.secrets.faults.get(scheme)) is not None:
             raise ConfigError(fault.message, fault.advice)
         key = settings.key_of(scheme)
         if not key and provider.key is not None:
@@ -142,17 +139,17 @@ class Registry:
             self.servers[scheme] = provider_server(scheme, key, url, self._redact)
         return self.servers[scheme]
 
-    def custom_server(self, name: str, custom: CustomServer) -> ModelServer:
+    def custom_server(self, name: str, custom: CustomServerSection) -> ModelServer:
         """Return the server of a section `[model.custom.NAME]`. The first call creates the server.
 
         Raises:
             ConfigError: The server's key or URL is invalid.
         """
-        if custom.fault is not None:
-            raise ConfigError(custom.fault.message, custom.fault.advice)
         full_name = f"{CUSTOM}:{name}"
+        if (fault := self.settings.secrets.faults.get(full_name)) is not None:
+            raise ConfigError(fault.message, fault.advice)
         if full_name not in self.servers:
-            key = (custom.api_key or "").strip()
+            key = self.settings.key_of(full_name)
             key_name = f"model.custom.{name}.api_key"
             if key:
                 _check_key(key, key_name)
@@ -182,7 +179,7 @@ def _of_a_row(registry: Registry, name: str, first: bool) -> ChainStep:
 
 
 def _custom(registry: Registry, name: str, first: bool) -> ChainStep:
-    section, servers = name.partition(":")[2], registry.settings.custom
+    section, servers = name.partition(":")[2], registry.settings.section.custom
     if section not in servers:
         known = ", ".join(f"{CUSTOM}:{key}" for key in servers) or "none"
         raise ConfigError(

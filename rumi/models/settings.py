@@ -1,21 +1,13 @@
 """Model settings from the configuration, and properties of models, such as the context size, by name."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from rumi.errors import ConfigError
-from rumi.models.model import Effort
 from rumi.platform.config.cascade import Loaded
-from rumi.platform.config.commands import unread
 from rumi.platform.config.providers import CUSTOM, OFFLINE, PROVIDERS, key_owner, known
+from rumi.platform.config.schema import ModelSection
+from rumi.platform.config.secrets import Secrets, plain
 from rumi.texts import Language
-
-DEFAULT_MODEL: Final = "groq:openai/gpt-oss-120b"
-
-
-DEFAULT_FALLBACKS: Final = ("groq:openai/gpt-oss-20b",)
-
 
 UNKNOWN_CONTEXT_TOKENS: Final = 8192
 """Assumed context size of models outside of the provider table; almost no model has less."""
@@ -25,64 +17,38 @@ _OFFLINE_CONTEXT_TOKENS: Final = 131_072
 
 
 @dataclass(frozen=True, slots=True)
-class CustomServer:
-    """A server from a section `[model.custom.NAME]`, which speaks OpenAI's chat completions.
-
-    `api_key` is the key itself, or None if the server has no key. `fault` is the error if the configured key
-    cannot be read. `pictures` is True if the model accepts pictures.
-    """
-
-    base_url: str
-    model: str
-    api_key: str | None = field(default=None, repr=False)
-    fault: ConfigError | None = None
-    pictures: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """The model settings. `timeout_s` is the maximum time without data from a server.
+    """The section `[model]`, with the keys of its servers and the language of a process."""
 
-    `first_token_timeout_s` is the maximum time before the first output. None means `timeout_s` for Groq, and
-    at least `FIRST_TOKEN_S` for other servers, because models think first, and a local server may need
-    minutes to read a long prompt. `groq_base_url` is the root of Groq's API, with or without `/openai/v1`.
-    `keys`, `base_urls` and `faults` (errors of keys that cannot be read) are indexed by provider scheme;
-    `unread` lists the schemes whose key comes from a command that has not run yet. `aliases` maps alternative
-    names to models. `secrets` are all secrets of the installation; they are redacted from server output.
-    """
-
-    default: str = DEFAULT_MODEL
-    fallbacks: tuple[str, ...] = DEFAULT_FALLBACKS
-    timeout_s: float = 60.0
-    first_token_timeout_s: float | None = None
-    temperature: float | None = None
-    max_output_tokens: int | None = None
-    reasoning_effort: Effort | None = None
-    context_tokens: int | None = None
-    max_concurrent: int | None = None
-    custom: Mapping[str, CustomServer] = field(default_factory=dict)
-    groq_api_key: str | None = field(default=None, repr=False)
-    groq_base_url: str | None = None
-    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
-    base_urls: Mapping[str, str] = field(default_factory=dict)
-    faults: Mapping[str, ConfigError] = field(default_factory=dict)
-    unread: Collection[str] = ()
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    section: ModelSection = field(default_factory=ModelSection)
+    secrets: Secrets = field(default_factory=Secrets, repr=False)
     language: Language = "en"
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def default(self) -> str:
+        """The default model; an alias is resolved."""
+        return self.true_name(self.section.default)
+
+    @property
+    def fallbacks(self) -> tuple[str, ...]:
+        """The models to try after the default model; aliases are resolved."""
+        return tuple(map(self.true_name, self.section.fallbacks))
 
     def true_name(self, name: str) -> str:
         """Return the model name that an alias stands for, or `name` itself if it is not an alias."""
-        return self.aliases.get(name, name)
+        return self.section.aliases.get(name, name)
 
-    def key_of(self, scheme: str) -> str:
-        """Return a provider's API key; empty if there is none."""
-        return ((self.groq_api_key if scheme == "groq" else self.keys.get(scheme)) or "").strip()
+    def key_of(self, owner: str) -> str:
+        """Return the API key of a provider or of `custom:NAME`; empty if there is none."""
+        return plain(self.secrets.keys.get(owner)).strip()
 
     def base_url_of(self, scheme: str) -> str:
         """Return the base URL of a provider's API."""
-        url = self.groq_base_url if scheme == "groq" else self.base_urls.get(scheme)
-        return url or PROVIDERS[scheme].url
+        return self.secrets.base_urls.get(scheme) or PROVIDERS[scheme].url
+
+    def changed(self, **values: object) -> "ModelSettings":
+        """Return a copy with other values in the section. The values are not checked."""
+        return replace(self, section=self.section.model_copy(update=values))
 
 
 def missing_key(settings: ModelSettings, name: str = "") -> str:
@@ -92,7 +58,8 @@ def missing_key(settings: ModelSettings, name: str = "") -> str:
     """
     scheme = settings.true_name(name or settings.default).partition(":")[0]
     provider = PROVIDERS.get(scheme)
-    if provider is None or provider.key is None or scheme in settings.faults or scheme in settings.unread:
+    secrets = settings.secrets
+    if provider is None or provider.key is None or scheme in secrets.faults or scheme in secrets.unread:
         return ""
     return "" if settings.key_of(scheme) else provider.key
 
@@ -107,15 +74,16 @@ def model_takes_pictures(name: str, settings: ModelSettings) -> bool:
     name = settings.true_name(name)
     scheme, _, model = name.partition(":")
     if scheme == CUSTOM:
-        return model in settings.custom and settings.custom[model].pictures
+        return model in settings.section.custom and settings.section.custom[model].pictures
     facts = known(name)
     return name == OFFLINE or (facts is not None and facts.pictures)
 
 
 def models_with_pictures(settings: ModelSettings) -> tuple[str, ...]:
     """Return the names of the configured, usable models that accept pictures."""
-    custom = (f"custom:{name}" for name, server in settings.custom.items() if server.fault is None)
-    names = dict.fromkeys(map(settings.true_name, (settings.default, *settings.fallbacks, *custom)))
+    custom = (f"custom:{name}" for name in settings.section.custom)
+    usable = (name for name in custom if name not in settings.secrets.faults)
+    names = dict.fromkeys((settings.default, *settings.fallbacks, *usable))
     return tuple(name for name in names if name != OFFLINE and model_takes_pictures(name, settings))
 
 
@@ -144,41 +112,9 @@ def model_settings_of(
     Raises:
         ConfigError: The key of the default model or of a fallback cannot be read, unless `lenient` is set.
     """
-    section, secrets = loaded.settings.model, loaded.secrets
-    default = section.aliases.get(default or section.default, default or section.default)
-    fallbacks = tuple(section.aliases.get(name, name) for name in section.fallbacks)
-    for name in (default, *fallbacks):
-        key_name = key_owner(name)
-        if key_name in secrets.faults and not lenient:
+    settings = ModelSettings(loaded.settings.model, loaded.secrets, language)
+    settings = settings.changed(default=default) if default else settings
+    for name in (settings.default, *settings.fallbacks):
+        if (key_name := key_owner(name)) in loaded.secrets.faults and not lenient:
             loaded.key(key_name)  # raises the error of this key
-    keys = {name: secret.reveal() for name, secret in secrets.keys.items()}
-    return ModelSettings(
-        default=default,
-        fallbacks=fallbacks,
-        timeout_s=section.timeout_s,
-        first_token_timeout_s=section.first_token_timeout_s,
-        temperature=section.temperature,
-        max_output_tokens=section.max_output_tokens,
-        reasoning_effort=section.reasoning_effort,
-        context_tokens=section.context_tokens,
-        max_concurrent=section.max_concurrent,
-        custom={
-            name: CustomServer(
-                server.base_url,
-                server.model,
-                keys.get(f"custom:{name}"),
-                secrets.faults.get(f"custom:{name}"),
-                server.pictures,
-            )
-            for name, server in section.custom.items()
-        },
-        groq_api_key=keys.get("groq"),
-        groq_base_url=secrets.groq_base_url,
-        keys=keys,
-        base_urls=secrets.base_urls,
-        faults=secrets.faults,
-        unread=tuple(unread(loaded)),
-        aliases=section.aliases,
-        language=language,
-        secrets=tuple(secrets.values()),
-    )
+    return settings

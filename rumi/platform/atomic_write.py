@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -51,6 +52,24 @@ def fsync_path(path: Path) -> None:
     """Sync a file to the disk, or a folder's list of entries. Blocking."""
     with opened(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
         os.fsync(descriptor)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Yield a draft that becomes `folder` when the block ends; an error leaves nothing of it. Blocking.
+
+    The draft has a hidden name beside `folder`, so that no reader finds an incomplete folder.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    draft = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
+    draft.mkdir(mode=0o700, parents=True)
+    try:
+        yield draft
+        os.rename(draft, folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

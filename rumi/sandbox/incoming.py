@@ -49,8 +49,7 @@ def put_file(
     name: str,
     source: BinaryIO,
     *,
-    uid: int,
-    gid: int,
+    user: tuple[int, int],
     limits: SandboxLimits,
     max_bytes: int,
     checkpoint: Callable[[], None] = lambda: None,
@@ -59,7 +58,7 @@ def put_file(
     """Copy `source`, from its beginning, to a new file of the workspace; return the file's name.
 
     The name is `safe_name(name)`, or the first free one of `report-2.pdf`, `report-3.pdf`, … The file belongs
-    to the sandbox's user `uid` and `gid`, and only that user may read it. `checkpoint` is called for every
+    to the sandbox's `user` (uid and gid), and only that user may read it. `checkpoint` is called for every
     chunk, and once more directly before the file gets its name; its exception ends the copying and leaves
     nothing of the file. With `below`, the file is stored in that folder of the workspace, which is created if
     it is missing.
@@ -71,7 +70,7 @@ def put_file(
     safe = safe_name(name)
     free_bytes = _free_bytes(workspace, safe, limits)
     try:
-        with opened(_folder(workspace, below, uid, gid)) as folder, _unnamed(folder) as file:
+        with opened(_folder(workspace, below, user)) as folder, _unnamed(folder) as file:
             size = 0
             source.seek(0)
             while chunk := source.read(_CHUNK_BYTES):
@@ -85,7 +84,7 @@ def put_file(
                     raise _full(safe)
                 _write(file, chunk)
             if os.getuid() == 0:
-                os.fchown(file, uid, gid)
+                os.fchown(file, *user)
             os.fchmod(file, 0o600)
             checkpoint()
             return _give_name(file, folder, safe, limits.workspace_files)
@@ -97,7 +96,7 @@ def put_file(
         ) from error
 
 
-def _folder(workspace: Path, below: str, uid: int, gid: int) -> int:
+def _folder(workspace: Path, below: str, user: tuple[int, int]) -> int:
     """Open the folder for a new file, and create it if it is missing; do not follow a link."""
     if not below:
         return os.open(workspace, FOLDER)
@@ -105,7 +104,7 @@ def _folder(workspace: Path, below: str, uid: int, gid: int) -> int:
         with contextlib.suppress(FileExistsError):
             os.mkdir(below, 0o700, dir_fd=top)
             if os.getuid() == 0:
-                os.chown(below, uid, gid, dir_fd=top, follow_symlinks=False)
+                os.chown(below, *user, dir_fd=top, follow_symlinks=False)
         return os.open(below, FOLDER, dir_fd=top)
 
 

@@ -9,7 +9,6 @@ from rumi.agent.breakers import TurnLimits
 from rumi.models.model import Emit, Model, ModelError, ModelRequest, Reply
 from rumi.store.journal.records import Spent
 from rumi.tasks.kinds import TaskWork
-from rumi.tasks.services import TaskLimits
 
 LEAST_LEFT_S: Final = 30.0
 """Minimum time to write the answer for a task that resumes after a restart, in seconds."""
@@ -95,25 +94,24 @@ class Costs:
         before, now = asdict(self.before), asdict(self.spent)
         return Spent(**{name: now[name] - before[name] for name in now})
 
-    def left(self, limits: TaskLimits, work: TaskWork) -> TurnLimits:
-        """Return the budget that the task has left; in a bot's session, the budget left for the iteration.
+    def left(self, limits: TurnLimits, work: TaskWork) -> TurnLimits:
+        """Return what the task has left of `limits`; in a bot's session, the budget left for the iteration.
 
         If `work` limits the number of model calls, one of these calls is reserved for the final answer.
         """
-        spent, whole_s = self.of_turn, limits.turn.timeout_s
-        tokens = limits.max_tokens - spent.prompt_tokens - spent.completion_tokens
-        most_nano = limits.turn.max_nano_usd
+        spent, whole_s, most_nano = self.of_turn, limits.timeout_s, limits.max_nano_usd
+        used = spent.prompt_tokens + spent.completion_tokens
         left_nano = [] if most_nano is None else [max(1, most_nano - spent.nano_usd)]
         left_nano += [] if work.max_nano_usd is None else [max(1, work.max_nano_usd)]
-        left_calls = [limits.turn.max_turns - spent.calls]
+        left_calls = [limits.max_turns - spent.calls]
         left_calls += [] if work.max_calls is None else [work.max_calls - 1]
         # Never less than one call and `LEAST_LEFT_S`: a task that resumes with its budget used up still has
         # to give an answer.
         return replace(
-            limits.turn,
+            limits,
             max_turns=max(1, min(left_calls)),
             timeout_s=max(min(LEAST_LEFT_S, whole_s), whole_s - spent.seconds),
-            max_tokens=max(1, tokens),
+            max_tokens=None if limits.max_tokens is None else max(1, limits.max_tokens - used),
             max_nano_usd=min(left_nano, default=None),
         )
 

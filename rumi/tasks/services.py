@@ -7,39 +7,33 @@ from pathlib import Path
 
 from actors import ActorRef
 from rumi.agent.breakers import TurnLimits
+from rumi.chats.budgets.amounts import nano_of
 from rumi.chats.people.people import People
 from rumi.chats.publishing import Publisher
 from rumi.chats.services import ChatSandboxes, ChatWorkspaces
 from rumi.models.metering import Account, Limit
 from rumi.models.model import Model
+from rumi.platform.config.schema import Settings
 from rumi.platform.fair_limiter import FairLimiter
 from rumi.store.journal.records import Incoming, TaskRecord
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.kinds import TaskKind
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLimits:
-    """The budget of each task, and the limits for all tasks together. Times are in seconds.
-
-    `turn` limits model calls, time and money. `max_tokens` counts prompts and replies; `sandbox_s` counts the
-    run time of commands. At most `max_running` tasks run at once, `per_owner` of them for one owner. An owner
-    may have `max_open` tasks that have not ended. Ended tasks are retained for `retention_s`; 0 retains them
-    forever. A bot makes at most `bot_calls_per_day` model calls per day; 0 means no limit.
-    """
-
-    turn: TurnLimits
-    max_tokens: int = 2_000_000
-    sandbox_s: float = 600.0
-    context_tokens: int = 131_072
-    max_running: int = 10
-    per_owner: int = 5
-    max_open: int = 20
-    retention_s: float = 0.0
-    bot_calls_per_day: int = 0
+def turn_limits(settings: Settings) -> TurnLimits:
+    """Return the budget of each task."""
+    tasks, agent = settings.tasks, settings.agent
+    return TurnLimits(
+        tasks.max_turns,
+        agent.repeated_call,
+        agent.consecutive_errors,
+        tasks.timeout_s,
+        tasks.max_tokens,
+        None if tasks.max_usd is None else nano_of(tasks.max_usd),
+    )
 
 
-def account_of(task: TaskRecord, limits: TaskLimits) -> Account:
+def account_of(task: TaskRecord, settings: Settings) -> Account:
     """Return the account that is charged for the task's model calls, with the task's own limits.
 
     A bot's session has the budget in its options, and the bot has a limit on model calls per day.
@@ -47,10 +41,10 @@ def account_of(task: TaskRecord, limits: TaskLimits) -> Account:
     own: list[Limit] = []
     # The turn itself ends at `max_nano_usd`. The account allows twice that amount, so that the model can
     # still be asked for a last answer with what the task has found.
-    if (most := limits.turn.max_nano_usd) is not None and not task.bot:
-        own.append(Limit("task", "usd", "ever", 2 * most))
-    if task.bot and limits.bot_calls_per_day:
-        own.append(Limit("bot", "calls", "day", limits.bot_calls_per_day))
+    if settings.tasks.max_usd is not None and not task.bot:
+        own.append(Limit("task", "usd", "ever", 2 * nano_of(settings.tasks.max_usd)))
+    if task.bot:
+        own.append(Limit("bot", "calls", "day", settings.bots.max_calls_per_day))
     match json.loads(task.options).get("budget"):
         case {"unit": ("usd" | "tokens") as unit, "most": int(most)}:
             own.append(Limit("task", unit, "ever", most))
@@ -62,10 +56,11 @@ class TaskServices:
     """The services that all tasks share.
 
     `files` contains one folder per task; only the program writes to these folders. `model_for` returns a
-    task's model, or raises a `RumiError`. `slots` limits the number of running tasks. `wake` delivers a
-    stored message to its chat. `ended` is called when a task ends, and `stepped` at each step of a task.
-    `serves` returns True if this worker serves a partition key (a chat or an owner); other workers serve all
-    other keys.
+    task's model, or raises a `RumiError`. `context_tokens` is the size of the first model's context. `slots`
+    limits the number of running tasks. `wake` delivers a stored message to its chat. `ended` is called when a
+    task ends, and `stepped` at each step of a task. `serves` returns True if this worker serves a partition
+    key (a chat or an owner); other workers serve all other keys. An owner may have `max_open` tasks that have
+    not ended.
     """
 
     journal: ActorRef[JournalMessage]
@@ -74,7 +69,8 @@ class TaskServices:
     publisher: Publisher
     model_for: Callable[[TaskRecord], Model]
     kinds: Mapping[str, TaskKind]
-    limits: TaskLimits
+    settings: Settings
+    context_tokens: int
     slots: FairLimiter
     files: Path
     now: Callable[[], float]
@@ -83,3 +79,4 @@ class TaskServices:
     stepped: Callable[[int, str], None]
     people: People = field(default_factory=People)
     serves: Callable[[str], bool] = lambda place: True
+    max_open: int = 20

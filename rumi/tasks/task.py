@@ -47,7 +47,7 @@ from rumi.store.journal.tasks import (
 )
 from rumi.tasks.costs import Costs, MeteredModel
 from rumi.tasks.kinds import NextIteration, TaskContext, TaskOutcome, TaskWork
-from rumi.tasks.services import TaskServices
+from rumi.tasks.services import TaskServices, turn_limits
 from rumi.texts import translate
 
 logger = logging.getLogger(__name__)
@@ -303,7 +303,7 @@ class Task(Actor[TaskMessage]):
 
     async def _work(self, record: TaskRecord) -> "TaskOutcome | tuple[NextIteration, Reason]":
         services, key, language = self._services, self._key, record.language
-        most, sandbox, costs = services.limits.turn.max_turns, sandbox_of(record), self._costs
+        most, sandbox, costs = services.settings.tasks.max_turns, sandbox_of(record), self._costs
         # A task that crashes and restarts again and again must not spend without limit: the counted calls
         # survive restarts, so the task ends here without another model call.
         if costs.of_turn.calls >= most + SPARE_CALLS:
@@ -322,7 +322,7 @@ class Task(Actor[TaskMessage]):
                 shell=TaskShell(
                     sandbox,
                     services.sandboxes,
-                    lambda: services.limits.sandbox_s - costs.of_turn.sandbox_s,
+                    lambda: services.settings.tasks.sandbox_s - costs.of_turn.sandbox_s,
                     costs.take_sandbox,
                     await self._file_taint(record),
                 ),
@@ -330,7 +330,7 @@ class Task(Actor[TaskMessage]):
                 files=services.files / str(self._id),
                 model=model,
                 language=language,
-                context_tokens=context_of(model, services.limits.context_tokens),
+                context_tokens=context_of(model, services.context_tokens),
                 report=self._progress,
                 iterations=self._done,
                 spent=lambda: costs.spent,
@@ -369,9 +369,9 @@ class Task(Actor[TaskMessage]):
                 history=(*work.before, *complete([entry.message for entry in self._entries])),
                 model=model,
                 tools=self._services.people.tools_of_task(record, work.tools),
-                limits=self._costs.left(self._services.limits, work),
+                limits=self._costs.left(turn_limits(self._services.settings), work),
                 language=record.language,
-                context_tokens=self._services.limits.context_tokens,
+                context_tokens=self._services.context_tokens,
                 tainted=self._tainted,
                 known_urls=(*work.known_urls, *links),
                 parking=work.parking,

@@ -1,61 +1,85 @@
-"""Control calls for tasks: other processes send JSON objects, and get JSON objects as answers.
-
-`list` (returns the tasks of one `owner`, or all); `show`, `stop`, `delete` (with an `id`); `begin` (with a
-`kind`, a `question`, its `options`, and a `chat`).
-"""
+"""Control calls for tasks."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
-from rumi.errors import UsageError
-from rumi.platform.caller import Caller, ControlCall
-from rumi.platform.chat_ids import ChatIds
-from rumi.platform.texts.language import known_language
+from rumi.errors import RumiError
+from rumi.platform.caller import Caller
+from rumi.platform.calls import PartitionKey, call
+from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.platform.timestamps import utc
 from rumi.store.journal.records import TaskRecord
 from rumi.tasks.tasks import StoredTasks, Tasks
+from rumi.texts import Language
 
 MOST_LISTED: Final = 1000
 
 
-def task_call(tasks: StoredTasks, ids: ChatIds) -> ControlCall:
-    """Return the function that answers control calls for tasks.
+TASK: Final = PartitionKey("id", of="task")
+NEW_TASK: Final = PartitionKey("chat", default=LOCAL)
 
-    A caller can see and change only tasks of owners that the caller has access to. New tasks belong to the
-    caller's owner. `begin` needs a process that runs tasks.
-    """
 
-    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
-        """Execute a request.
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A request for a task, with the options of its kind."""
+
+    kind: str
+    question: str
+    options: Mapping[str, Any] | None = None
+    chat: str = ""
+    model: str = ""
+    language: Language = "en"
+
+    def record(self, caller: Caller) -> TaskRecord:
+        """Return the task, which is not stored yet. It belongs to the caller's owner."""
+        return TaskRecord(
+            self.kind, caller.owner, self.question, self.chat,
+            options=json.dumps(self.options or {}), language=self.language, model=self.model,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCalls:
+    """The control calls for tasks. A caller sees and changes only tasks of owners in its scope."""
+
+    tasks: StoredTasks
+    ids: ChatIds
+
+    @call("tasks.list")
+    async def list(self, caller: Caller, *, owner: str = "") -> object:
+        """Return the tasks of one `owner`, or of all owners, latest first."""
+        listed = await self.tasks.listed(caller.scope_in(owner or None), MOST_LISTED)
+        return [task_as_json(task) for task in listed]
+
+    @call("tasks.show")
+    async def show(self, caller: Caller, *, id: int) -> object:
+        """Return a task."""
+        return task_as_json(await self.tasks.show(id, caller.scope))
+
+    @call("tasks.stop", key=TASK)
+    async def stop(self, caller: Caller, *, id: int) -> object:
+        """Stop a task, and return it."""
+        return task_as_json(await self.tasks.stop(id, caller.scope))
+
+    @call("tasks.delete", key=TASK)
+    async def delete(self, caller: Caller, *, id: int) -> None:
+        """Delete a task that has ended."""
+        await self.tasks.delete(id, caller.scope)
+
+    @call("tasks.begin", key=NEW_TASK)
+    async def begin(self, caller: Caller, *, new: NewTask) -> object:
+        """Start a task, whose result goes to the `chat`, and return it.
 
         Raises:
-            UsageError: The request is invalid, or the task does not exist.
-            RumiError: The request cannot be executed.
+            RumiError: This process runs no tasks.
         """
-        match request.get("do"):
-            case "list":
-                owner = str(request["owner"]) if request.get("owner") else None
-                listed = await tasks.listed(caller.scope_in(owner), MOST_LISTED)
-                return [task_as_json(task) for task in listed]
-            case "show":
-                return task_as_json(await tasks.show(task_id_of(request), caller.scope))
-            case "stop":
-                return task_as_json(await tasks.stop(task_id_of(request), caller.scope))
-            case "delete":
-                await tasks.delete(task_id_of(request), caller.scope)
-                return None
-            case "begin" if isinstance(tasks, Tasks):
-                task = task_of(caller, request)
-                caller.chat_in(task.chat, ids.owner_of)
-                return task_as_json(await tasks.begin(tasks.checked(task)))
-            case _:
-                raise UsageError(
-                    "The tasks do not know this request.", "They can list, show, stop, delete and begin."
-                )
-
-    return answer
+        if not isinstance(self.tasks, Tasks):
+            raise RumiError("No Rumi runs, so no task runs.", "Start one with: rumi serve")
+        task = new.record(caller)
+        caller.chat_in(task.chat, self.ids.owner_of)
+        return task_as_json(await self.tasks.begin(self.tasks.checked(task)))
 
 
 def task_as_json(task: TaskRecord) -> dict[str, object]:
@@ -72,31 +96,3 @@ def task_as_json(task: TaskRecord) -> dict[str, object]:
         "options": json.loads(task.options),
         "report": json.loads(task.report),
     }
-
-
-def task_id_of(request: Mapping[str, object]) -> int:
-    """Parse the task number in a request.
-
-    Raises:
-        UsageError: The request has no task number.
-    """
-    value = request.get("id")
-    if not isinstance(value, int):
-        raise UsageError("The request names no task.")
-    return value
-
-
-def task_of(caller: Caller, request: Mapping[str, object]) -> TaskRecord:
-    """Return the task that a request describes. The task belongs to the caller's owner.
-
-    Raises:
-        UsageError: The request does not describe a task.
-    """
-    kind, question, options = request.get("kind"), request.get("question"), request.get("options") or {}
-    if not isinstance(kind, str) or not isinstance(question, str) or not isinstance(options, dict):
-        raise UsageError("The request names no task.")
-    language = known_language(request.get("language")) or "en"
-    chat, model = str(request.get("chat") or ""), str(request.get("model") or "")
-    return TaskRecord(
-        kind, caller.owner, question, chat, options=json.dumps(options), language=language, model=model
-    )

@@ -492,12 +492,12 @@ class Tasks(StoredTasks):
         Raises:
             RumiError: The owner has too many open tasks.
         """
-        limits = self._services.limits
-        if sum(task.owner == owner and not task.parent for task in self._open.values()) >= limits.max_open:
+        most = self._services.max_open
+        if sum(task.owner == owner and not task.parent for task in self._open.values()) >= most:
             raise RumiError(
-                "{max_open} tasks have not ended yet.",
+                "{most} tasks have not ended yet.",
                 "Wait for one, or stop one: /tasks lists them.",
-                max_open=limits.max_open,
+                most=most,
             )
 
     def _spec(self, key: str) -> ChildSpec[TaskMessage]:
@@ -533,7 +533,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
         self._tasks.open_are(tasks)
         self.start_soon(self._resume, tasks)
         self.start_soon(self._tidy)
-        if self._services.limits.retention_s:
+        if self._services.settings.tasks.retention_s:
             self.start_soon(self._sweep)
 
     async def receive(self, message: RecoveryMessage) -> None:
@@ -597,7 +597,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
 
     async def _sweep(self) -> None:
         while True:
-            before = self._services.now() - self._services.limits.retention_s
+            before = self._services.now() - self._services.settings.tasks.retention_s
             for id in await self._services.journal.ask(old_tasks(before)):
                 try:
                     await self._tasks.delete(id, None)

@@ -1,8 +1,8 @@
 """Adds the fetcher to the supervision tree, and gives tools an interface to the web."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -22,25 +22,11 @@ from rumi.web.messages import (
 )
 
 if TYPE_CHECKING:
+    from rumi.platform.config.schema import FetchSection
+    from rumi.platform.config.secrets import Secrets
     from rumi.web.fetch.fetcher import Fetcher
 
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class WebSettings:
-    """The web settings in the configuration. An empty API key means that there is no key."""
-
-    timeout_s: float = 10.0
-    max_bytes: int = 1_000_000
-    max_redirects: int = 5
-    allow: Collection[str] = ()
-    provider: ProviderName = "auto"
-    tavily_key: str = field(default="", repr=False)
-    kagi_key: str = field(default="", repr=False)
-    kagi_session: str = field(default="", repr=False)
-    reader: Literal["own", "tabstack"] = "own"
-    tabstack_key: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +60,12 @@ class Web:
             ) from error
 
 
-def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
-    """Add the fetcher to the actor tree; return the interface to the web."""
+def add_fetcher(root: Supervisor, settings: "FetchSection", search: ProviderName, secrets: "Secrets") -> Web:
+    """Add the fetcher to the actor tree; return the interface to the web. `search` names the provider."""
 
     def make() -> "Fetcher":
         # Imported when the actor starts, not the program, because most commands do not need the web.
+        from rumi.platform.config.secrets import plain
         from rumi.web.fetch.download import FetchLimits
         from rumi.web.fetch.fetcher import Fetcher
         from rumi.web.guard import AddressGuard
@@ -88,16 +75,17 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
         from rumi.web.search.searching import Searching
         from rumi.web.tabstack import Tabstack
 
+        tabstack_key = plain(secrets.tabstack_api_key)
         resolver = SystemResolver(lookups, settings.timeout_s)
         guard = AddressGuard(resolver, settings.allow)
         return Fetcher(
             GuardedNetwork(guard),
             Readers(),
             Searching(
-                settings.provider,
-                tavily_key=settings.tavily_key,
-                kagi_key=settings.kagi_key,
-                kagi_session=settings.kagi_session,
+                search,
+                tavily_key=plain(secrets.tavily_api_key),
+                kagi_key=plain(secrets.kagi_api_key),
+                kagi_session=plain(secrets.kagi_session_token),
                 timeout_s=settings.timeout_s,
             ),
             FetchLimits(
@@ -105,7 +93,7 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
                 max_bytes=settings.max_bytes,
                 max_redirects=settings.max_redirects,
             ),
-            tabstack=Tabstack(settings.tabstack_key, guard) if settings.reader == "tabstack" else None,
+            tabstack=Tabstack(tabstack_key, guard) if settings.reader == "tabstack" else None,
         )
 
     # The limiter survives restarts of the actor, because threads of unanswered lookups do so too: a new one
@@ -114,7 +102,7 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
     return Web(root.add(ChildSpec("fetcher", make, capacity=10_000)))
 
 
-def guarded_streams(settings: WebSettings) -> StreamFetcher:
+def guarded_streams(settings: "FetchSection") -> StreamFetcher:
     """Return a client that reads answers piece by piece, with the fetcher's guard and redirect limit."""
     from rumi.web.fetch.stream import GuardedStreams
     from rumi.web.guard import AddressGuard
@@ -126,7 +114,7 @@ def guarded_streams(settings: WebSettings) -> StreamFetcher:
     return GuardedStreams(network, max_redirects=settings.max_redirects)
 
 
-async def fetch_once(url: str, settings: WebSettings, method: Method = "GET") -> Page:
+async def fetch_once(url: str, settings: "FetchSection", secrets: "Secrets", method: Method = "GET") -> Page:
     """Fetch a page like the assistant does: with the same actor, guard, limits and readers.
 
     Leaves no connection and no process, even on cancellation.
@@ -136,6 +124,6 @@ async def fetch_once(url: str, settings: WebSettings, method: Method = "GET") ->
         FetchError: The URL could not be fetched; the error says why.
     """
     root = Supervisor("web")
-    web = add_fetcher(root, settings)
+    web = add_fetcher(root, settings, "auto", secrets)
     async with root.running():
         return await web.fetch("cli", url, method)

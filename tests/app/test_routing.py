@@ -20,6 +20,10 @@ async def test_a_request_is_about_the_chat_that_it_names_or_that_its_task_has(tm
         assert await place_of("task", {"do": "follow", "id": of_owner.id}) == "local"
         assert await place_of("tasks", {"do": "begin", "chat": "den"}) == "den"
         assert await place_of("task", {"do": "run"}) == "local"
+        assert await place_of("task", {"do": "bot", "session": of_chat.id}) == "kitchen"
+        assert await place_of("task", {"do": "bot"}) == "local"
+        assert await place_of("schedules", {"do": "add"}) == "cli"
+        assert await place_of("memory", {"do": "extract", "owner": "tg7"}) == "tg7"
 
 
 async def test_what_any_worker_answers_is_about_no_chat(tmp_path: Path) -> None:

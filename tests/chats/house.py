@@ -11,13 +11,12 @@ from typing import Any, TypeVar
 import trio
 
 from actors import ActorCrashed, ChildSpec, Supervisor
-from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import TurnFinished
 from rumi.app.budget_calls import BudgetCommands
 from rumi.app.stop_all import Everything, Pause
 from rumi.channels.channel import Channel
 from rumi.chats.budgets.meter import Budgets, Ledger, Rules
-from rumi.chats.context import ChatContext, ChatLimits
+from rumi.chats.context import ChatContext
 from rumi.chats.events import ChatEvent
 from rumi.chats.fact_extraction import add_fact_extraction
 from rumi.chats.hub import Hub, HubSubscription
@@ -37,6 +36,14 @@ from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account
 from rumi.models.model import Emit, Model, ModelRequest, Reply
 from rumi.platform.chat_ids import BUILT_IN, task_key
+from rumi.platform.config.schema import (
+    AgentSection,
+    ChatSection,
+    SchedulesSection,
+    SessionSection,
+    Settings,
+    TasksSection,
+)
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.platform.threads import Offload
@@ -47,8 +54,7 @@ from rumi.store.journal.records import Incoming, TaskRecord
 from rumi.tasks.kinds import TaskKind
 from rumi.tasks.schedules.clock import ScheduleClock
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
-from rumi.tasks.schedules.stored import ScheduleLimits
-from rumi.tasks.services import TaskLimits, TaskServices, account_of
+from rumi.tasks.services import TaskServices, account_of
 from rumi.tasks.tasks import Tasks, task_slots
 from rumi.texts import Language
 from tests.fakes.lines import words_of
@@ -107,6 +113,22 @@ class MemorySandboxes:
     def container_id(self, chat_id: str) -> str:
         return f"box-{self.live[chat_id]}" if chat_id in self.live else ""
 
+
+def limited(max_turns: int = 10, timeout_s: float = 600, **more: Any) -> AgentSection:
+    """Return limits that are the same for turns from all channels, except where `more` says otherwise."""
+    turns = dict.fromkeys(("max_turns", *(f"max_turns_{name}" for name in CHANNELS)), max_turns)
+    times = dict.fromkeys(("turn_timeout_s", *(f"turn_timeout_s_{name}" for name in CHANNELS)), timeout_s)
+    return AgentSection.model_validate({**turns, **times, **more})
+
+
+def queueing(most: int) -> ChatSection:
+    """Return the section of chats in which up to `most` messages wait."""
+    return ChatSection(when_busy="queue", max_queued=most) if most else ChatSection()
+
+
+CHANNELS = ("telegram", "terminal", "page")
+AGENT = limited()
+TASKS = TasksSection(max_turns=20, keep_days=0)
 
 Answer = Callable[[ModelRequest, Emit], Awaitable[Reply]]
 
@@ -181,8 +203,7 @@ async def house(
     path: Path,
     answer: Answer | Model = echo,
     *,
-    limits: TurnLimits | None = None,
-    turn_of: Mapping[str, TurnLimits] | None = None,
+    agent: AgentSection = AGENT,
     session_ttl_s: float = 3600,
     now: Callable[[], float] = time.time,
     sandboxes: MemorySandboxes | None = None,
@@ -193,9 +214,10 @@ async def house(
     context_tokens: int = 100_000,
     max_queued: int = 0,
     kinds: Mapping[str, TaskKind] | None = None,
-    task_limits: TaskLimits | None = None,
+    tasks_section: TasksSection = TASKS,
+    max_open: int = 20,
     pauses: Mapping[str, Pause] | None = None,
-    schedule_limits: ScheduleLimits | None = None,
+    schedule_limits: SchedulesSection | None = None,
     whole_status: Callable[[], str] = lambda: "",
     rules: Rules | None = None,
     people: People | None = None,
@@ -241,21 +263,21 @@ async def house(
         more = {"people": people, "sender_model": speakers, **more}
 
     def for_task(task: TaskRecord) -> Model:
-        whose = everyone.account_of_task(task, account_of(task, task_services.limits))
+        whose = everyone.account_of_task(task, account_of(task, settings))
         if rules is None:
             return context.model_for(task_key(task.id), task.language, task.model)
         return metered(whose, task.language)
 
+    settings = Settings(
+        agent=agent,
+        session=SessionSection(ttl_s=session_ttl_s, history_messages=history_messages),
+        chat=queueing(max_queued),
+        tasks=tasks_section,
+    )
     context = ChatContext(
         model_for=model_for or own,
-        limits=ChatLimits(
-            limits or TurnLimits(),
-            session_ttl_s,
-            history_messages,
-            context_tokens,
-            turn_of=turn_of or {},
-            max_queued=max_queued,
-        ),
+        settings=settings,
+        context_tokens=context_tokens,
         language="en",
         ids=BUILT_IN,
         now=now,
@@ -264,7 +286,6 @@ async def house(
     workspaces = ChatWorkspaces(path / "workspace", offload)
     publisher = Publisher(hub, audit, pending, now, containers.container_id)
     fact_extraction = add_fact_extraction(root, journal, context, **learning)
-    task_limits = task_limits or TaskLimits(TurnLimits(max_turns=20))
     task_services = TaskServices(
         journal=journal,
         sandboxes=containers,
@@ -272,8 +293,10 @@ async def house(
         publisher=publisher,
         model_for=for_task,
         kinds=kinds or {},
-        limits=task_limits,
-        slots=task_slots(task_limits.max_running, task_limits.per_owner),
+        settings=settings,
+        context_tokens=context_tokens,
+        slots=task_slots(tasks_section.max_running, tasks_section.per_owner),
+        max_open=max_open,
         files=path / "tasks",
         now=now,
         wake=lambda message: inbox.chats.wake(message),
@@ -292,7 +315,7 @@ async def house(
             ids=BUILT_IN,
             wake=lambda message: inbox.chats.wake(message),
             audit=audit,
-            limits=schedule_limits or ScheduleLimits(),
+            limits=schedule_limits or SchedulesSection(),
             now=now,
             people=everyone,
         )

@@ -7,16 +7,16 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent.breakers import TurnLimits
 from rumi.chats.hub import reply_to
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.chat_ids import TELEGRAM
 from rumi.store.journal.inbox import accept_messages, open_messages
 from rumi.store.journal.records import Incoming
-from tests.chats.house import House, house
+from tests.chats.house import House, house, limited
 
-LIMITS = {"telegram": TurnLimits(max_turns=2), "terminal": TurnLimits(max_turns=5, timeout_s=50)}
-OTHERS = TurnLimits(max_turns=3, timeout_s=20)
+LIMITS = limited(
+    max_turns=3, timeout_s=20, max_turns_telegram=2, max_turns_terminal=5, turn_timeout_s_terminal=50
+)
 
 
 async def restless(request: ModelRequest, emit: Emit) -> Reply:
@@ -47,14 +47,14 @@ def channel_of(chat: str) -> str:
 async def test_a_turn_has_the_limits_of_the_channel_of_its_message(
     tmp_path: Path, autojump_clock: MockClock, chat: str, channel: str, most: int
 ) -> None:
-    async with house(tmp_path, restless, limits=OTHERS, turn_of=LIMITS, channel_of=channel_of) as home:
+    async with house(tmp_path, restless, agent=LIMITS, channel_of=channel_of) as home:
         assert await said(home, channel, chat=chat) == f"so far\n\n⚠️ Reached the maximum of {most} turns."
 
 
 async def test_two_windows_on_one_chat_have_each_their_own_time(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    async with house(tmp_path, restless, limits=OTHERS, turn_of=LIMITS) as home:
+    async with house(tmp_path, restless, agent=LIMITS) as home:
         for channel, seconds in (("terminal", 50), ("page", 20), ("terminal", 50)):
             began = trio.current_time()
             assert "ran out of time" in await said(home, channel, "hang")
@@ -64,7 +64,7 @@ async def test_two_windows_on_one_chat_have_each_their_own_time(
 async def test_a_message_that_is_tried_again_has_the_limits_of_the_retry(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    async with house(tmp_path, restless, limits=OTHERS, turn_of=LIMITS) as home:
+    async with house(tmp_path, restless, agent=LIMITS) as home:
         assert "maximum of 3" in await said(home, "page")
         assert "maximum of 5" in await said(home, "terminal", "/retry")
 

@@ -16,9 +16,9 @@ from rumi.chats.commands import ChatCommand, parse_chat_command
 from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
+from rumi.platform.config.schema import SchedulesSection
 from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Button, ScheduleRecord
-from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.schedules.when import After
 from tests.chats.house import Answer, House, house
 from tests.chats.test_confirmations import Page, Visit, obedient
@@ -100,7 +100,7 @@ class Parking:
 async def parking(path: Path, visit: Visit | None = None, answer: Answer = works) -> AsyncIterator[Parking]:
     visit = visit or Visit()
     tools = (Page(), visit)
-    limits = ScheduleLimits()
+    limits = SchedulesSection()
     async with house(path, answer, tools_for=lambda view: tools, schedule_limits=limits, now=now) as home:
         with home.services.hub.listening("cli") as events:
             yield Parking(home, visit, events)

@@ -21,7 +21,6 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent.breakers import TurnLimits
 from rumi.agent.fitting import CLOSING
 from rumi.agent.prompts import prompt_notes
 from rumi.agent.prompts.prompt_notes import PromptNotes
@@ -41,7 +40,7 @@ from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, To
 from rumi.models.wire import messages_json, tools_json
 from rumi.store.journal import history as journal_history
 from rumi.store.journal.records import ChatRecord, HistoryEntry, Summary
-from tests.chats.house import House, house
+from tests.chats.house import House, house, limited
 from tests.chats.test_confirmations import Page
 from tests.fakes.tools import Unasked
 
@@ -230,7 +229,7 @@ async def converse(path: Path, seed: int, patch: pytest.MonkeyPatch) -> Watched:
     more: dict[str, Any] = {
         "context_tokens": random.choice((8192, 32_768, 131_072)),
         "history_messages": random.choice((None, None, None, 40)),
-        "limits": TurnLimits(max_turns=random.choice((3, 10)), repeated_call=99),
+        "agent": limited(max_turns=random.choice((3, 10)), repeated_call=99),
         "session_ttl_s": 1e9,
         "skills": watched.look_up,
         "remembers": True,

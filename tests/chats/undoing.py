@@ -16,10 +16,10 @@ from rumi.chats.context import ChatView
 from rumi.memory.actor import asking_for_turn
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.chat_ids import LOCAL
+from rumi.platform.config.schema import SchedulesSection
 from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.store.journal.records import ScheduleRecord
 from rumi.tasks.schedules.schedules import Schedules
-from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.schedules.tools import schedule_tools
 from tests.chats.house import House, InlineOffload, MemorySandboxes, house
 
@@ -119,7 +119,7 @@ async def undoing(path: Path, sandboxes: MemorySandboxes | None = None) -> Async
         extract=None,
         now=lambda: NOW,
         tools_for=tools,
-        schedule_limits=ScheduleLimits(),
+        schedule_limits=SchedulesSection(),
     ) as running:
         found.append(running)
         yield running

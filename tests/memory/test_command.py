@@ -11,10 +11,11 @@ from trio.testing import MockClock
 from rumi.errors import UsageError
 from rumi.memory.actor import AskMemory, open_memory
 from rumi.memory.command import memory_command
-from rumi.memory.memory_calls import PAGE_CHARS, memory_call
+from rumi.memory.memory_calls import PAGE_CHARS, MemoryCalls
 from rumi.memory.messages import FactRefused, NewFact
 from rumi.memory.rows import remember_fact, store_extracted
 from rumi.platform.caller import TERMINAL
+from rumi.platform.calls import served
 from rumi.platform.chat_ids import BUILT_IN
 
 
@@ -59,15 +60,11 @@ async def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
     assert "… and 30 more." in shown
 
 
-async def none(owner: str) -> int:
-    return 0
-
-
 async def test_a_list_of_any_length_comes_in_pages(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         facts = tuple(NewFact(f"key {number}", "🚀" * 1000) for number in range(300))
         await ask(store_extracted("local", "cli", 1, 1, facts))
-        serve = memory_call(ask, none, BUILT_IN)
+        serve = served(MemoryCalls(ask, BUILT_IN))["memory"]
         seen: list[dict[str, object]] = []
         while True:
             answer = await serve(TERMINAL, {"do": "list", "after": len(seen)})
@@ -92,7 +89,7 @@ async def test_a_list_of_any_length_comes_in_pages(tmp_path: Path) -> None:
 
 async def test_topics_of_a_group_share_its_owner(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
-        serve = memory_call(ask, none, BUILT_IN)
+        serve = served(MemoryCalls(ask, BUILT_IN))["memory"]
         await serve(TERMINAL, {"do": "set", "owner": "tg-100_5", "key": "city", "value": "Rosario"})
         for owner in ("tg-100", "tg-100_7", "-100"):
             answer = await serve(TERMINAL, {"do": "list", "owner": owner})
@@ -116,13 +113,13 @@ async def test_topics_of_a_group_share_its_owner(tmp_path: Path) -> None:
 async def test_what_cannot_be_done_is_refused(tmp_path: Path, request_: dict[str, object]) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         with pytest.raises(UsageError):
-            await memory_call(ask, none, BUILT_IN)(TERMINAL, request_)
+            await served(MemoryCalls(ask, BUILT_IN))["memory"](TERMINAL, request_)
 
 
 async def test_secrets_are_refused_from_outside_too(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         with pytest.raises(FactRefused, match="password"):
-            await memory_call(ask, none, BUILT_IN)(
+            await served(MemoryCalls(ask, BUILT_IN))["memory"](
                 TERMINAL, {"do": "set", "key": "password", "value": "hunter2"}
             )
 
@@ -138,5 +135,9 @@ async def test_an_extraction_that_takes_long_goes_on_behind(
         return 0
 
     async with open_memory(tmp_path / "memory.db") as ask:
-        assert await memory_call(ask, one, BUILT_IN)(TERMINAL, {"do": "extract"}) == {"learned": 1}
-        assert await memory_call(ask, forever, BUILT_IN)(TERMINAL, {"do": "extract"}) == {"learned": None}
+        assert await served(MemoryCalls(ask, BUILT_IN, one))["memory"](TERMINAL, {"do": "extract"}) == {
+            "learned": 1
+        }
+        assert await served(MemoryCalls(ask, BUILT_IN, forever))["memory"](TERMINAL, {"do": "extract"}) == {
+            "learned": None
+        }

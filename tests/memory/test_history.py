@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rumi.memory.actor import open_memory
 from rumi.memory.command import memory_command
-from rumi.memory.memory_calls import memory_call
+from rumi.memory.memory_calls import MemoryCalls
 from rumi.memory.messages import NewFact
 from rumi.memory.rows import (
     MOST_PAST,
@@ -19,6 +19,7 @@ from rumi.memory.rows import (
 from rumi.memory.schema import MEMORY
 from rumi.memory.store import MemoryStore
 from rumi.platform.caller import TERMINAL
+from rumi.platform.calls import served
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST
@@ -97,10 +98,6 @@ def test_a_file_of_the_first_schema_becomes_what_a_new_one_is(tmp_path: Path) ->
     assert (tmp_path / f"memory.db.before-{MEMORY.version}").exists()
 
 
-async def none(owner: str) -> int:
-    return 0
-
-
 async def test_people_see_what_a_key_was_and_where_that_was_said(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         for value, turn in (("Rosario", "t1"), ("Lima", "t2")):
@@ -109,7 +106,7 @@ async def test_people_see_what_a_key_was_and_where_that_was_said(tmp_path: Path)
         assert "`Rosario` (cli t1)" in shown
         assert "`Lima` (cli t2)" in shown
         assert await memory_command(ask, "tg1", "en", "history city") == "I know nothing under `city`."
-        found = await memory_call(ask, none, BUILT_IN)(TERMINAL, {"do": "history", "key": "CITY"})
+        found = await served(MemoryCalls(ask, BUILT_IN))["memory"](TERMINAL, {"do": "history", "key": "CITY"})
     assert isinstance(found, list)
     assert [(fact["value"], fact["turn"], fact["ended"] is None) for fact in found] == [
         ("Rosario", "t1", False),

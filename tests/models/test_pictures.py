@@ -9,11 +9,12 @@ import pytest
 from rumi.models.build import build_models
 from rumi.models.fitting import fitted, in_short
 from rumi.models.model import PER_PICTURE, Message, ModelRequest, Picture, ToolCall
-from rumi.models.settings import CustomServer, ModelSettings, model_takes_pictures, models_with_pictures
+from rumi.models.settings import model_takes_pictures, models_with_pictures
 from rumi.models.token_budget import takes_pictures
 from rumi.models.wire import messages_json
 from tests.fakes.groq_server import KEY, GroqServer, serve_groq
 from tests.fakes.vision import MODEL, sees
+from tests.models.made import custom_server, model_settings
 from tests.web.readers import files
 
 PNG = files.picture(20, 10)
@@ -28,7 +29,7 @@ async def server() -> AsyncIterator[GroqServer]:
 
 
 async def said(server: GroqServer, model: str, *messages: Message) -> str:
-    settings = ModelSettings(model, (), groq_api_key=KEY, groq_base_url=server.base_url)
+    settings = model_settings(model, (), keys={"groq": KEY}, base_urls={"groq": server.base_url})
     models = build_models(settings)
     try:
         return (await models.bind("cli").reply(ModelRequest(messages), lambda event: None)).text
@@ -63,10 +64,10 @@ async def test_a_reference_without_bytes_becomes_a_note_too(server: GroqServer) 
 
 def test_which_models_take_pictures() -> None:
     custom = {
-        "vision": CustomServer("http://127.0.0.1:1/v1", "llava", pictures=True),
-        "words": CustomServer("http://127.0.0.1:1/v1", "llama"),
+        "vision": custom_server("http://127.0.0.1:1/v1", "llava", pictures=True),
+        "words": custom_server("http://127.0.0.1:1/v1", "llama"),
     }
-    settings = ModelSettings(custom=custom, groq_api_key="k", default="custom:words", fallbacks=(SEEING,))
+    settings = model_settings(custom=custom, keys={"groq": "k"}, default="custom:words", fallbacks=(SEEING,))
     names = ("custom:vision", "custom:words", "custom:none", SEEING, "groq:openai/gpt-oss-20b", "offline")
     assert [model_takes_pictures(name, settings) for name in names] == [True, False, False, True, False, True]
     assert models_with_pictures(settings) == (SEEING, "custom:vision")

@@ -24,7 +24,6 @@ from rumi.models.model import (
     ToolSpec,
 )
 from rumi.models.settings import (
-    CustomServer,
     ModelSettings,
     context_tokens_of,
     lacks_key,
@@ -32,6 +31,7 @@ from rumi.models.settings import (
     model_takes_pictures,
 )
 from rumi.platform.config.providers import PROVIDERS, SCHEMES
+from rumi.platform.config.secrets import Secrets
 from tests.fakes.anthropic_server import ANTHROPIC_KEY, serve_anthropic
 from tests.fakes.groq_server import (
     KEY,
@@ -47,6 +47,7 @@ from tests.fakes.groq_server import (
 )
 from tests.fakes.ollama_server import serve_ollama
 from tests.fakes.provider_servers import PROVIDER_KEY, serve_provider
+from tests.models.made import custom_server, model_settings
 
 BASH = ToolSpec("bash", "Runs a command", {"type": "object", "properties": {"command": {"type": "string"}}})
 HELLO = ModelRequest((Message("system", "You are Rumi."), Message("user", "hola")), (BASH,))
@@ -64,7 +65,7 @@ def settings_of(scheme: str, url: str, model: str = "", **more: Any) -> ModelSet
     key = ANTHROPIC_KEY if scheme == "anthropic" else PROVIDER_KEY
     name = f"{scheme}:{model or MODELS.get(scheme, 'a-model')}"
     keys = {} if PROVIDERS[scheme].local else {scheme: key}
-    return ModelSettings(name, (), **{"keys": keys, "base_urls": {scheme: url}, "timeout_s": 5, **more})
+    return model_settings(name, (), **{"keys": keys, "base_urls": {scheme: url}, "timeout_s": 5, **more})
 
 
 @asynccontextmanager
@@ -114,7 +115,7 @@ async def round_trip(settings: ModelSettings) -> tuple[str, ToolCall]:
 
 def test_every_scheme_of_the_table_makes_its_model_without_a_request() -> None:
     for scheme in PROVIDERS:
-        settings = settings_of(scheme, PROVIDERS[scheme].url, groq_api_key=KEY)
+        settings = settings_of(scheme, PROVIDERS[scheme].url)
         models = build_models(settings)
         assert models.name == settings.default
         assert [server.name for server in models.servers] == [scheme]
@@ -123,19 +124,21 @@ def test_every_scheme_of_the_table_makes_its_model_without_a_request() -> None:
 
 def test_a_provider_without_its_key_names_the_variable() -> None:
     for scheme, row in PROVIDERS.items():
-        settings = ModelSettings(f"{scheme}:m", ())
+        settings = model_settings(f"{scheme}:m", ())
         assert missing_key(settings) == (row.key or "")
         assert lacks_key(settings) == bool(row.key)
         if row.key:
             with pytest.raises(ConfigError, match=row.key):
                 build_models(settings)
-            assert not lacks_key(replace(settings, unread=(scheme,))), "its command has not run yet"
+            assert not lacks_key(model_settings(f"{scheme}:m", (), commands={scheme: "pass"})), (
+                "its command has not run yet"
+            )
 
 
 def test_facts_of_an_exact_name_go_before_those_of_its_beginning() -> None:
     openai = PROVIDERS["openai"]
-    assert openai.model("gpt-5-mini").price == (0.25, 2.0, 0.025)
-    assert (openai.model("gpt-5-pro").price, openai.model("gpt-5-pro").pictures) == (None, True)
+    assert openai.model("gpt-4.1").context == 1_047_576
+    assert openai.model("gpt-5-pro").pictures
     assert openai.model("gpt-5-chat-latest").effort is False
     assert openai.model("unheard-of").context is None
     assert context_tokens_of("anthropic:claude-haiku-4-5") == 200_000
@@ -144,25 +147,25 @@ def test_facts_of_an_exact_name_go_before_those_of_its_beginning() -> None:
 
 
 def test_an_alias_stands_for_its_model_everywhere() -> None:
-    settings = ModelSettings(
+    settings = model_settings(
         "fast",
         ("slow", "fast"),
-        groq_api_key=KEY,
+        keys={"groq": KEY},
         aliases={"fast": "groq:a", "slow": "groq:b", "off": "offline"},
     )
     models = build_models(settings)
     assert [step.model.name for step in models.steps] == ["groq:a", "groq:b"]
     assert models.bind("c1", chosen="slow").name == "groq:b"
     assert models.bind("c1", chosen="off").name == "offline"
-    assert missing_key(replace(settings, groq_api_key=None)) == "GROQ_API_KEY"
+    assert missing_key(replace(settings, secrets=Secrets())) == "GROQ_API_KEY"
 
 
 def test_which_models_take_pictures_is_known() -> None:
     custom = {
-        "eyes": CustomServer("http://h/v1", "m", pictures=True),
-        "blind": CustomServer("http://h/v1", "m"),
+        "eyes": custom_server("http://h/v1", "m", pictures=True),
+        "blind": custom_server("http://h/v1", "m"),
     }
-    settings = ModelSettings(custom=custom, aliases={"see": "openai:gpt-5"})
+    settings = model_settings(custom=custom, aliases={"see": "openai:gpt-5"})
     taken = {
         name: model_takes_pictures(name, settings)
         for name in (
@@ -189,8 +192,8 @@ async def test_a_model_that_takes_no_pictures_gets_none() -> None:
     request = ModelRequest((Message("user", "what is it?", pictures=(PNG,)),))
     async with serve_groq(Answer("a cat"), key=None) as fake:
         for pictures in (True, False):
-            custom = {"mine": CustomServer(fake.openai_url, "m", pictures=pictures)}
-            await reply_to(ModelSettings("custom:mine", (), custom=custom), request)
+            custom = {"mine": custom_server(fake.openai_url, "m", pictures=pictures)}
+            await reply_to(model_settings("custom:mine", (), custom=custom), request)
     shown, hidden = (
         sent_request.body["messages"][0]["content"] for sent_request in fake.requests if sent_request.body
     )
@@ -376,7 +379,7 @@ async def test_a_silent_anthropic_is_a_timeout_and_a_cancelled_one_leaves_nothin
         models = build_models(settings)
         with pytest.raises(ModelError, match=r"said nothing for 0\.2 s"):
             await models.steps[0].model.reply(HELLO, ignore)
-        patient = build_models(replace(settings, first_token_timeout_s=60))
+        patient = build_models(settings.changed(first_token_timeout_s=60))
         with trio.move_on_after(0.2):
             await patient.steps[0].model.reply(HELLO, ignore)
         await models.aclose()
@@ -502,7 +505,7 @@ async def test_a_cut_kept_connection_of_llamacpp_is_tried_once_more() -> None:
 async def test_a_rate_limit_at_one_provider_is_answered_by_another_at_once() -> None:
     limited = Fail(429, "slow down", headers={"retry-after": "20"})
     async with serve_provider("openai", limited) as openai, serve_anthropic(Answer("from Claude")) as claude:
-        settings = ModelSettings(
+        settings = model_settings(
             "openai:gpt-5-mini",
             ("anthropic:claude-haiku-4-5",),
             keys={"openai": PROVIDER_KEY, "anthropic": ANTHROPIC_KEY},
@@ -516,8 +519,8 @@ async def test_a_rate_limit_at_one_provider_is_answered_by_another_at_once() -> 
 
 async def test_an_answer_after_a_fallback_in_a_turn_reads_the_calls_of_the_other_provider() -> None:
     async with serve_groq(with_a_tool) as groq, serve_provider("mistral", with_a_tool) as mistral:
-        settings = ModelSettings(
-            "groq:openai/gpt-oss-120b", (), groq_api_key=KEY, groq_base_url=groq.base_url
+        settings = model_settings(
+            "groq:openai/gpt-oss-120b", (), keys={"groq": KEY}, base_urls={"groq": groq.base_url}
         )
         async with bound(settings) as model:
             reply = await model.reply(HELLO, ignore)

@@ -12,6 +12,7 @@ import trio
 from trio_websocket import WebSocketRequest
 
 from rumi.app.app import App, open_app
+from rumi.app.control_calls import DECLARED
 from rumi.channels.attach.connection import OtherVersion, connect
 from rumi.channels.attach.one_call import STATUS, line
 from rumi.channels.attach.one_call import ask as ask_line
@@ -210,6 +211,17 @@ async def test_each_call_of_the_process_is_among_those_that_are_tried(tmp_path: 
         known = set(answer["error"].partition("calls: ")[2].split(", "))
         tried = {name for name, _ in (*looks(home), *changes(home, "tg7"))}
         assert tried == known
+        assert known == {name.partition(".")[0] for name, call in DECLARED.items() if not call.stream}
+
+
+async def test_what_is_declared_for_the_homes_owner_is_refused_to_all_others(tmp_path: Path) -> None:
+    async with world(tmp_path) as home:
+        for name, declared in DECLARED.items():
+            request, _, do = name.partition(".")
+            if declared.rights == "all" and not declared.stream:
+                for caller in OWN:
+                    with pytest.raises(RumiError, match="only for the owner of this installation"):
+                        await home.call(caller, request, do=do)
 
 
 async def test_streams_are_served_to_those_who_may_have_them(tmp_path: Path) -> None:
@@ -304,14 +316,22 @@ async def _serve(handler: object, listener: trio.SocketListener) -> None:
 
 SNIPPET = """
 from pathlib import Path
-from rumi.platform.caller import TERMINAL, ControlCall
+from rumi.platform.caller import TERMINAL, Caller, ControlCall
+from rumi.platform.calls import call
 from rumi.channels.attach.connection import connect
 from rumi.tasks.tasks import StoredTasks
 from collections.abc import Mapping
 
 async def without(request: Mapping[str, object]) -> object: ...
 
-call: ControlCall = without  # expected: assignment
+served: ControlCall = without  # expected: assignment
+
+class Calls:
+    @call("x.with")
+    async def with_caller(self, caller: Caller, *, id: int) -> object: ...
+
+    @call("x.without")  # expected: type-var
+    async def without_caller(self, *, id: int) -> object: ...
 
 async def main(tasks: StoredTasks, serve: ControlCall) -> None:
     async with connect(Path("x")) as client:  # expected: call-arg

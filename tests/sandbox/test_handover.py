@@ -297,7 +297,7 @@ async def test_a_file_that_arrives_before_the_handover_is_the_new_users(
     letter = file(workspace / "letter")
     prepare_workspace(tmp_path, "chat", NEW, NEW)
     name = put_file(
-        workspace, "sent.txt", io.BytesIO(b"hello"), uid=NEW, gid=NEW, limits=SandboxLimits(), max_bytes=100
+        workspace, "sent.txt", io.BytesIO(b"hello"), user=(NEW, NEW), limits=SandboxLimits(), max_bytes=100
     )
     assert {owner(workspace), owner(letter)} == {(FORMER, FORMER)}, "that is the next command's to do"
     assert owner(workspace / name) == (NEW, NEW)

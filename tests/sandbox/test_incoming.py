@@ -51,8 +51,7 @@ def put(
         workspace,
         name,
         io.BytesIO(content),
-        uid=UID,
-        gid=GID,
+        user=(UID, GID),
         limits=limits or SandboxLimits(),
         max_bytes=max_bytes,
         checkpoint=checkpoint,
@@ -95,7 +94,7 @@ def test_a_file_is_the_sandbox_users_and_nobody_elses(workspace: Path) -> None:
 def test_the_source_is_read_from_its_beginning(workspace: Path) -> None:
     source = io.BytesIO(b"content")
     source.seek(4)
-    put_file(workspace, "a", source, uid=UID, gid=GID, limits=SandboxLimits(), max_bytes=7)
+    put_file(workspace, "a", source, user=(UID, GID), limits=SandboxLimits(), max_bytes=7)
     assert (workspace / "a").read_bytes() == b"content"
 
 

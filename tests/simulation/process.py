@@ -13,12 +13,11 @@ import trio
 from telegram import Bot
 
 from actors import ActorRef, ChildSpec, Supervisor, TreeEvent
-from rumi.agent.breakers import TurnLimits
 from rumi.app.stop_all import Everything
 from rumi.channels.telegram.channel import Telegram
 from rumi.chats.budgets.meter import Budgets, WriteNow
 from rumi.chats.budgets.meter import Ledger as UsageLedger
-from rumi.chats.context import ChatContext, ChatLimits
+from rumi.chats.context import ChatContext
 from rumi.chats.events import ChatEvent
 from rumi.chats.fact_extraction import add_fact_extraction
 from rumi.chats.hub import Hub
@@ -29,6 +28,7 @@ from rumi.memory.actor import Memory, asking
 from rumi.memory.extractor import extract
 from rumi.models.build import ModelSet
 from rumi.platform.chat_ids import BUILT_IN, TASK, task_key
+from rumi.platform.config.schema import SessionSection, Settings
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.sandbox.disk import Disk as FileSystem
@@ -44,6 +44,7 @@ from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
 from rumi.tasks.services import TaskServices
 from rumi.tasks.tasks import Tasks, task_slots
 from rumi.texts import Language
+from tests.chats.house import limited, queueing
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.containers import disk_with_space
 from tests.simulation.asking import CONFIRM_S, Asking
@@ -55,7 +56,7 @@ from tests.simulation.ports import Disk, Files, Life, Line, MemoryDisk
 from tests.simulation.reminders import Reminders, WatchedJournal
 from tests.simulation.sim_chats import PEOPLE, WHO, WHOLE_STATUS, SimChat
 from tests.simulation.stopping import Stops, WatchedEverything
-from tests.simulation.tasks import KIND, LIMITS, Delegate, Doings, Looking, TaskModel
+from tests.simulation.tasks import KIND, LIMITS, MOST_OPEN, Delegate, Doings, Looking, TaskModel
 from tests.simulation.untrusted_tools import tools_of
 from tests.simulation.witness import Witness
 from tests.simulation.world import World
@@ -242,14 +243,12 @@ class Process:
         self.pending = PendingMessages()
         context = ChatContext(
             model_for=self._model_for,
-            limits=ChatLimits(
-                TurnLimits(timeout_s=TURN_S),
-                SESSION_S,
-                HISTORY_MESSAGES,
-                CONTEXT_TOKENS,
-                CONFIRM_S,
-                max_queued=world.max_queued,
+            settings=Settings(
+                agent=limited(timeout_s=TURN_S, confirm_timeout_s=CONFIRM_S),
+                session=SessionSection(ttl_s=SESSION_S, history_messages=HISTORY_MESSAGES),
+                chat=queueing(world.max_queued),
             ),
+            context_tokens=CONTEXT_TOKENS,
             language="en",
             ids=BUILT_IN,
             now=now,
@@ -276,8 +275,10 @@ class Process:
                 publisher=publisher,
                 model_for=lambda task: self._model_for(task_key(task.id), task.language, task.model),
                 kinds={KIND: Looking(self.life, setting.doings)},
-                limits=LIMITS,
+                settings=Settings(tasks=LIMITS),
+                context_tokens=CONTEXT_TOKENS,
                 slots=task_slots(LIMITS.max_running, LIMITS.per_owner),
+                max_open=MOST_OPEN,
                 files=home.tasks,
                 now=now,
                 wake=self._wake,

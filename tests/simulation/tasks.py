@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from rumi.agent.breakers import TurnLimits
 from rumi.agent.fitting import CLOSING, NO_RESULT
 from rumi.agent.tool import Question, ToolResult
 from rumi.agent.tools.bash import Bash
@@ -27,12 +26,12 @@ from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account, Meter
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.chat_ids import BUILT_IN, TASK, task_key
+from rumi.platform.config.schema import TasksSection
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import tasks as task_texts
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Reason, TaskRecord
 from rumi.tasks.kinds import Finished, TaskContext, TaskWork
-from rumi.tasks.services import TaskLimits
 from rumi.tasks.tasks import Tasks
 from rumi.texts import Language
 from tests.simulation.book import Book
@@ -48,7 +47,8 @@ INSTRUCTIONS = "You look at things."
 KIND = "web"
 """The kind that `/research` asks for."""
 
-LIMITS = TaskLimits(TurnLimits(max_turns=6, timeout_s=150.0), max_running=3, per_owner=2, max_open=6)
+LIMITS = TasksSection(max_turns=6, timeout_s=150.0, max_running=3, per_owner=2, keep_days=0)
+MOST_OPEN = 6
 
 ACTIONS = (
     *(

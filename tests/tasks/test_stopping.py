@@ -15,12 +15,12 @@ from rumi.agent.tool import ToolResult
 from rumi.app.stop_all import STOP_ALL_S
 from rumi.errors import RumiError
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.platform.config.schema import SchedulesSection
 from rumi.platform.texts.bots import bot_resume
 from rumi.store.journal.records import Incoming, Reason, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork
-from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.schedules.when import Every
 from rumi.texts import Language
 from tests.chats.house import House, house, reply_to
@@ -102,7 +102,9 @@ async def test_all_schedules_are_paused_until_each_is_resumed(
 ) -> None:
     running: list[House] = []
     pauses = {"schedules": lambda: running[0].schedules.pause_all()}
-    async with house(tmp_path, never, now=Wall(NOW), schedule_limits=ScheduleLimits(), pauses=pauses) as home:
+    async with house(
+        tmp_path, never, now=Wall(NOW), schedule_limits=SchedulesSection(), pauses=pauses
+    ) as home:
         running.append(home)
         for kind in ("turn", "text"):
             schedule = ScheduleRecord("local", "cli", kind, "tea", zone="UTC")
@@ -144,7 +146,7 @@ async def test_a_fire_that_is_stored_just_before_the_pause_is_stopped_too(
         await trio.sleep(0.1)
         return await running[0].schedules.pause_all()
 
-    pauses, limits = {"schedules": pause}, ScheduleLimits()
+    pauses, limits = {"schedules": pause}, SchedulesSection()
     async with house(tmp_path, never, now=Wall(NOW), schedule_limits=limits, pauses=pauses) as home:
         running.append(home)
         late = cast(Any, LateJournal(home.schedules.services.journal))

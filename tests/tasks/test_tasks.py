@@ -8,13 +8,12 @@ import pytest
 import trio
 import trio.testing
 
-from rumi.agent.breakers import TurnLimits
 from rumi.chats.events import Replied
 from rumi.errors import RumiError, UsageError
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply
+from rumi.platform.config.schema import TasksSection
 from rumi.store.journal.records import TaskRecord
 from rumi.store.ownership import partition_of
-from rumi.tasks.services import TaskLimits
 from rumi.tasks.task import GoOn
 from rumi.tasks.tasks import TIDY_S
 from tests.chats.house import House, house
@@ -183,14 +182,14 @@ async def test_a_limit_gives_what_was_found_and_is_no_success(
 ) -> None:
     for place, limits in enumerate(
         (
-            TaskLimits(TurnLimits(max_turns=3)),
-            TaskLimits(TurnLimits(max_turns=100), max_tokens=250),
-            TaskLimits(TurnLimits(max_turns=100, timeout_s=5)),
+            TasksSection(max_turns=3),
+            TasksSection(max_turns=100, max_tokens=250),
+            TasksSection(max_turns=100, timeout_s=5),
         )
     ):
         path = tmp_path / str(place)
         path.mkdir()
-        async with house(path, looks(1000), kinds={"web": Looking(2)}, task_limits=limits) as home:
+        async with house(path, looks(1000), kinds={"web": Looking(2)}, tasks_section=limits) as home:
             done = await home.tasks.run(TaskRecord("web", "local", "why?"), str)
             assert done.state == "out_of_budget"
             assert done.spent.calls <= 5, place  # with the closing answer, for which it is asked twice
@@ -241,8 +240,8 @@ async def test_owners_share_the_places_and_too_many_are_refused(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     kind = Looking(seconds=10)
-    limits = TaskLimits(TurnLimits(max_turns=9), max_running=4, per_owner=3, max_open=6)
-    async with house(tmp_path, looks(), kinds={"web": kind}, task_limits=limits) as home:
+    limits = TasksSection(max_turns=9, max_running=4, per_owner=3)
+    async with house(tmp_path, looks(), kinds={"web": kind}, tasks_section=limits, max_open=6) as home:
         for number in range(6):
             await home.tasks.begin(TaskRecord("web", "local", f"mine {number}", "cli"))
         with pytest.raises(RumiError, match="6 tasks have not ended yet"):
@@ -264,13 +263,13 @@ async def test_owners_share_the_places_and_too_many_are_refused(
 
 
 async def test_old_tasks_are_deleted(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
-    limits = TaskLimits(TurnLimits(), retention_s=86_400)
+    limits = TasksSection(max_turns=10, keep_days=1)
     begun = trio.current_time()
 
     def now() -> float:
         return 1e9 + trio.current_time() - begun
 
-    async with house(tmp_path, looks(), kinds={"web": Looking()}, task_limits=limits, now=now) as home:
+    async with house(tmp_path, looks(), kinds={"web": Looking()}, tasks_section=limits, now=now) as home:
         await home.tasks.run(TaskRecord("web", "local", "why?"), str)
         await trio.sleep(80_000)
         assert await home.tasks.listed("local")
@@ -307,8 +306,8 @@ async def test_a_task_that_crashes_slowly_comes_to_the_end_of_its_budget(
         await trio.sleep(60)  # so that no limit of restarts is reached
         raise ZeroDivisionError
 
-    limits = TaskLimits(TurnLimits(max_turns=5))
-    async with house(tmp_path, answer, kinds={"web": Looking()}, task_limits=limits) as home:
+    limits = TasksSection(max_turns=5)
+    async with house(tmp_path, answer, kinds={"web": Looking()}, tasks_section=limits) as home:
         await home.tasks.begin(TaskRecord("web", "cli", "why?", "cli"))
         done = await ended(home, 1)
         assert (done.state, done.spent.calls, called) == ("out_of_budget", 7, 7)

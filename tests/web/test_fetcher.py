@@ -9,8 +9,10 @@ import pytest
 import trio
 import trustme
 
+from rumi.platform.config.schema import FetchSection
+from rumi.platform.config.secrets import Secrets
 from rumi.web.messages import FetchError, FetchRefused
-from rumi.web.tree import WebSettings, fetch_once
+from rumi.web.tree import fetch_once
 from tests.fakes.web_server import (
     certificate,
     gives,
@@ -293,13 +295,13 @@ async def test_nothing_is_left_after_pages_of_every_kind() -> None:
 async def test_one_page_for_the_command_line_leaves_nothing_running() -> None:
     sockets, processes = open_sockets(), children()
     async with serving({"/": gives(PAGE), "/slow": silence}) as server:
-        settings = WebSettings(allow=(server.endpoint,))
+        settings = FetchSection(allow=(server.endpoint,))
         listening = open_sockets()
-        assert (await fetch_once(server.url(), settings)).title == "Bread"
+        assert (await fetch_once(server.url(), settings, Secrets())).title == "Bread"
         with pytest.raises(FetchRefused):
-            await fetch_once("http://10.0.0.1/", settings)
+            await fetch_once("http://10.0.0.1/", settings, Secrets())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(fetch_once, server.url("/slow"), settings)
+            nursery.start_soon(fetch_once, server.url("/slow"), settings, Secrets())
             await server.until(lambda it: len(it.asked) == 2)
             nursery.cancel_scope.cancel()
         await server.until(lambda it: it.open == 0)

@@ -12,7 +12,6 @@ from typing import Any, Final
 import trio
 
 from actors import ChildSpec, Supervisor
-from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import ConfirmationAsked, TurnFinished
 from rumi.agent.tool import Tool
 from rumi.agent.tools.forget import ForgetTool
@@ -29,7 +28,7 @@ from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
-from tests.chats.house import Answer, House, InlineOffload, house
+from tests.chats.house import Answer, House, InlineOffload, house, limited
 from tests.fakes.web_server import WebServer, gives, serving
 from tests.web.fetching import fetcher
 
@@ -164,8 +163,8 @@ async def victim(
                     ForgetTool(memory, owner, view.language),
                 )
 
-            limits = TurnLimits(max_turns=20, consecutive_errors=20)
-            async with house(path, answer, tools_for=tools_for, limits=limits, **more) as home:
+            limits = limited(max_turns=20, consecutive_errors=20)
+            async with house(path, answer, tools_for=tools_for, agent=limits, **more) as home:
                 await memory(remember_fact("local", NewFact("city", SECRET)))
                 someone = Victim(home, server, sent, memory)
                 yield someone

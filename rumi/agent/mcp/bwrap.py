@@ -40,10 +40,10 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
     Raises:
         McpError: The command or a folder in `paths` does not exist, or such a folder contains files of Rumi.
     """
-    program, rumi_home = find(settings.command), home.parent.parent.resolve()
+    program, rumi_home = find(settings.section.command), home.parent.parent.resolve()
     words = [str(bwrap), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
     words += ["--new-session", "--hostname", "rumi-mcp", "--cap-drop", "ALL", "--ro-bind", "/usr", "/usr"]
-    if settings.network:
+    if settings.section.network:
         words.append("--share-net")
     for name in _TOP:
         top = Path("/", name)
@@ -51,7 +51,7 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
             words += ["--symlink", os.readlink(top), str(top)]
         elif top.is_dir():
             words += ["--ro-bind", str(top), str(top)]
-    for name in (*_OF_ETC, *(_OF_ETC_FOR_NETWORKS if settings.network else ())):
+    for name in (*_OF_ETC, *(_OF_ETC_FOR_NETWORKS if settings.section.network else ())):
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     words += ["--proc", "/proc", *_covered(), "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
     # bubblewrap's /dev and / are memory file systems without a size limit, so they are remounted read-only.
@@ -61,7 +61,7 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
     words += ["--bind", str(home), HOME]
     for installed in installation(program, home.parent.parent):
         words += ["--ro-bind", str(installed), str(installed)]
-    for path in settings.paths:
+    for path in settings.section.paths:
         folder = Path(path).expanduser().absolute()
         if not folder.exists():
             raise McpError(
@@ -77,7 +77,7 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
             )
         words += ["--bind", str(folder), str(folder)]
     words += ["--remount-ro", "/", "--chdir", HOME, "--unsetenv", "LD_LIBRARY_PATH", "--setenv", "HOME", HOME]
-    words += ["--seccomp", str(seccomp_fd), "--", str(program), *settings.args]
+    words += ["--seccomp", str(seccomp_fd), "--", str(program), *settings.section.args]
     return words
 
 

@@ -174,7 +174,7 @@ async def _ready(streams: "tuple[Any, Any]") -> AsyncIterator["tuple[Any, Any]"]
 def _streams(
     settings: ServerSettings, home: Path, state: _State
 ) -> AbstractAsyncContextManager["tuple[Any, Any]"]:
-    return _of_process(settings, home, state) if settings.command else _of_url(settings)
+    return _of_process(settings, home, state) if settings.section.command else _of_url(settings)
 
 
 @asynccontextmanager
@@ -193,7 +193,7 @@ async def _of_process(
 
             async def listen() -> None:
                 try:
-                    await _listen(process, from_server, settings.max_bytes)
+                    await _listen(process, from_server, settings.section.max_bytes)
                 except McpError as error:
                     state.ended = error
                 except (trio.BrokenResourceError, anyio.BrokenResourceError):
@@ -263,10 +263,10 @@ async def _of_url(settings: ServerSettings) -> AsyncIterator["tuple[Any, Any]"]:
             timeout=httpx2.Timeout(_CONNECT_S, read=_QUIET_S),
         ),
     )
-    client.most_bytes = settings.max_bytes
+    client.most_bytes = settings.section.max_bytes
     try:
         opened = streamable_http_client(
-            settings.url, http_client=client, max_sse_event_size=settings.max_bytes
+            settings.section.url, http_client=client, max_sse_event_size=settings.section.max_bytes
         )
         async with opened as streams:
             yield streams

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import trio
-from typing_extensions import override
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.models.fitting import request_tokens
@@ -40,7 +39,7 @@ class FindTools(Tool):
         self._brought = {name: self._tools[name] for name in known}
         servers = Counter(name.partition("__")[0] for name in self._tools)
         listed = ", ".join(f"{name} ({count})" for name, count in servers.items())
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             "find_tools",
             f"Find tools by what they should do; they can be called from your next reply on. There are "
             f"{len(self._tools)} from: {listed}.",
@@ -50,11 +49,6 @@ class FindTools(Tool):
                 "required": ["query"],
             },
         )
-
-    @property
-    @override
-    def spec(self) -> ToolSpec:
-        return self._spec
 
     @property
     def brought(self) -> tuple[Tool, ...]:

@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from actors import Request
 from rumi.errors import RumiError
+from rumi.platform.config.schema import McpSection
 from rumi.platform.redact import Redactor
 
 ServerState: TypeAlias = Literal["stopped", "starting", "ready", "failed"]
@@ -21,31 +22,16 @@ class McpError(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The configuration of one server, with resolved secrets. `fault` is an error if a secret is missing.
+    """A server's section of the configuration, with resolved secrets in `env` and `headers`.
 
-    The server is either a process, started by `command`, or a streamable HTTP server at `url`; the unused
-    field is empty. Without `open_world`, Rumi assumes that the server's tools access only the server's own
-    data, even if the tools claim otherwise. Times are in seconds. `max_bytes` is the maximum size of a
-    message from the server, `max_folder_bytes` is the maximum disk usage of the server's own folder. `redact`
-    hides secrets in the server's output, because the server received some secrets and may repeat them.
+    `fault` is an error if a secret is missing. `redact` hides secrets in the server's output, because the
+    server received some secrets and may repeat them.
     """
 
     name: str
-    command: str = ""
-    args: tuple[str, ...] = ()
+    section: McpSection
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    trusted: bool = False
-    open_world: bool = True
-    tools: tuple[str, ...] = ()
-    sandbox: bool = True
-    network: bool = False
-    paths: tuple[str, ...] = ()
-    start_timeout_s: float = 10.0
-    timeout_s: float = 60.0
-    max_bytes: int = 10_000_000
-    max_folder_bytes: int = 1_000_000_000
     fault: RumiError | None = None
     redact: Redactor = field(default=Redactor(()), repr=False, compare=False)
 

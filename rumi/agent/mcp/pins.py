@@ -118,5 +118,6 @@ def digest_of(tool: RemoteTool) -> str:
 
 
 def _address(settings: ServerSettings) -> str:
-    said = [settings.command, *settings.args] if settings.command else [settings.url]
+    section = settings.section
+    said = [section.command, *section.args] if section.command else [section.url]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()

@@ -206,11 +206,11 @@ def _start(settings: ServerSettings, home: Path) -> ServerProcess:
                 pass_fds=fds,
                 start_new_session=True,
             )
-            return ServerProcess(popen, family=not settings.sandbox)
+            return ServerProcess(popen, family=not settings.section.sandbox)
     except (OSError, ValueError) as error:
         why = os_error(error) if isinstance(error, OSError) else str(error)
         raise McpError(
-            "The command {command} cannot be started: {why}.", command=settings.command, why=why
+            "The command {command} cannot be started: {why}.", command=settings.section.command, why=why
         ) from error
 
 
@@ -223,9 +223,9 @@ def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
     environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ} | dict(
         settings.env
     )
-    if not settings.sandbox:
+    if not settings.section.sandbox:
         parent = [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]
-        yield [*parent, str(find(settings.command)), *settings.args], environment, ()
+        yield [*parent, str(find(settings.section.command)), *settings.section.args], environment, ()
         return
     try:
         from rumi.sandbox.bubblewrap.engine import find_bwrap

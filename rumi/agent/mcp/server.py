@@ -111,14 +111,15 @@ class McpServer(Actor[McpMessage]):
         self._directory.calls += 1
         try:
             # Two time limits: waiting for the server's start does not reduce the time of the call.
-            with trio.fail_after(self._settings.start_timeout_s):
+            with trio.fail_after(self._settings.section.start_timeout_s):
                 await self._ready.wait()
             assert self._connection is not None
-            with trio.fail_after(self._settings.timeout_s):
+            with trio.fail_after(self._settings.section.timeout_s):
                 return await self._connection.call(message.tool, message.arguments, message.progress)
         except trio.TooSlowError:
             self._directory.failures += 1
-            late = f"{self._settings.timeout_s:g} s" if self._ready.is_set() else "the time for its start"
+            ready_s = self._settings.section.timeout_s
+            late = f"{ready_s:g} s" if self._ready.is_set() else "the time for its start"
             raise Refused(McpError("The server did not answer within {late}.", late=late)) from None
         except McpError as error:
             self._directory.failures += 1
@@ -133,7 +134,7 @@ class McpServer(Actor[McpMessage]):
         try:
             await check_folder(self._settings, self._home, self._offload)
             async with opened(self._settings, self._home) as (connection, start), trio.open_nursery() as own:
-                if self._settings.command:  # a remote server has no folder on this machine
+                if self._settings.section.command:  # a remote server has no folder on this machine
                     own.start_soon(watch_folder, self._settings, self._home, self._offload)
                 await self._list(connection)
                 # The server is ready: from here on the time limit of its start must not end the connection.
@@ -185,7 +186,8 @@ async def take_tools(
     settings = known.settings
     tools = await connection.list_tools()
     tools = tuple({tool.name: tool for tool in reversed(tools)}.values())[::-1]  # the first one of each name
-    known.tools = tuple(tool for tool in tools if not settings.tools or tool.name in settings.tools)
+    wanted = settings.section.tools
+    known.tools = tuple(tool for tool in tools if not wanted or tool.name in wanted)
     known.pin = known.earlier = await offload(partial(accepted.of, settings))
     if known.pin is None:
         known.pin = await offload(partial(accepted.accept, settings, tools))
@@ -204,13 +206,13 @@ async def opened(settings: ServerSettings, home: Path) -> AsyncIterator[tuple[Co
     if settings.fault is not None:
         raise McpError(settings.fault.message, settings.fault.advice)
     connected = await http.loaded(_connecting)
-    with trio.move_on_after(settings.start_timeout_s) as start:
+    with trio.move_on_after(settings.section.start_timeout_s) as start:
         async with connected(settings, home) as connection:
             yield connection, start
     if start.cancelled_caught:
         raise McpError(
             "The server was not ready within {start_timeout_s} s.",
-            start_timeout_s=f"{settings.start_timeout_s:g}",
+            start_timeout_s=f"{settings.section.start_timeout_s:g}",
         )
 
 
@@ -238,9 +240,9 @@ async def check_folder(settings: ServerSettings, home: Path, offload: Offload) -
         McpError: The folder exceeds its limits. The error tells the user what to do.
     """
     use = await offload(partial(measure, home, stop_after=MOST_FILES))
-    if use.bytes <= settings.max_folder_bytes and use.files < MOST_FILES:
+    if use.bytes <= settings.section.max_folder_bytes and use.files < MOST_FILES:
         return
-    megabytes = settings.max_folder_bytes // 1_000_000
+    megabytes = settings.section.max_folder_bytes // 1_000_000
     raise McpError(
         "The server's folder has more than {megabytes} MB or {most_files} files, so it was ended.",
         "Delete files in {home}, or set a larger mcp.{name}.max_folder_mb.",

@@ -20,6 +20,7 @@ from rumi.agent.permissions.declare import DeclareTool
 from rumi.agent.tool import Tool, claims_of
 from rumi.models.model import Message
 from rumi.platform.caller import Caller
+from rumi.platform.calls import call
 from rumi.platform.threads import Threads
 from rumi.texts import Text
 
@@ -81,7 +82,7 @@ class McpServers:
         await trio.lowlevel.checkpoint()
         if not self._known:
             return
-        most = max(server.settings.start_timeout_s for server in self._known.values())
+        most = max(server.settings.section.start_timeout_s for server in self._known.values())
         with trio.move_on_after(most), suppress(ActorError):
             for name in self._known:
                 await self._supervisor.get_or_start(name)
@@ -107,10 +108,10 @@ class McpServers:
             return (FindTools(tools, called_in(chat.messages())), *declare)
         return (*tools, *declare)
 
-    async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
-        """Answer the control request "mcp" from the owner of this Rumi home with the list of servers."""
+    @call("mcp", rights="all")
+    async def servers(self, caller: Caller) -> object:
+        """Return the servers of tools with their states."""
         await trio.lowlevel.checkpoint()
-        caller.check_all()
         return self.report()
 
     def report(self) -> list[dict[str, object]]:
@@ -129,12 +130,12 @@ class McpServers:
                 bound = McpTool(
                     settings.name,
                     names[tool.name],
-                    replace(tool, open_world=tool.open_world and settings.open_world),
+                    replace(tool, open_world=tool.open_world and settings.section.open_world),
                     self._ask,
                     chat.look,
                     siblings=siblings,
                     save_file=chat.save_file,
-                    trusted=settings.trusted,
+                    trusted=settings.section.trusted,
                 )
                 tools.append(bound)
             else:

@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from hashlib import sha256
 from typing import Final, TypeAlias
 
-from typing_extensions import override
-
 from rumi.agent.mcp.described import harmless_schema, values_of
 from rumi.agent.mcp.messages import CallOutcome, McpError, RemoteTool
 from rumi.agent.mcp.results import Look, SaveFile, nowhere, result_of
@@ -46,7 +44,7 @@ class McpTool(Tool):
         trusted: bool,
         save_file: SaveFile = nowhere,
     ) -> None:
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], harmless_schema(tool.parameters)
         )
         self.concurrent = tool.read_only  # the order of calls that change something matters
@@ -57,11 +55,6 @@ class McpTool(Tool):
         self._save_file = save_file
         self.claims = Claims(tool.parameters, tool.read_only, tool.destroys, siblings)
         self._trusted = trusted
-
-    @property
-    @override
-    def spec(self) -> ToolSpec:
-        return self._spec
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question for a call that could change something or leak data.
@@ -107,12 +100,7 @@ class WithheldTool(Tool):
             f"This tool's description has changed since the user accepted it, so it cannot be called. If it "
             f"is needed, tell the user to look at the change with: rumi mcp test {server} --accept"
         )
-        self._spec = ToolSpec(name, self._said, {"type": "object", "properties": {}})
-
-    @property
-    @override
-    def spec(self) -> ToolSpec:
-        return self._spec
+        self.spec = ToolSpec(name, self._said, {"type": "object", "properties": {}})
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: calls have no effect."""

@@ -2,9 +2,9 @@
 
 import re
 from typing import Final
-from unicodedata import combining, normalize
 
 from rumi.agent.permissions.destinations import is_noun, words_of
+from rumi.platform.unaccented import unaccented
 
 _WORD: Final = re.compile(r"[^\W\d_]+")
 
@@ -44,13 +44,9 @@ def action_word_in(tool: str, message: str) -> str:
     verbs = [word for word in named if not is_noun(word)]
     known = next((alike for verb in verbs for alike in _SYNONYMS if verb in alike), frozenset(verbs[:1]))
     wanted = {form for word in known for form in _forms(word)}
-    return next((word for word in _WORD.findall(_plain(message)) if word in wanted), "")
+    return next((word for word in _WORD.findall(unaccented(message)) if word in wanted), "")
 
 
 def _forms(word: str) -> set[str]:
     stem = word.removesuffix("e")
     return {word, *(f"{stem}{ending}" for ending in _ENDINGS)}
-
-
-def _plain(text: str) -> str:
-    return "".join(c for c in normalize("NFD", text.casefold()) if not combining(c))

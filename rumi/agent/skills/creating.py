@@ -1,15 +1,13 @@
 """Creation of a new skill from a template: a working skill with a test, which its author then changes."""
 
 import json
-import os
-import secrets
 import shlex
-import shutil
 import sys
 from pathlib import Path
 
 from rumi.agent.skills.format import CODE, FILE, MOST_DESCRIPTION_CHARS, class_name, is_name
 from rumi.agent.skills.messages import SkillError, SkillsUnwritable
+from rumi.platform.atomic_write import new_folder
 from rumi.texts import Text, os_error
 
 
@@ -162,17 +160,11 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
     files = {FILE: _CODE_WORDS if code else _PROMPT, test: _CODE_TEST if code else _PROMPT_TEST}
     if code:
         files[CODE] = _CODE
-    # Written under a hidden name and renamed, so that a scan never finds an incomplete skill.
-    draft = skills / f".{name}-{secrets.token_hex(4)}"
     try:
         skills.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft.mkdir(mode=0o700)
-        try:
+        with new_folder(folder) as draft:
             for file, text in files.items():
                 (draft / file).write_text(text.format(**fields), encoding="utf-8")
-            os.rename(draft, folder)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
         raise SkillsUnwritable(
             Text("{folder} cannot be made: {strerror}."),

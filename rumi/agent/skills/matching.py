@@ -6,12 +6,12 @@ skills. Accents, case and endings do not matter, because only the first five let
 
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from rumi.agent.skills.messages import Skill
+from rumi.platform.unaccented import unaccented
 
 MOST_QUERY_CHARS: Final = 4_000
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -26,11 +26,8 @@ _SAY_NOTHING: Final = frozenset(_LITTLE_WORDS.split())
 
 def stems(text: str) -> list[str]:
     """Return the significant words of a text, without duplicates, cut so that inflected forms match."""
-    bare = text[:MOST_QUERY_CHARS].casefold()
-    if not bare.isascii():
-        plain = unicodedata.normalize("NFKD", bare)
-        bare = "".join(c for c in plain if not unicodedata.combining(c))
-    words = [word[:_STEM_CHARS] for word in _WORD.findall(bare) if word not in _SAY_NOTHING]
+    plain = unaccented(text[:MOST_QUERY_CHARS])
+    words = [word[:_STEM_CHARS] for word in _WORD.findall(plain) if word not in _SAY_NOTHING]
     return list(dict.fromkeys(words))
 
 

@@ -12,9 +12,9 @@ from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.models import ModelsPart
 from rumi.app.parts.sandbox import SandboxPart
 from rumi.app.parts.store import StorePart
-from rumi.app.settings import chat_limits_of, mcp_settings_of, prompts_of
+from rumi.app.settings import mcp_settings_of, prompts_of
 from rumi.app.toolbox import Toolbox
-from rumi.channels.http.counters import Counts
+from rumi.channels.counters import Counts
 from rumi.chats.context import ChatContext, ChatView
 from rumi.chats.fact_extraction import FactExtraction, add_fact_extraction
 from rumi.chats.hub import Hub
@@ -83,7 +83,8 @@ def add_agent(
     instructions = prompts.instructions(sandbox.strict.there, settings.sandbox.timeout_s)
     context = ChatContext(
         model_for=models.bound.of_chat,
-        limits=chat_limits_of(inputs.loaded, inputs.models.context_tokens),
+        settings=settings,
+        context_tokens=inputs.models.context_tokens,
         language=inputs.language,
         ids=inputs.ids,
         now=time.time,

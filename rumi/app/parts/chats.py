@@ -14,7 +14,6 @@ from rumi.app.parts.sandbox import SandboxPart
 from rumi.app.parts.store import StorePart
 from rumi.app.parts.tasks import TasksPart
 from rumi.app.recall_calls import RecallCommands
-from rumi.app.settings import undo_limits_of
 from rumi.app.stop_all import Everything
 from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.people.chat_commands import PeopleCommands
@@ -57,7 +56,7 @@ def add_all_chats(
     """Add the cleanup after undo, the recovery of open messages, the chats, and the clock of schedules."""
     home, ids, settings, workers = inputs.home, inputs.ids, inputs.loaded.settings, inputs.workers
     money = BudgetCommands(store.budgets, store.ledger, ids, audit)
-    undo = Undo(Snapshots(home, undo_limits_of(inputs.loaded)), Threads(2), tasks.tasks.stop_all)
+    undo = Undo(Snapshots(home, settings.undo), Threads(2), tasks.tasks.stop_all)
     recorder = Recorder(
         home.root,
         inputs.redactor,

@@ -7,14 +7,14 @@ from functools import partial
 from pathlib import Path
 
 from actors import ChildSpec, pending_asks
-from rumi.app.budget_calls import usage_call
-from rumi.app.control_calls import ControlCalls
+from rumi.app.budget_calls import UsageCalls
+from rumi.app.control_calls import ProcessCalls
 from rumi.app.parts.agent import AgentPart
 from rumi.app.parts.chats import ChatsPart
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.store import StorePart
 from rumi.app.parts.tasks import TasksPart
-from rumi.app.recall_calls import recall_call
+from rumi.app.recall_calls import RecallCommands
 from rumi.app.status import StatusSource
 from rumi.channels.attach.reconnecting import RoutedChat
 from rumi.channels.control.attach_server import About, AttachServer
@@ -23,18 +23,19 @@ from rumi.channels.control.file_stream import UploadStream
 from rumi.channels.control.server import ControlServer, ControlStream
 from rumi.channels.control.stacks import dump_on_signal
 from rumi.channels.control.task_stream import TaskStream
-from rumi.channels.http.counters import Counts
+from rumi.channels.counters import Counts
 from rumi.chats.budgets.meter import SharedLedger
-from rumi.chats.chat_calls import chat_call
-from rumi.memory.memory_calls import memory_call
+from rumi.chats.chat_calls import ChatCalls
+from rumi.memory.memory_calls import MemoryCalls
 from rumi.platform.caller import Caller, ControlCall
+from rumi.platform.calls import served
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.home import socket_path
 from rumi.store.cluster.partitions import Dependents, Partitioned
 from rumi.store.ownership import partition_of
-from rumi.tasks.bots.bot_calls import bot_call
-from rumi.tasks.schedules.schedule_calls import schedule_call
-from rumi.tasks.task_calls import task_call
+from rumi.tasks.bots.bot_calls import BotCalls
+from rumi.tasks.schedules.schedule_calls import ScheduleCalls
+from rumi.tasks.task_calls import TaskCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def add_edges(
     for channel in inputs.channels:
         if inputs.workers.ownership is not None:
             channel.among_workers(partial(_routed_chat, path, channel.name, inputs.ids))
-        channel.add_view(inputs.root, chats.inbox, store.journal, agent.hub, status.dump)
+        channel.add_view(inputs.root, chats.inbox, store.journal, agent.hub, status.dump, counts)
     return EdgesPart(attach_server, status)
 
 
@@ -122,25 +123,22 @@ def _calls(
 ) -> dict[str, ControlCall]:
     """Return the calls of the control socket. Calls that another worker must answer are forwarded."""
     ids = inputs.ids
-    of_packages = {
-        "recall": recall_call(store.recall, ids, time.time),
-        "memory": memory_call(
-            store.memory, agent.fact_extraction.extract_for_owner, ids, chats.forgetting.forget
-        ),
-        "chats": chat_call(store.journal.ask, chats.inbox.chats.delete, ids),
-        "tasks": task_call(tasks.tasks, ids),
-        "usage": usage_call(store.budgets, ids, chats.budgets.written),
-        "schedules": schedule_call(tasks.schedules, ids),
-        "mcp": agent.mcp.answer,
-        "bots": bot_call(
-            tasks.bot_files, tasks.tasks, store.memory, tasks.threads, tasks.bots, tasks.fetched
-        ),
-    }
-    own = ControlCalls(status, chats.inbox, ids, inputs.language, chats.everything, of_packages).calls()
+    parts: tuple[object, ...] = (
+        ProcessCalls(status, chats.inbox, ids, inputs.language, chats.everything),
+        RecallCommands(store.recall, ids, time.time),
+        MemoryCalls(store.memory, ids, agent.fact_extraction.extract_for_owner, chats.forgetting.forget),
+        ChatCalls(store.journal.ask, chats.inbox.chats.delete, ids),
+        TaskCalls(tasks.tasks, ids),
+        UsageCalls(store.budgets, ids, chats.budgets.written),
+        ScheduleCalls(tasks.schedules, ids),
+        agent.mcp,
+        BotCalls(tasks.bot_files, tasks.tasks, store.memory, tasks.threads, tasks.bots, tasks.fetched),
+    )
+    own = {name: call for part in parts for name, call in served(part).items()}
     forwarded = inputs.workers.forwarded_calls(own)
     calls = {name: attach_server.keeping_alive(call) for name, call in forwarded.items()}
     # Never counted as activity: a process that is asked to yield its home must not stay for the question.
-    calls["make_way"] = attach_server.yield_home
+    calls |= served(attach_server)
     return calls
 
 
@@ -156,7 +154,7 @@ def _streams(
     own: dict[str, ControlStream] = {
         "window": attach_server.serve,
         "events": events.serve,
-        "task": TaskStream(tasks.tasks, agent.hub, tasks.bots.asked).serve,
+        "task": TaskStream(tasks.tasks, agent.hub, tasks.bots).serve,
         "file": UploadStream(inputs.uploads, chats.inbox, inputs.ids).serve,
     }
     streams = dict(inputs.workers.forwarded_streams(own))

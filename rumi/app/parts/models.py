@@ -13,11 +13,10 @@ from rumi.agent.skills.trust import TrustedSkills
 from rumi.app.bound_models import BoundModels
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.store import StorePart
-from rumi.app.settings import people_of, task_limits_of, web_settings_of
+from rumi.app.settings import people_of
 from rumi.chats.people.people import People
 from rumi.platform.threads import Threads
 from rumi.sandbox.engine import skills_folder
-from rumi.tasks.services import TaskLimits
 from rumi.web.tree import Web, add_fetcher
 
 
@@ -27,7 +26,6 @@ class ModelsPart:
 
     bound: BoundModels
     people: People
-    task_limits: TaskLimits
     web: Web
     skills: AskSkills
     trusted: TrustedSkills
@@ -47,10 +45,9 @@ def add_models(inputs: TreeInputs, store: StorePart) -> ModelsPart:
     skills = root.add(
         ChildSpec("skills", lambda: Skills(whole, threads, mounts=mounts, of_project=catalogue))
     )
-    web = add_fetcher(root, web_settings_of(loaded))
+    web = add_fetcher(root, loaded.settings.fetch, loaded.settings.search.provider, loaded.secrets)
     permits = root.add(inputs.models.spec(inputs.workers.part))
     people = people_of(loaded, inputs.ids)
-    task_limits = task_limits_of(loaded, inputs.models.context_tokens)
     research = loaded.settings.research.model or ""
-    bound = BoundModels(inputs.models, permits, store.budgets, inputs.ids, people, task_limits, research)
-    return ModelsPart(bound, people, task_limits, web, skills.ask, trusted)
+    bound = BoundModels(inputs.models, permits, store.budgets, inputs.ids, people, loaded.settings, research)
+    return ModelsPart(bound, people, web, skills.ask, trusted)

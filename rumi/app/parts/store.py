@@ -7,7 +7,7 @@ from typing import Any
 
 from actors import ActorRef, ChildSpec
 from rumi.app.parts.inputs import TreeInputs
-from rumi.app.settings import DAY_S, budget_rules_of
+from rumi.app.settings import budget_rules_of
 from rumi.chats.budgets.meter import Budgets, Ledger, WriteNow
 from rumi.memory.actor import AskMemory, Memory, asking
 from rumi.memory.recall.actor import AskRecall, Recall
@@ -48,7 +48,7 @@ def add_store(
     root, home, workers = inputs.root, inputs.home, inputs.workers
     reserve = Reserve(home.reserve)
     state = JournalState(reserve, disk_changed, "full" if inputs.full else None)
-    retention_s = inputs.loaded.settings.session.keep_days * DAY_S
+    retention_s = inputs.loaded.settings.session.retention_s
     database, journal_threads = workers.database_of(home.state_db), Threads()
     journal = root.add(
         ChildSpec(

@@ -9,7 +9,6 @@ from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.models import ModelsPart
 from rumi.app.parts.sandbox import SandboxPart
 from rumi.app.parts.store import StorePart
-from rumi.app.settings import bot_limits_of, schedule_limits_of, web_settings_of
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.threads import Threads
 from rumi.store.journal.records import Incoming
@@ -51,7 +50,7 @@ def add_tasks(
     """Add the tasks and their recovery. The clock that fires schedules is added later, below the chats."""
     home, limits, settings, ports = inputs.home, inputs.limits, inputs.loaded.settings, inputs.ports
     bot_files, threads = BotFiles(home.root, home.files), Threads()
-    network = partial(guarded_streams, web_settings_of(inputs.loaded))
+    network = partial(guarded_streams, settings.fetch)
     cache = RepositoryCache(home.root / "cache" / "repositories")
     words = agent.prompts.words
 
@@ -76,7 +75,8 @@ def add_tasks(
             sandbox.chosen,
             threads,
             time.time,
-            bot_limits_of(inputs.loaded),
+            settings.bots,
+            settings.memory.max_facts,
             limits,
         ),
     }
@@ -87,8 +87,9 @@ def add_tasks(
         publisher=agent.publisher,
         model_for=models.bound.of_task,
         kinds=kinds,
-        limits=models.task_limits,
-        slots=task_slots(models.task_limits.max_running, models.task_limits.per_owner),
+        settings=settings,
+        context_tokens=inputs.models.context_tokens,
+        slots=task_slots(settings.tasks.max_running, settings.tasks.per_owner),
         files=home.tasks,
         now=time.time,
         wake=wake,
@@ -110,7 +111,7 @@ def add_tasks(
                 ids=inputs.ids,
                 wake=wake,
                 audit=audit,
-                limits=schedule_limits_of(inputs.loaded),
+                limits=settings.schedules,
                 bot=bots.of_schedule,
                 has_bot=bot_files.has,
                 stays=inputs.stays,

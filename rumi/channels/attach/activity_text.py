@@ -1,12 +1,11 @@
 """Short descriptions of what actors (the parts of a running Rumi) are doing, made from the status dump."""
 
-from typing import Any
+from collections.abc import Mapping
 
+from rumi.channels.status_dump import Item, is_chat
 from rumi.platform.texts.tasks import task_state
 from rumi.platform.texts.words import in_words, known
 from rumi.texts import Language, gettext, text_of, translate
-
-Item = dict[str, Any]
 
 
 def duration(seconds: float) -> str:
@@ -21,11 +20,6 @@ def duration(seconds: float) -> str:
             rest = whole % size // smaller
             return f"{whole // size} {name} {rest} {smaller_name}" if rest else f"{whole // size} {name}"
     return f"{whole} s"
-
-
-def is_chat(item: Item) -> bool:
-    """Return True if this item of the status dump describes a chat."""
-    return "history" in item["figures"]
 
 
 def works(item: Item) -> bool:
@@ -101,7 +95,7 @@ def _actor(item: Item, language: Language) -> str:
         return _task(item["figures"], language)
     activity = translate(language, text_of(item.get("doing_text") or known(item["doing"])))
     models = item["figures"].get("models")
-    if isinstance(models, dict):
+    if isinstance(models, Mapping):
         return " · ".join([activity, *_budgets(models)])
     # No age if the activity text already has one, nor for several streams, which start one by one.
     timed = " s" not in activity and "streams" not in item["figures"]
@@ -110,7 +104,7 @@ def _actor(item: Item, language: Language) -> str:
     return activity
 
 
-def _budgets(models: dict[str, Item]) -> list[str]:
+def _budgets(models: Mapping[str, Item]) -> list[str]:
     """Return, for each model, how much of its rate limit is left, as its server last reported."""
     parts = []
     for name, model in models.items():

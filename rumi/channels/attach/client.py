@@ -59,7 +59,7 @@ class OpenRequest:
 
     chat: str
     person: bool
-    language: Language
+    language: Language = "en"
     new: bool = False
     model: str | None = None
     must: bool = False

@@ -1,15 +1,16 @@
 """Shows the status dump to a person, as a tree that fits into 80 columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rumi.channels.attach.activity_text import activity_of, age_of, duration, is_chat, works
+from rumi.channels.attach.activity_text import activity_of, age_of, duration, works
+from rumi.channels.status_dump import Item, chats, is_chat, rows, trouble
 from rumi.platform.texts.operating import short_size
 from rumi.platform.texts.words import in_words
 from rumi.texts import Language, gettext, ngettext
@@ -39,8 +40,6 @@ SLOW_S = 60.0
 
 Order: TypeAlias = Literal["age", "name", "restarts", "mail"]
 
-Item: TypeAlias = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -64,8 +63,8 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
     language = choice.language
     word = partial(in_words, language)
     lines: list[RenderableType] = [_headline(status, choice.language)]
-    if trouble := status.get("storage", {}).get("trouble"):
-        what, since = word(STORAGE.get(trouble, trouble)), duration(status["storage"]["trouble_s"] or 0.0)
+    if why := trouble(status):
+        what, since = word(STORAGE.get(why, why)), duration(status["storage"]["trouble_s"] or 0.0)
         storage = gettext(language, "storage: {what}, since {since}", what=what, since=since)
         lines.append(Text(storage, style="bold red"))
     lines.extend(
@@ -78,7 +77,7 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
     table.add_column(gettext(language, "re"), justify="right", no_wrap=True)
     table.add_column(gettext(language, "mail"), justify="right", no_wrap=True)
     table.add_column(gettext(language, "doing"))  # the only column that shrinks in a narrow terminal
-    for prefix, item in _walk(status["tree"], "", "", choice):
+    for _, prefix, item in rows(status["tree"], partial(_shown, choice)):
         if isinstance(item, str):
             table.add_row(f"{prefix}{item}", style="dim")
             continue
@@ -152,10 +151,9 @@ def render_workers(found: Item, language: Language = "en") -> RenderableType:
 
 def _headline(status: Item, language: Language) -> Text:
     files = ", ".join(f"{name} {short_size(count)}" for name, count in status["databases"].items())
-    chats = [child for node in status["tree"]["children"] for child in node["children"] if is_chat(child)]
-    busy = sum("job" in chat["figures"] for chat in chats)
+    found, busy = chats(status)
     in_turns = ngettext(
-        language, "{count} chat, {busy} in turns", "{count} chats, {busy} in turns", len(chats), busy=busy
+        language, "{count} chat, {busy} in turns", "{count} chats, {busy} in turns", len(found), busy=busy
     )
     parts = [gettext(language, "outbox {count}", count=status["outbox"] or 0), files, in_turns]
     first = gettext(
@@ -179,22 +177,12 @@ def chats_of(status: Item, choice: Choice) -> list[Item]:
     """Return the chats that the tree shows, in the order of the tree."""
     return [
         item
-        for _, item in _walk(status["tree"], "", "", choice)
+        for _, _, item in rows(status["tree"], partial(_shown, choice))
         if not isinstance(item, str) and is_chat(item)
     ]
 
 
-def _walk(item: Item, lead: str, below: str, choice: Choice) -> Iterator[tuple[str, Item | str]]:
-    yield lead, item
-    children, rest = _shown(item, choice)
-    for index, child in enumerate(children):
-        last = index == len(children) - 1 and not rest
-        yield from _walk(child, below + ("└ " if last else "├ "), below + ("  " if last else "│ "), choice)
-    if rest:
-        yield f"{below}└ ", rest
-
-
-def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
+def _shown(choice: Choice, item: Item) -> tuple[Sequence[Item], str]:
     """Return the children to show, and a text about the hidden ones. Static children are not sorted."""
     children: Sequence[Item] = item["children"]
     if item["kind"] != "dynamic_supervisor":
@@ -202,13 +190,13 @@ def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
         hidden = len(children) - len(shown)
         return shown, gettext(choice.language, "… {count} at rest", count=hidden) if hidden else ""
     ordered = sorted(children, key=lambda child: _rank(child, choice.order))
-    chats = bool(ordered) and is_chat(ordered[0])
-    if choice.terse and not chats:
+    of_chats = bool(ordered) and is_chat(ordered[0])
+    if choice.terse and not of_chats:
         return (), ""
     if len(ordered) <= choice.many:
         return ordered, ""
     busy = [child for child in ordered if works(child) or child["id"] == choice.selected]
-    most = choice.most if chats else min(choice.most, MOST_OTHERS)
+    most = choice.most if of_chats else min(choice.most, MOST_OTHERS)
     # Scroll so that the selected chat is among the shown ones: the keys of `--watch` act on it.
     first = next((at - most + 1 for at, child in enumerate(busy) if child["id"] == choice.selected), 0)
     shown = busy[max(0, first) :][:most]

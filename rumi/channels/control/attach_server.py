@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from typing import Any
 
 import trio
 
 from actors import ActorError, ActorRef
 from rumi.agent.events import TurnFinished
+from rumi.channels.attach.client import OpenRequest
 from rumi.channels.attach.connection import OTHER_VERSION
 from rumi.channels.attach.file_upload import MOST_WORDS, words_from_json
 from rumi.channels.attach.wire import Wire, WireClosed
@@ -26,9 +28,9 @@ from rumi.chats.local import LocalChat
 from rumi.chats.publishing import PendingMessages
 from rumi.errors import NotServed, NotTaken, RumiError, answer_of
 from rumi.platform.caller import Caller, ControlCall
+from rumi.platform.calls import CHAT, answer, call
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import replies as reply_texts
-from rumi.platform.texts.language import known_language
 from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
@@ -87,10 +89,8 @@ class About:
     marks: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def differing(self, marks: object) -> list[str]:
+    def differing(self, marks: Mapping[str, object]) -> list[str]:
         """Return the names of the settings and keys in which a client with the given `marks` differs."""
-        if not isinstance(marks, dict):
-            return []
         return sorted(key for key in {*marks, *self.marks} if marks.get(key, "") != self.marks.get(key, ""))
 
 
@@ -245,20 +245,18 @@ class AttachServer:
 
         return count
 
-    async def yield_home(self, caller: Caller, request: Mapping[str, object]) -> Mapping[str, object]:
+    @call("make_way", rights="all")
+    async def yield_home(
+        self, caller: Caller, *, marks: Mapping[str, Any] | None = None
+    ) -> Mapping[str, object]:
         """End this process if it is idle, for a command that needs the home or has different settings.
 
         A request without `marks` comes from a command that needs the home. A request with `marks`
         (fingerprints of the command's settings) ends the process only if they differ from the marks of this
         process. The result has two fields: `ends`, True if the process ends, and `windows`, the number of
         attached clients.
-
-        Raises:
-            NotAllowed: The caller is not the owner of the home.
         """
         await trio.lowlevel.checkpoint()
-        caller.check_all()
-        marks = request.get("marks")
         differs = marks is None or bool(self._about.differing(marks))
         if self._about.service or not self._idle or not differs:
             return {"ends": self._ending and not self._about.service, "windows": len(self._clients)}
@@ -312,7 +310,9 @@ class AttachServer:
         When the client detaches, a turn that a program started is stopped; a person's turn continues.
         """
         try:
-            client = await self._attach(caller, request)
+            if request.get("version") != VERSION:  # before the fields, which another version may change
+                raise RumiError(*OTHER_VERSION)
+            client = await answer(self, "window", caller, request)
         except RumiError as error:
             later = self._later() or isinstance(error, NotServed)
             await wire.send({**_error_answer(error), "later": later})
@@ -416,28 +416,34 @@ class AttachServer:
         """Return True if the client should retry: this process is starting, or another will replace it."""
         return not self._accepting and not (self._ending and self._about.service)
 
-    async def _attach(self, caller: Caller, request: Mapping[str, object]) -> _AttachedClient:
-        if request.get("version") != VERSION:
-            raise RumiError(*OTHER_VERSION)
+    @call("window", key=CHAT, stream=True)
+    async def attach(
+        self,
+        caller: Caller,
+        *,
+        opening: OpenRequest,
+        version: int,
+        passed: bool = False,
+        away: str = "",
+    ) -> _AttachedClient:
+        """Attach to a chat: send messages, and get its events."""
         if not self._accepting:
             raise _ShuttingDown
-        chat = caller.chat_in(self._ids.check_chosen(str(request.get("chat"))), self._ids.owner_of)
-        forwarded = request.get("passed") is True
+        chat = caller.chat_in(self._ids.check_chosen(opening.chat), self._ids.owner_of)
         # A forwarded client has the settings of its own worker's home, which may differ from these.
         model, other = (
-            self._model_for(request),
-            [] if forwarded else self._about.differing(request.get("marks")),
+            self._model_for(opening),
+            [] if passed else self._about.differing(opening.marks),
         )
         if model is not None:
             other = [key for key in other if key != "model.default"]
-        language = known_language(request.get("language")) or "en"
-        unreachable_worker = str(request.get("away") or "")
-        if request.get("new") and unreachable_worker:
+        language = opening.language
+        if opening.new and away:
             raise RumiError(
                 "The worker {unreachable_worker} serves this chat, and cannot be reached from here.",
-                unreachable_worker=unreachable_worker,
+                unreachable_worker=away,
             )
-        if request.get("new"):
+        if opening.new:
             if self._inbox.chats.works(chat):
                 raise RumiError(reply_texts.busy(language))
             await self._inbox.chats.begin_session(chat)
@@ -449,17 +455,16 @@ class AttachServer:
             self._hub,
             self._journal,
             language,
-            apart=request.get("apart") is True,
+            apart=opening.apart,
             channel=TERMINAL,
             chosen=model or "",
-            project=_project_of(request),
-            tainted=request.get("tainted") is True,
+            project=opening.project if opening.project.startswith("/") else "",
+            tainted=opening.tainted,
         )
-        person, single = bool(request.get("person")), request.get("single") is True
         client = _AttachedClient(
-            local_chat, person, language, events, single, other, forwarded, unreachable_worker
+            local_chat, opening.person, language, events, opening.single, other, passed, away
         )
-        if unreachable_worker:
+        if away:
             stored = await self._journal.ask(undelivered_replies(chat))
             client.known_deliveries.update(reply.delivery for reply in stored)
         elif self._until_other_worker is not None and not self._pending.takes(chat):
@@ -471,16 +476,16 @@ class AttachServer:
         self._notify_changed()
         return client
 
-    def _model_for(self, request: Mapping[str, object]) -> str | None:
+    def _model_for(self, opening: OpenRequest) -> str | None:
         """Return the requested model's name as used in messages; None if the model cannot be used.
 
         Raises:
-            RumiError: the model cannot be used, and the request has `must` set, so no other model will do.
+            RumiError: the model cannot be used, and the client has `must` set, so no other model will do.
         """
         try:
-            return self._inbox.chats.model_named(str(request.get("model") or self._inbox.chats.own_model))
+            return self._inbox.chats.model_named(opening.model or self._inbox.chats.own_model)
         except RumiError:
-            if request.get("must"):
+            if opening.must:
                 raise
             return None
 
@@ -637,12 +642,6 @@ class _ShuttingDown(RumiError):
 def _are_numbers(values: Sequence[object]) -> bool:
     """Return True if `values` contains only valid message numbers, and at most `LATEST` of them."""
     return len(values) <= LATEST and all(type(value) is int and 0 < value < MOST_DELIVERY for value in values)
-
-
-def _project_of(request: Mapping[str, object]) -> str:
-    """Return the project folder whose skills apply to a client's messages; an empty text means no folder."""
-    project = request.get("project")
-    return project if isinstance(project, str) and project.startswith("/") else ""
 
 
 def _error_answer(error: RumiError) -> Mapping[str, object]:

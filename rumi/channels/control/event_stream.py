@@ -5,7 +5,7 @@ the log.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import trio
@@ -17,6 +17,7 @@ from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.publishing import recorded
 from rumi.errors import RumiError, answer_of
 from rumi.platform.caller import Caller
+from rumi.platform.calls import answer, call
 from rumi.platform.texts.translation import error_text
 from rumi.platform.topic import Backlog, Subscription, Topic
 
@@ -30,12 +31,6 @@ STUCK_S = 300.0
 """A reader that has read nothing for this many seconds is disconnected."""
 
 Item = dict[str, Any]
-
-
-def _wanted(request: Mapping[str, object]) -> Callable[[Item], bool]:
-    """Return a filter for the events that a reader has requested."""
-    chats, events = _names(request.get("chats")), _names(request.get("events"))
-    return lambda item: (not chats or item["chat"] in chats) and (not events or item["event"] in events)
 
 
 class EventStream:
@@ -60,17 +55,26 @@ class EventStream:
         self._topic.publish("", _item(time.time(), "storage", "", "", trouble=trouble))
 
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
-        """Send all events of all chats from now on, until the reader disconnects."""
+        """Serve one reader until it disconnects."""
         try:
-            caller.check_all()
+            await answer(self, "events", caller, request, wire)
         except RumiError as error:
             await wire.send(answer_of(error))
-            return
+
+    @call("events", rights="all", stream=True)
+    async def follow(
+        self, caller: Caller, wire: Wire, *, chats: Sequence[str] = (), events: Sequence[str] = ()
+    ) -> None:
+        """Send all events from now on, or only those of these `chats` and with these names."""
+
+        def wanted(item: Item) -> bool:
+            return (not chats or item["chat"] in chats) and (not events or item["event"] in events)
+
         # Subscribed before the greeting is sent: a program that has read it misses no later event.
-        with self._hub.listening() as events, self._topic.listening(wants=_wanted(request)) as reader:
+        with self._hub.listening() as happened, self._topic.listening(wants=wanted) as reader:
             await wire.send({"events": VERSION, "program": __version__})
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_collect, events, reader)
+                nursery.start_soon(_collect, happened, reader)
                 # Only a receive notices that the reader has disconnected; there may be no event to send.
                 nursery.start_soon(when_closed, wire, nursery.cancel_scope.cancel)
                 await _send(reader, wire)
@@ -126,7 +130,3 @@ def _chat_of(path: str) -> str:
 
 def _item(at: float, name: str, chat: str, turn: str, **more: object) -> Item:
     return {"time": round(at, 3), "event": name, "chat": chat, "turn": turn, **more}
-
-
-def _names(found: object) -> frozenset[str]:
-    return frozenset(str(name) for name in found) if isinstance(found, list) else frozenset()

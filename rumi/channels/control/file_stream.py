@@ -12,7 +12,9 @@ from rumi.channels.uploads import LocalUploads
 from rumi.chats.inbox import Inbox
 from rumi.errors import FileError, RumiError, answer_of
 from rumi.platform.caller import Caller
+from rumi.platform.calls import CHAT, answer, call
 from rumi.platform.chat_ids import ChatIds
+from rumi.store.journal.records import Attachment
 
 SILENCE_S: Final = 20.0
 """Maximum pause between two pieces of an upload, in seconds."""
@@ -30,17 +32,20 @@ class UploadStream:
         """Receive one upload. If the client disconnects before the end, no part of the file remains."""
         with suppress(WireClosed):
             try:
-                chat = self._ids.check_chosen(str(request.get("chat")))
-                caller.chat_in(chat, self._ids.owner_of)
-                # `put` may raise in the middle of the iteration: close the generator here, in this task, and
-                # do not leave it to the garbage collector.
-                pieces = _received_pieces(wire)
-                async with aclosing(pieces):
-                    attachment = await self._uploads.put(self._inbox, chat, str(request.get("name")), pieces)
+                attachment = await answer(self, "file", caller, request, wire)
             except RumiError as error:
                 await wire.send(answer_of(error))
             else:
                 await wire.send({"path": attachment.reference, "size": attachment.size_bytes})
+
+    @call("file", key=CHAT, stream=True)
+    async def upload(self, caller: Caller, wire: Wire, *, chat: str, name: str) -> Attachment:
+        """Receive a file for a chat; the client sends it in pieces."""
+        caller.chat_in(self._ids.check_chosen(chat), self._ids.owner_of)
+        # `put` may raise in the middle of the iteration: close the generator here, in this task, and do not
+        # leave it to the garbage collector.
+        async with aclosing(_received_pieces(wire)) as pieces:
+            return await self._uploads.put(self._inbox, chat, name, pieces)
 
 
 async def _received_pieces(wire: Wire) -> AsyncGenerator[bytes, None]:

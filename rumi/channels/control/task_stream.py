@@ -1,16 +1,14 @@
 """The stream `task` of the control socket: runs or follows a task for a program.
 
-`{"stream": "task", "do": "run", …}` runs a task without a chat; its fields are those of the control call
-`begin` for tasks. `"do": "follow"` follows the task with that `id`. `"do": "bot"` runs a session of the bot
-`name`; its fields are those of the control calls `begin` and `resume` for bots. The stream sends `{"began":
-…}` with the number of a session, `{"step": …}` for each step of the task, and at the end `{"ended": {…}}`, or
-`{"error": …}`. A task that the stream runs is stopped when the program disconnects.
+The stream sends `{"began": …}` with the number of a session, `{"step": …}` for each step of the task, and at
+the end `{"ended": {…}}`, or `{"error": …}`. A task that the stream runs is stopped when the program
+disconnects.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TypeAlias
+from dataclasses import dataclass
 
 import trio
 
@@ -19,21 +17,36 @@ from rumi.chats.events import Replied
 from rumi.chats.hub import Hub
 from rumi.errors import RumiError, answer_of
 from rumi.platform.caller import Caller
-from rumi.platform.chat_ids import task_key
+from rumi.platform.calls import PartitionKey, answer, call
+from rumi.platform.chat_ids import LOCAL, task_key
 from rumi.store.journal.records import TaskRecord
-from rumi.tasks.task_calls import task_as_json, task_id_of, task_of
+from rumi.tasks.bots.bots import Bots, SessionStart
+from rumi.tasks.task_calls import NEW_TASK, TASK, NewTask, task_as_json
 from rumi.tasks.tasks import Tasks
+from rumi.texts import Language
 
-MakeSession: TypeAlias = Callable[[Mapping[str, object]], Awaitable[TaskRecord]]
-"""Returns the bot session that a request asks for, whether it is already stored or not."""
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """Sends the beginning and the steps of a task to the program."""
+
+    messages: "trio.MemorySendChannel[Mapping[str, object]]"
+
+    def began(self, id: int) -> None:
+        """Send the number of a session."""
+        self.messages.send_nowait({"began": id})
+
+    def step(self, text: str) -> None:
+        """Send a step."""
+        self.messages.send_nowait({"step": text})
 
 
 class TaskStream:
     """The stream `task` of the control socket: `serve` handles one reader."""
 
-    def __init__(self, tasks: Tasks, hub: Hub, session: MakeSession) -> None:
+    def __init__(self, tasks: Tasks, hub: Hub, bots: Bots) -> None:
         self._tasks = tasks
-        self._session = session
+        self._bots = bots
         self._hub = hub
 
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
@@ -60,32 +73,43 @@ class TaskStream:
     ) -> None:
         """Run or follow the task; send its steps and its end to `messages`, then close that channel."""
 
-        def step(text: str) -> None:
-            messages.send_nowait({"step": text})
-
         with messages:
             try:
-                if request.get("do") == "bot":
-                    caller.check_all()
-                    task = await self._session(request)
-                    done = await self._tasks.run(task, step, lambda id: messages.send_nowait({"began": id}))
-                elif request.get("do") == "follow":
-                    done = await self._follow(caller, task_id_of(request), step)
-                else:
-                    done = await self._tasks.run(self._tasks.checked(task_of(caller, request)), step)
+                done = await answer(self, "task", caller, request, TaskReport(messages))
             except RumiError as error:
                 messages.send_nowait(answer_of(error))
             else:
                 messages.send_nowait({"ended": task_as_json(done)})
 
-    async def _follow(self, caller: Caller, id: int, step: Callable[[str], None]) -> TaskRecord:
-        """Report the task's steps; return the task when it has ended."""
+    @call("task.run", key=NEW_TASK, stream=True)
+    async def run(self, caller: Caller, report: TaskReport, *, new: NewTask) -> TaskRecord:
+        """Run a task without a chat. It is stopped when the program disconnects."""
+        return await self._tasks.run(self._tasks.checked(new.record(caller)), report.step)
+
+    @call("task.bot", rights="all", key=PartitionKey("session", of="task", default=LOCAL), stream=True)
+    async def run_bot(
+        self,
+        caller: Caller,
+        report: TaskReport,
+        *,
+        name: str,
+        start: SessionStart,
+        session: int | None = None,
+        language: Language = "en",
+    ) -> TaskRecord:
+        """Run a new session of a bot, or resume a `session`; 0 is the last one."""
+        task = await self._bots.asked(name, session, start, language)
+        return await self._tasks.run(task, report.step, report.began)
+
+    @call("task.follow", key=TASK, stream=True)
+    async def follow(self, caller: Caller, report: TaskReport, *, id: int) -> TaskRecord:
+        """Follow a task until it has ended."""
         # Subscribed before the first look at the task, so that its end cannot fall between the two.
         with self._hub.listening(task_key(id)) as events:
             task = await self._tasks.show(id, caller.scope)
             while not task.ended:
                 if said := self._tasks.step_of(id):
-                    step(said)
+                    report.step(said)
                 if isinstance((await events.receive()).what, Replied):
                     task = await self._tasks.show(id, caller.scope)
         return task

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor
 from rumi.channels.channel import Channel
+from rumi.channels.counters import Counts
 from rumi.channels.http.address import BoundSocket, listen
 from rumi.channels.http.listener_state import ListenerState, Taker
 from rumi.chats.hub import Hub
@@ -39,6 +40,7 @@ class Listener(ListenerState, Channel):
         journal: ActorRef[JournalMessage],
         hub: Hub,
         status: Callable[[], Mapping[str, object]],
+        counts: Counts,
     ) -> None:
         """Add the server under a separate supervisor, so that its crashes affect no other actor."""
         self.status = status

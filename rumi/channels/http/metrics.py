@@ -6,11 +6,18 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias
 
-CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+from prometheus_client import metrics_core as families
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
-Kind: TypeAlias = Literal["gauge", "counter", "info", "histogram"]
+from rumi.channels.status_dump import Item, below, chats, rows, top, trouble
+
+_encode, CONTENT_TYPE = choose_encoder("application/openmetrics-text")
+
+Kind: TypeAlias = Literal["gauge", "counter"]
 Labels: TypeAlias = Mapping[str, object]
 
 
@@ -96,20 +103,27 @@ FIGURES: Final = (
 """Metrics that actors report themselves. Each new number of an actor needs an entry here."""
 
 
-def metrics(dump: Mapping[str, Any]) -> str:
+def metrics(dump: Item) -> bytes:
     """Return all metrics of a status dump as OpenMetrics text. docs/operations.md lists their names."""
-    return "".join(f"{line}\n" for line in (*_lines(dump), "# EOF"))
+    return _encode(_Dump(dump))
 
 
-def _lines(dump: Mapping[str, Any]) -> Iterator[str]:
-    yield from _family("rumi", "info", "The program's version.", [({"version": dump["program"]}, 1)])
-    yield from _process(dump)
-    yield from _counts(dump["counts"])
-    yield from _tree(dump)
-    actors = {node["id"]: node["figures"] for node in dump["tree"]["children"]}
-    for figure in FIGURES:
-        if samples := list(_samples(actors, figure.path)):
-            yield from _family(figure.name, figure.kind, figure.about, samples)
+@dataclass(frozen=True, slots=True)
+class _Dump(Collector):
+    """Collects from one status dump, in no registry: the process keeps no second set of counters."""
+
+    dump: Item
+
+    def collect(self) -> Iterator[families.Metric]:
+        dump = self.dump
+        yield families.InfoMetricFamily("rumi", "The program's version.", {"version": dump["program"]})
+        yield from _process(dump)
+        yield from _counts(dump["counts"])
+        yield from _tree(dump)
+        actors = {id: node["figures"] for id, node in top(dump).items()}
+        for figure in FIGURES:
+            if samples := list(_samples(actors, figure.path)):
+                yield _family(figure.name, figure.kind, figure.about, samples)
 
 
 def _samples(actors: Mapping[str, Any], path: Sequence[str]) -> Iterator[tuple[Labels, float]]:
@@ -132,110 +146,93 @@ def _at(actors: Mapping[str, Any], path: Iterable[str]) -> float | None:
     return found if isinstance(found, int | float) else None
 
 
-def _counts(counts: Mapping[str, Any]) -> Iterator[str]:
-    yield from _family(
+def _counts(counts: Mapping[str, Any]) -> Iterator[families.Metric]:
+    yield _family(
         "rumi_turns",
         "counter",
         "Turns that ended, by how.",
         [({"reason": reason}, n) for reason, n in counts["turns"].items()],
     )
-    yield from _family(
+    yield _family(
         "rumi_tool_calls",
         "counter",
         "Tool calls that ended, by tool, and whether they worked.",
         [({"tool": tool["tool"], "ok": str(tool["ok"]).lower()}, tool["calls"]) for tool in counts["tools"]],
     )
-    yield from _family(
+    yield _family(
         "rumi_restarts",
         "counter",
         "Restarts, by the actor below the root that restarted or holds the one that did.",
         [({"actor": actor}, n) for actor, n in counts["restarts"].items()],
     )
     tokens = [({"kind": kind}, counts["tokens"][kind]) for kind in ("prompt", "completion")]
-    yield from _family("rumi_tokens", "counter", "Tokens that turns have used.", tokens)
-    yield from _one(
+    yield _family("rumi_tokens", "counter", "Tokens that turns have used.", tokens)
+    yield _one(
         "rumi_cached_tokens",
         "counter",
         "Tokens of prompts that model servers had in their caches.",
         counts["tokens"]["cached"],
     )
-    yield from _one(
+    yield _one(
         "rumi_model_waits", "counter", "Waits before a model answered: limits and retries.", counts["waits"]
     )
-    yield from _histogram(counts)
+    buckets = zip(counts["turn_buckets"], accumulate(counts["turn_buckets"].values()), strict=True)
+    about = "How long turns took, waits for a yes included."
+    yield families.HistogramMetricFamily(
+        "rumi_turn_duration_seconds", about, list(buckets), counts["turn_seconds"]
+    )
 
 
-def _tree(dump: Mapping[str, Any]) -> Iterator[str]:
-    children = {node["id"]: node for node in dump["tree"]["children"]}
-    states = Counter(node["state"] for node in _below(dump["tree"]))
-    yield from _family(
+def _tree(dump: Item) -> Iterator[families.Metric]:
+    states = Counter(node["state"] for node in _every(dump["tree"]))
+    yield _family(
         "rumi_actors",
         "gauge",
         "Actors and supervisors, by state.",
         [({"state": state}, n) for state, n in sorted(states.items())],
     )
-    yield from _family(
+    yield _family(
         "rumi_mailbox_messages",
         "gauge",
         "Messages queued in mailboxes, by the actor below the root that has them or holds the one that does.",
         [
-            ({"actor": id}, sum(descendant["mailbox"]["depth"] for descendant in _below(node)))
-            for id, node in sorted(children.items())
+            ({"actor": id}, sum(descendant["mailbox"]["depth"] for descendant in _every(node)))
+            for id, node in sorted(top(dump).items())
         ],
     )
-    chats = _children(children, "chats")
-    working = sum(1 for chat in chats if chat["figures"].get("job"))
-    yield from _one("rumi_chats", "gauge", "Chats in memory.", len(chats))
-    yield from _one("rumi_chats_working", "gauge", "Chats that work on something.", working)
+    found, working = chats(dump)
+    yield _one("rumi_chats", "gauge", "Chats in memory.", len(found))
+    yield _one("rumi_chats_working", "gauge", "Chats that work on something.", working)
     failed = len(dump.get("failed") or {})
-    yield from _one("rumi_chats_failed", "gauge", "Chats that have reached their restart limit.", failed)
-    queued = sum(chat["figures"].get("queued", 0) for chat in chats)
-    yield from _one("rumi_messages_queued", "gauge", "Messages that wait for a turn of their own.", queued)
-    yield from _one("rumi_messages_pending", "gauge", "Messages without a final reply.", dump["pending"])
-    turns = sum(1 for chat in chats if chat["figures"].get("job") in ("turn", "retry", "answer"))
-    yield from _one("rumi_turns_running", "gauge", "Turns of chats that run.", turns)
-    yield from _one("rumi_tasks", "gauge", "Tasks that have not ended.", len(_children(children, "tasks")))
-    sandboxes = _children(children, "sandboxes")
+    yield _one("rumi_chats_failed", "gauge", "Chats that have reached their restart limit.", failed)
+    queued = sum(chat["figures"].get("queued", 0) for chat in found)
+    yield _one("rumi_messages_queued", "gauge", "Messages that wait for a turn of their own.", queued)
+    yield _one("rumi_messages_pending", "gauge", "Messages without a final reply.", dump["pending"])
+    turns = sum(1 for chat in found if chat["figures"].get("job") in ("turn", "retry", "answer"))
+    yield _one("rumi_turns_running", "gauge", "Turns of chats that run.", turns)
+    yield _one("rumi_tasks", "gauge", "Tasks that have not ended.", len(below(dump, "tasks")))
+    sandboxes = below(dump, "sandboxes")
     held = sum(1 for sandbox in sandboxes if sandbox["figures"].get("container"))
-    yield from _one("rumi_sandboxes", "gauge", "Sandboxes that have a container.", held)
-    browser_views = [page["figures"].get("windows", 0) for page in _children(children, "page")]
+    yield _one("rumi_sandboxes", "gauge", "Sandboxes that have a container.", held)
+    browser_views = [page["figures"].get("windows", 0) for page in below(dump, "page")]
     if browser_views:
-        yield from _one("rumi_page_windows", "gauge", "Browsers that look at the page.", sum(browser_views))
+        yield _one("rumi_page_windows", "gauge", "Browsers that look at the page.", sum(browser_views))
     if dump.get("outbox") is not None:
-        yield from _one("rumi_outbox_replies", "gauge", "Replies that nobody has yet.", dump["outbox"])
-    trouble = int((dump.get("storage") or {}).get("trouble") is not None)
-    yield from _one("rumi_storage_trouble", "gauge", "1 while state.db cannot be written.", trouble)
+        yield _one("rumi_outbox_replies", "gauge", "Replies that nobody has yet.", dump["outbox"])
+    failing = int(bool(trouble(dump)))
+    yield _one("rumi_storage_trouble", "gauge", "1 while state.db cannot be written.", failing)
     sizes = [({"file": name}, size) for name, size in (dump.get("databases") or {}).items()]
-    yield from _family("rumi_database_bytes", "gauge", "Databases, what is not yet merged included.", sizes)
+    yield _family("rumi_database_bytes", "gauge", "Databases, what is not yet merged included.", sizes)
 
 
-def _children(children: Mapping[str, Any], id: str) -> list[Any]:
-    return list(children[id]["children"]) if id in children else []
-
-
-def _below(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _every(tree: Item) -> Iterator[Item]:
     """Yield a node and all of its descendants."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(node["children"])
+    return (
+        row.what for row in rows(tree, lambda node: (node["children"], "")) if not isinstance(row.what, str)
+    )
 
 
-def _histogram(counts: Mapping[str, Any]) -> Iterator[str]:
-    name = "rumi_turn_duration_seconds"
-    yield f"# TYPE {name} histogram"
-    yield f"# HELP {name} How long turns took, waits for a yes included."
-    total = 0
-    for edge, count in counts["turn_buckets"].items():
-        # OpenMetrics buckets are cumulative.
-        total += count
-        yield f'{name}_bucket{{le="{edge}"}} {total}'
-    yield f"{name}_count {total}"
-    yield f"{name}_sum {counts['turn_seconds']}"
-
-
-def _process(dump: Mapping[str, Any]) -> Iterator[str]:
+def _process(dump: Item) -> Iterator[families.Metric]:
     """Yield metrics of the process, with the names that all Prometheus clients use."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     with open("/proc/self/statm", encoding="ascii") as statm:
@@ -243,26 +240,25 @@ def _process(dump: Mapping[str, Any]) -> Iterator[str]:
     # Without the descriptor of the listing itself.
     descriptors = len(os.listdir("/proc/self/fd")) - 1
     began, cpu_s = round(time.time() - dump["uptime_s"]), round(used.ru_utime + used.ru_stime, 2)
-    yield from _one("process_start_time_seconds", "gauge", "When it began, since 1970.", began)
-    yield from _one("process_cpu_seconds", "counter", "Processor time.", cpu_s)
+    yield _one("process_start_time_seconds", "gauge", "When it began, since 1970.", began)
+    yield _one("process_cpu_seconds", "counter", "Processor time.", cpu_s)
     memory = pages * resource.getpagesize()
-    yield from _one("process_resident_memory_bytes", "gauge", "Memory in use.", memory)
-    yield from _one("process_open_fds", "gauge", "Open file descriptors.", descriptors)
-    yield from _one("rumi_uptime_seconds", "gauge", "How long the process runs.", dump["uptime_s"])
+    yield _one("process_resident_memory_bytes", "gauge", "Memory in use.", memory)
+    yield _one("process_open_fds", "gauge", "Open file descriptors.", descriptors)
+    yield _one("rumi_uptime_seconds", "gauge", "How long the process runs.", dump["uptime_s"])
 
 
-def _one(name: str, kind: Kind, about: str, value: float) -> Iterator[str]:
-    yield from _family(name, kind, about, [({}, value)])
+def _one(name: str, kind: Kind, about: str, value: float) -> families.Metric:
+    return _family(name, kind, about, [({}, value)])
 
 
-def _family(name: str, kind: Kind, about: str, samples: Iterable[tuple[Labels, float]]) -> Iterator[str]:
-    yield f"# TYPE {name} {kind}"
-    yield f"# HELP {name} {about}"
-    sample = name + {"counter": "_total", "info": "_info"}.get(kind, "")
-    for labels, value in samples:
-        named = ",".join(f'{label}="{_quoted(text)}"' for label, text in labels.items())
-        yield f"{sample}{{{named}}} {value}" if named else f"{sample} {value}"
-
-
-def _quoted(text: object) -> str:
-    return str(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _family(name: str, kind: Kind, about: str, samples: Iterable[tuple[Labels, float]]) -> families.Metric:
+    samples = list(samples)
+    kinds = {"gauge": families.GaugeMetricFamily, "counter": families.CounterMetricFamily}
+    labels = max((list(labels) for labels, _ in samples), key=len, default=[])
+    family: families.GaugeMetricFamily | families.CounterMetricFamily = kinds[kind](
+        name, about, labels=labels
+    )
+    for given, value in samples:
+        family.add_metric([str(label) for label in given.values()], value)
+    return family

@@ -10,6 +10,7 @@ from pydantic import Field
 from rumi import __version__
 from rumi.channels.mcp.service import McpService, Report
 from rumi.errors import RumiError
+from rumi.memory.recall.request import Query, Since, Until
 from rumi.platform.texts.translation import error_text
 
 if TYPE_CHECKING:
@@ -97,11 +98,7 @@ def make_server(service: McpService) -> "MCPServer":
         return await service.tasks(id)
 
     @tool(looks)
-    async def recall(
-        query: Annotated[str, Field(description="What to look for, in words.")],
-        since: Annotated[str, Field(description="From this day on, such as 2026-03-01.")] = "",
-        until: Annotated[str, Field(description="Up to this day.")] = "",
-    ) -> str:
+    async def recall(query: Query, since: Since = "", until: Until = "") -> str:
         """Find what the user and Rumi said in earlier conversations, and the facts about the user."""
         return await service.recall(query, since, until)
 

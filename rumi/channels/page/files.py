@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from rumi.channels.page.guard import FILE_POLICY
 from rumi.channels.page.state import PageState
 from rumi.channels.page.talks import Talk
+from rumi.platform.file_kinds import picture_type
 from rumi.platform.threads import Threads
 from rumi.sandbox.incoming import safe_name
 from rumi.sandbox.workspace import WorkspaceError, listing, open_beneath
@@ -34,17 +35,6 @@ PIECE_BYTES: Final = 262_144
 
 MOST_PICTURE_BYTES: Final = 20 * 1024 * 1024
 HEAD_BYTES: Final = 1024
-
-PICTURES: Final = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
-"""Signatures of image formats that cannot contain code.
-
-WebP is checked separately, because its signature follows the file's size.
-"""
 
 _DRAWING: Final = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<svg[\s>]", re.DOTALL)
 """Start of an SVG drawing. An SVG may contain code, so the page shows it as `<img>`, and `FILE_POLICY`
@@ -131,11 +121,9 @@ def _kind_of(file: int) -> tuple[int, str]:
     The type is empty unless the file is a picture that may be displayed.
     """
     size, head = os.fstat(file).st_size, os.pread(file, HEAD_BYTES, 0)
-    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
-        return size, "image/webp"
     if _DRAWING.match(head.removeprefix(b"\xef\xbb\xbf")):
         return size, "image/svg+xml"
-    return size, next((kind for mark, kind in PICTURES if head.startswith(mark)), "")
+    return size, picture_type(head)
 
 
 async def _pieces(request: Request) -> AsyncGenerator[bytes, None]:

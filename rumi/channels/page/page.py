@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor, TreeEvent
 from rumi.channels.channel import Channel, Process, RoutedPort
+from rumi.channels.counters import Counts
 from rumi.channels.page.board import Board
 from rumi.channels.page.guard import Programs
 from rumi.channels.page.state import NAME, PageState
@@ -64,6 +65,7 @@ class PageChannel(PageState, Channel):
         journal: ActorRef[JournalMessage],
         hub: Hub,
         status: Callable[[], Mapping[str, object]],
+        counts: Counts,
     ) -> None:
         """Add the server under a separate supervisor.
 
@@ -71,17 +73,15 @@ class PageChannel(PageState, Channel):
         of other actors, so the page can never end the process.
         """
         self.inbox, self.journal, self._hub = inbox, journal, hub
-        self.board = Board(status, lambda chat: inbox.chats.ids.owner_of(chat) == LOCAL)
-        # Subscribed once here, and not by the server, so that events between two incarnations are not lost.
-        self.events = hub.subscribe()
+        self.board = Board(status, counts, lambda chat: inbox.chats.ids.owner_of(chat) == LOCAL)
         own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))
         backoff = Backoff(first_s=0.2, factor=5, cap_s=60)
         own.add(ChildSpec("server", lambda: PageServer(self), shutdown=2.0, backoff=backoff))
 
     @override
     def tree_happened(self, event: TreeEvent) -> None:
-        """Record an event of the supervision tree. The root supervisor calls this method as `observe`."""
-        if self.board.tree_happened(event):
+        """Show a restart at once. The root supervisor calls this method as `observe`."""
+        if event.kind in ("restarted", "limit_reached"):
             self.stirred.set()
 
     @override
@@ -96,14 +96,13 @@ class PageChannel(PageState, Channel):
 
 
 class PageServer(Actor[Never]):
-    """Serves the page, follows chat events, and reads the supervision tree while a browser is connected."""
+    """Serves the page, and reads the supervision tree while a browser is connected."""
 
     def __init__(self, page: PageChannel) -> None:
         self._page = page
 
     async def started(self) -> None:
         """Start to serve on a duplicate of the listening socket, which was opened earlier."""
-        self.start_soon(self._follow)
         self.start_soon(self._look)
         # Talks outlive the server, but their tasks ended with the previous incarnation.
         for talk in self._page.talks.values():
@@ -138,16 +137,6 @@ class PageServer(Actor[Never]):
         finally:
             for view in list(self._page.windows):
                 self._page.leave(view)
-
-    async def _follow(self) -> None:
-        """Apply the events of all chats.
-
-        The subscription was made before this incarnation started, so no event is lost.
-        """
-        page = self._page
-        while True:
-            event = await page.events.receive()
-            page.board.chat_happened(event)
 
     async def _look(self) -> None:
         """Read the supervision tree at intervals while a browser is connected; show restarts immediately."""

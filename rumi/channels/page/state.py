@@ -18,7 +18,7 @@ from rumi.channels.page.browser_view import BrowserView
 from rumi.channels.page.login import Entrance
 from rumi.channels.page.talks import Talk
 from rumi.channels.uploads import LocalUploads
-from rumi.chats.hub import Hub, HubSubscription
+from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.chats.local import LocalChat
 from rumi.platform.chat_ids import DEFAULT_CHAT
@@ -64,7 +64,6 @@ class PageState:
     """Content, login and connected browser views of the page. Outlives restarts of the server."""
 
     board: Board
-    events: HubSubscription
     uploads: LocalUploads
     workspaces: Path
     inbox: Inbox

@@ -3,16 +3,16 @@
 The number of rows is limited to what a person can read.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from rumi.channels.http.counters import TOOLS
+from rumi.channels.counters import TOOLS
+from rumi.channels.status_dump import Item, Row, below, chats, figures, rows, trouble
 
 MOST_CHILDREN = 50
 """Maximum number of chats, and of rows below one supervisor. Active ones come first."""
 
 
-def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, object]:
+def view_of(dump: Item, own: Callable[[str], bool]) -> dict[str, object]:
     """Return the rows to display on the page.
 
     Only rows of active work contain values that change as time passes, such as an age. So an idle process
@@ -24,39 +24,41 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
         for chat, failure in (dump.get("failed") or {}).items()
     }
     tree = {**dump["tree"], "children": [_withheld(node, own) for node in dump["tree"]["children"]]}
-    chats: list[Any] = next((node["children"] for node in tree["children"] if node["id"] == "chats"), [])
-    shown, left = _first(chats)
-    rows = [_chat(chat, failed) for chat in sorted(shown, key=_rank)]
-    known = {chat["id"] for chat in chats}
+    dump = {**dump, "tree": tree}
+    found, working = chats(dump)
+    shown, left = _first(found)
+    cards = [_chat(chat, failed) for chat in sorted(shown, key=_rank)]
+    known = {chat["id"] for chat in found}
     # Chats that reached their restart limit and have no actor.
     gone = ({"id": chat, "figures": {}, "restarts": 0} for chat in failed if chat not in known)
-    rows.extend(_chat(chat, failed) for chat in gone)
-    sandbox = dump.get("sandbox") or {}
-    figures: Mapping[str, Any] = next(
-        (node["figures"] for node in tree["children"] if node["id"] == "schedules"), {}
+    cards.extend(_chat(chat, failed) for chat in gone)
+    sandbox, schedules, spending = (
+        dump.get("sandbox") or {},
+        figures(dump, "schedules"),
+        figures(dump, "budgets"),
     )
     return {
         "program": dump.get("program", ""),
         "model": dump.get("model", ""),
         "engine": sandbox.get("engine", ""),
         "degraded": list(sandbox.get("degraded", ())),
-        "trouble": (dump.get("storage") or {}).get("trouble") or "",
+        "trouble": trouble(dump),
         "workers": [_worker(worker) for worker in dump.get("workers") or ()],
         "started": round(dump.get("time", 0.0) - dump.get("uptime_s", 0.0)),
-        "actors": list(_rows(tree, 0)),
-        "chats": rows,
+        "actors": [_actor(row) for row in rows(tree, _children)],
+        "chats": cards,
         "more_chats": left,
-        "chats_at_work": sum(1 for chat in chats if chat["figures"].get("job")),
-        "chats_in_memory": len(chats),
-        "spending": _spending(tree),
-        "bots": _bots(tree),
-        "schedules": figures.get("schedules", []),
-        "schedules_active": figures.get("active", 0),
-        "schedules_paused": figures.get("paused", 0),
+        "chats_at_work": working,
+        "chats_in_memory": len(found),
+        "spending": dict(spending) if "today" in spending else {},  # empty until today's usage has been read
+        "bots": _bots(below(dump, "tasks")),
+        "schedules": schedules.get("schedules", []),
+        "schedules_active": schedules.get("active", 0),
+        "schedules_paused": schedules.get("paused", 0),
     }
 
 
-def _worker(worker: Mapping[str, Any]) -> dict[str, object]:
+def _worker(worker: Item) -> dict[str, object]:
     """Return a worker's row without values that change as time passes."""
     state = "ended" if worker["lease_left_s"] <= 0 else "leaving" if worker["leaving"] else "running"
     return {
@@ -67,9 +69,8 @@ def _worker(worker: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _bots(tree: Mapping[str, Any]) -> list[dict[str, object]]:
+def _bots(tasks: Sequence[Item]) -> list[dict[str, object]]:
     """Return the local owner's active bots."""
-    tasks = next((node["children"] for node in tree["children"] if node["id"] == "tasks"), ())
     found = (task["figures"] for task in tasks)
     return [
         {
@@ -85,13 +86,7 @@ def _bots(tree: Mapping[str, Any]) -> list[dict[str, object]]:
     ]
 
 
-def _spending(tree: Mapping[str, Any]) -> dict[str, object]:
-    """Return usage and budgets; empty if today's usage has not been read yet."""
-    found = next((dict(node["figures"]) for node in tree["children"] if node["id"] == "budgets"), {})
-    return found if "today" in found else {}
-
-
-def _withheld(node: Mapping[str, Any], own: Callable[[str], bool]) -> Mapping[str, Any]:
+def _withheld(node: Item, own: Callable[[str], bool]) -> Item:
     """Return a copy of a tree node in which other owners' chats and tasks show only what everyone may see."""
     children = node["children"]
     match node["id"]:
@@ -104,13 +99,13 @@ def _withheld(node: Mapping[str, Any], own: Callable[[str], bool]) -> Mapping[st
     return {**node, "children": children}
 
 
-def _others_task(task: Mapping[str, Any]) -> Mapping[str, Any]:
+def _others_task(task: Item) -> Item:
     state = task["figures"].get("state", "")
     error = (task["last_error"] or "").partition(":")[0]
     return {**task, "doing": state, "last_error": error, "figures": {}}
 
 
-def _others_chat(chat: Mapping[str, Any]) -> Mapping[str, Any]:
+def _others_chat(chat: Item) -> Item:
     metrics = chat["figures"]
     names = [tool["name"] for tool in metrics.get("tools") or ()]
     ages = [tool["age_s"] for tool in metrics.get("tools") or ()]
@@ -123,21 +118,30 @@ def _others_chat(chat: Mapping[str, Any]) -> Mapping[str, Any]:
             "figures": {**metrics, "phase": job, "tools": tools}}  # fmt: skip
 
 
-def _first(children: list[Any]) -> tuple[list[Any], int]:
+def _first(children: Sequence[Item]) -> tuple[Sequence[Item], int]:
     if len(children) <= MOST_CHILDREN:
         return children, 0
     return sorted(children, key=_rank)[:MOST_CHILDREN], len(children) - MOST_CHILDREN
 
 
-def _rank(child: Mapping[str, Any]) -> tuple[bool, float]:
+def _rank(child: Item) -> tuple[bool, float]:
     """Return the sort key of a child: active children come first, and among these the longest-running."""
     return not child["doing"], -(child["figures"].get("age_s") or 0.0)
 
 
-def _rows(node: Mapping[str, Any], depth: int) -> Iterator[dict[str, object]]:
-    yield {
+def _children(node: Item) -> tuple[Sequence[Item], str]:
+    shown, left = _first(node["children"])
+    return shown, f"+{left}" if left else ""
+
+
+def _actor(row: Row) -> dict[str, object]:
+    node = row.what
+    if isinstance(node, str):
+        return {"id": node, "depth": row.depth, "kind": "more", "state": "", "restarts": 0, "mail": 0,
+                "doing": "", "error": ""}  # fmt: skip
+    return {
         "id": node["id"],
-        "depth": depth,
+        "depth": row.depth,
         "kind": node["kind"],
         "state": node["state"],
         "restarts": node["restarts"],
@@ -145,15 +149,9 @@ def _rows(node: Mapping[str, Any], depth: int) -> Iterator[dict[str, object]]:
         "doing": node["doing"],
         "error": node["last_error"] or "",
     }
-    shown, left = _first(node["children"])
-    for child in shown:
-        yield from _rows(child, depth + 1)
-    if left:
-        yield {"id": f"+{left}", "depth": depth + 1, "kind": "more", "state": "", "restarts": 0, "mail": 0,
-               "doing": "", "error": ""}  # fmt: skip
 
 
-def _chat(node: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, object]:
+def _chat(node: Item, failed: Item) -> dict[str, object]:
     metrics = node["figures"]
     tools = metrics.get("tools") or [{}]
     return {
@@ -172,7 +170,7 @@ def _chat(node: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, objec
     }
 
 
-def _call(tool: Mapping[str, Any]) -> str:
+def _call(tool: Item) -> str:
     """Return a running tool call as one line: `$` and the command for bash, else tool and argument."""
     name, what = tool.get("name", ""), tool.get("what", "")
     return f"$ {what}" if name == "bash" and what else " ".join(filter(None, (name, what)))

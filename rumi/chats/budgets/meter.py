@@ -20,7 +20,7 @@ import trio
 from actors import Actor, ActorError, ActorRef, Request, answers
 from rumi.chats.budgets.amounts import amount_text, as_usd
 from rumi.chats.budgets.periods import day_of, days_of, renewal
-from rumi.chats.budgets.prices import OWN_PRICES, Price, price_of
+from rumi.chats.budgets.prices import Price, prepare, price_of
 from rumi.models.metering import Account, Counted, Hold, Limit
 from rumi.models.model import ModelError, Usage
 from rumi.platform.config.providers import OFFLINE
@@ -66,7 +66,7 @@ _FIELDS: Final = tuple(dataclass_field.name for dataclass_field in fields(UsageR
 class Rules:
     """The configured prices and cost limits. `reply_tokens` is the number of tokens reserved per reply."""
 
-    prices: Mapping[str, Price] = field(default_factory=lambda: OWN_PRICES)
+    prices: Mapping[str, Price] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
     reply_tokens: int = 4096
 
@@ -104,7 +104,8 @@ class Budgets:
         Return an error instead if a budget does not allow the call, or if its cost is unknown. On
         cancellation, a stored reservation is released.
         """
-        price = price_of(model, self.rules.prices)
+        await prepare(model, self.rules.prices)
+        price = price_of(model, self.rules.prices, self.now())
         bounds = self._bounds(account) if model != OFFLINE else ()
         # The whole prompt may be written into the server's cache, which can cost more than reading it.
         whole = Usage(prompt_tokens, self.rules.reply_tokens, written_tokens=prompt_tokens)

@@ -1,68 +1,111 @@
-"""Token prices of models."""
+"""Token prices of models: those of `[prices]`, otherwise those of the package genai-prices.
 
+The package's data is a part of it: nothing is fetched. Loading it takes 0.1 s and 14 MB, so it is loaded for
+the first model that may have a price there.
+"""
+
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from importlib.metadata import version
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+import trio
 
 from rumi.models.model import Usage
 from rumi.platform.config.providers import OFFLINE, PROVIDERS, is_local
 
-PRICES_OF: Final = "2026-11-23"
-"""The date on which the built-in prices were looked up."""
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, ModelPrice
 
-_NANO_PER_THOUSAND: Final = 1_000_000
-"""One USD per million tokens, converted to billionths of a USD per thousand tokens."""
+_IDS: Final = {"gemini": "google", "xai": "x-ai"}
+"""The package's ids of providers that Rumi names otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Prices of prompts, cached prompts and replies, in billionths of a USD per thousand tokens.
+    """The prices of a model's tokens; `rates` is None if they cost nothing."""
 
-    `written` is the price of prompt tokens that are written into the cache; None means that these tokens cost
-    as much as `input`.
-    """
-
-    input: int
-    cached: int
-    output: int
-    written: int | None = None
+    rates: "ModelPrice | None" = None
 
     @staticmethod
-    def per_million(
-        input: float, output: float, cached: float | None = None, written: float | None = None
-    ) -> "Price":
+    def per_million(input: float, output: float, cached: float | None = None) -> "Price":
         """Return a price from USD per million tokens. If `cached` is None, cached tokens get no discount."""
-        return Price(
-            round(input * _NANO_PER_THOUSAND),
-            round((input if cached is None else cached) * _NANO_PER_THOUSAND),
-            round(output * _NANO_PER_THOUSAND),
-            None if written is None else round(written * _NANO_PER_THOUSAND),
-        )
+        from genai_prices.types import ModelPrice
+
+        prompt, reply = Decimal(str(input)), Decimal(str(output))
+        read = prompt if cached is None else Decimal(str(cached))
+        return Price(ModelPrice(input_mtok=prompt, output_mtok=reply, cache_read_mtok=read))
 
     def of(self, usage: Usage) -> int:
         """Return the price of tokens in billionths of a USD, rounded up."""
+        if self.rates is None:
+            return 0
+        from genai_prices import Usage as Tokens
+
         cached = min(usage.cached_tokens, usage.prompt_tokens)
-        written = min(usage.written_tokens, usage.prompt_tokens - cached)
-        fresh = usage.prompt_tokens - cached - written
-        whole = fresh * self.input + cached * self.cached + usage.completion_tokens * self.output
-        whole += written * (self.input if self.written is None else self.written)
-        return -(-whole // 1000)
+        tokens = Tokens(
+            input_tokens=usage.prompt_tokens,
+            cache_read_tokens=cached,
+            cache_write_tokens=min(usage.written_tokens, usage.prompt_tokens - cached),
+            output_tokens=usage.completion_tokens,
+        )
+        return ceil(self.rates.calc_price(tokens)["total_price"] * 10**9)
+
+    def per_million_usd(self) -> tuple[float, float, float]:
+        """Return USD per million tokens: of prompts, of replies, and of the cached part of prompts.
+
+        Where long prompts cost more, these are the prices of short ones.
+        """
+        from genai_prices.types import TieredPrices
+
+        def usd(value: "Decimal | TieredPrices | None") -> float:
+            return float((value.base if isinstance(value, TieredPrices) else value) or 0)
+
+        if self.rates is None:
+            return 0.0, 0.0, 0.0
+        prompt, cached = self.rates.input_mtok, self.rates.cache_read_mtok
+        return usd(prompt), usd(self.rates.output_mtok), usd(prompt if cached is None else cached)
 
 
-_NOTHING: Final = Price(0, 0, 0)
+def price_of(model: str, own: Mapping[str, Price], at: float) -> Price | None:
+    """Return a model's price at a Unix time; None if it is unknown. `own` are the prices of `[prices]`.
 
-OWN_PRICES: Final[Mapping[str, Price]] = {
-    OFFLINE: _NOTHING,
-    **{
-        f"{scheme}:{model.name}": Price.per_million(*model.price, model.written)
-        for scheme, provider in PROVIDERS.items()
-        for model in provider.models
-        if model.price is not None
-    },
-}
-"""Built-in prices from the table of providers; the configuration section `[prices]` sets other prices."""
+    Models on the user's own machine are free. May block for 0.1 s, except after `prepare`.
+    """
+    if (price := own.get(model)) is not None:
+        return price
+    if model == OFFLINE or is_local(model):
+        return Price()
+    info = _published(model)
+    return None if info is None else Price(info.get_prices(datetime.fromtimestamp(at, UTC)))
 
 
-def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """Return a model's price; None if it is unknown. Models on the user's own machine are free."""
-    return prices.get(model) or (_NOTHING if is_local(model) else None)
+async def prepare(model: str, own: Mapping[str, Price]) -> None:
+    """Load the package in a thread if the model's price may come from it. The thread ignores cancellation."""
+    published = model.partition(":")[0] in PROVIDERS and not is_local(model) and model not in own
+    if published and "genai_prices.data" not in sys.modules:
+        await trio.to_thread.run_sync(_published, model, abandon_on_cancel=True)
+
+
+@cache
+def _published(model: str) -> "ModelInfo | None":
+    """Return the package's facts about a model; None if it has none."""
+    scheme, _, name = model.partition(":")
+    if scheme not in PROVIDERS:
+        return None
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        return get_snapshot().find_provider_model(name, None, _IDS.get(scheme, scheme), None)[1]
+    except LookupError:
+        return None
+
+
+def prices_source() -> str:
+    """Return the name and version of the package that the built-in prices come from."""
+    return f"genai-prices {version('genai-prices')}"

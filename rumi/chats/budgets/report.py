@@ -5,7 +5,7 @@ from typing import Final, get_args
 from rumi.chats.budgets.amounts import as_usd
 from rumi.chats.budgets.meter import Budgets, state_json
 from rumi.chats.budgets.periods import days_of
-from rumi.chats.budgets.prices import PRICES_OF
+from rumi.chats.budgets.prices import prices_source
 from rumi.errors import UsageError
 from rumi.store.journal.spending import By, UsageRow, budget_states, read_usage
 
@@ -38,7 +38,7 @@ async def report(
         "total": counts(whole[0] if whole else UsageRow()),
         "rows": [{by: getattr(row, by), **counts(row)} for row in rows],
         "budgets": [state_json(state, budgets) for state in states],
-        "prices_of": PRICES_OF,
+        "prices_of": prices_source(),
     }
 
 

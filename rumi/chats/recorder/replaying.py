@@ -255,20 +255,9 @@ class _RecordedTool(Tool):
     """A tool that returns recorded results and asks no questions."""
 
     def __init__(self, spec: ToolSpec, concurrent: bool, made: Callable[..., Any]) -> None:
-        self._spec = spec
-        self._concurrent = concurrent
+        self.spec = spec
+        self.concurrent = concurrent  # when the turn was recorded
         self._made = made
-
-    @property
-    @override
-    def spec(self) -> ToolSpec:
-        return self._spec
-
-    @property
-    @override
-    def concurrent(self) -> bool:
-        """True if the tool was concurrent when the turn was recorded."""
-        return self._concurrent
 
     @override
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
@@ -278,7 +267,7 @@ class _RecordedTool(Tool):
     @override
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Return the recorded result of the call."""
-        result: ToolResult = await self._made(self._spec.name, arguments)
+        result: ToolResult = await self._made(self.spec.name, arguments)
         return result
 
 

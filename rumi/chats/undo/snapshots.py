@@ -16,12 +16,12 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from rumi.chats.undo.manifest import Cause, Manifest, read_manifest
 from rumi.errors import RumiError
+from rumi.platform.config.schema import UndoSection
 from rumi.platform.home import Home
 from rumi.platform.openat import FOLDER, opened
 from rumi.sandbox.copying import clone, copy_data
@@ -41,28 +41,19 @@ class Unrestorable(RumiError):
         self.cause: Cause = cause
 
 
-@dataclass(frozen=True, slots=True)
-class UndoLimits:
-    """Limits on a chat's snapshots: how many turns they cover, and how many bytes and files they contain.
-
-    Only the bytes of copied files count, not those of files that share blocks.
-    """
-
-    turns: int = 5
-    max_bytes: int = 256 * 1024 * 1024
-    max_files: int = 20_000
-
-
 class Snapshots:
-    """The snapshots of all chats. Blocking; calls for one chat must not overlap."""
+    """The snapshots of all chats. Blocking; calls for one chat must not overlap.
+
+    Only the bytes of copied files count towards `max_mb` of `limits`, not those of files that share blocks.
+    """
 
     def __init__(
         self,
         home: Path | Home,
-        limits: UndoLimits | None = None,
+        limits: UndoSection | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.limits = limits or UndoLimits()
+        self.limits = limits or UndoSection()
         self._home = home if isinstance(home, Home) else Home(home)
         self._now = now
         self._failed: dict[tuple[str, str], Cause] = {}

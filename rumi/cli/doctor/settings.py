@@ -52,7 +52,7 @@ def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
 
     try:
         model_settings = model_settings_of(loaded, "en")
-        if key_owner(model_settings.default) in model_settings.unread:
+        if key_owner(model_settings.default) in model_settings.secrets.unread:
             return Check(
                 "model", "ok", Text("{default}; a command prints its key", default=model_settings.default)
             ), True
@@ -154,22 +154,22 @@ def mcp(loaded: Loaded) -> list[Check]:
 
 
 def _checked(server: ServerSettings) -> Check:
-    name = f"mcp {server.name}"
+    name, section = f"mcp {server.name}", server.section
     try:
         if server.fault is not None:
             raise server.fault
-        if server.command:
-            find(server.command)
+        if section.command:
+            find(section.command)
     except RumiError as error:
         return Check(name, "failure", error.message, error.advice)
-    if server.command and not server.sandbox:
+    if section.command and not section.sandbox:
         found = Text(
             "{name} runs without a sandbox and can read and change all that this user can", name=server.name
         )
         return Check(
             name, "warning", found, Text("In config.toml: [mcp.{name}] sandbox = true", name=server.name)
         )
-    if server.url and server.url.startswith("http://") and server.headers and "//127.0.0.1" not in server.url:
+    if section.url.startswith("http://") and server.headers and "//127.0.0.1" not in section.url:
         found = Text("{name} gets its headers over http, which others may read on the way", name=server.name)
         return Check(name, "warning", found, Text("Use https."))
     return Check(name, "ok", Text("configured; rumi mcp test {name} tries it", name=server.name))

@@ -5,46 +5,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
-from rumi.memory.dates import SMALL_NUMBERS
+from rumi.platform.date_words import MONTHS, SMALL_NUMBERS, WEEKDAYS
 
-MONTHS: Final = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january enero jan ene",
-            "february febrero feb",
-            "march marzo mar",
-            "april abril apr abr",
-            "may mayo",
-            "june junio jun",
-            "july julio jul",
-            "august agosto aug ago",
-            "september septiembre setiembre sept sep",
-            "october octubre oct",
-            "november noviembre nov",
-            "december diciembre dec dic",
-        ),
-        1,
-    )
-    for name in names.split()
-}
 _WHOLE: Final = "|".join(name for name in MONTHS if len(name) > 3)
 _ANY: Final = "|".join(MONTHS)
-WEEKDAYS: Final = {
-    name: number
-    for number, names in enumerate(
-        (
-            "monday lunes",
-            "tuesday martes",
-            "wednesday miercoles",
-            "thursday jueves",
-            "friday viernes",
-            "saturday sabado",
-            "sunday domingo",
-        )
-    )
-    for name in names.split()
-}
 _N: Final = rf"(\d{{1,3}}|{'|'.join(SMALL_NUMBERS)})"
 _UNITS: Final = {"day": 1, "dia": 1, "week": 7, "seman": 7, "month": 30, "mes": 30, "year": 365, "ano": 365}
 _UNIT: Final = r"(day|dia|week|seman|month|mes|year|ano)[a-z]*"

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from rumi.memory.recall.dates import MONTHS, WEEKDAYS, DateSpan, span_in
+from rumi.memory.recall.dates import DateSpan, span_in
 from rumi.memory.recall.messages import MOST_QUERY_CHARS
 from rumi.memory.recall.words import DATE, NAME, NUMBER, both, plain_words, related, says_something
-from rumi.store.journal.reading import folded
+from rumi.platform.date_words import MONTHS, WEEKDAYS
+from rumi.platform.unaccented import unaccented
 
 MOST_QUERY_WORDS: Final = 24
 
@@ -90,7 +91,7 @@ def _worth(word: QueryWord, said: Collection[str], answered: Collection[str]) ->
 
 def read_query(text: str, today: date) -> ParsedQuery:
     """Parse a query; relative dates in it are relative to `today`."""
-    plain = " ".join(folded(text[:MOST_QUERY_CHARS]).split())
+    plain = " ".join(unaccented(text[:MOST_QUERY_CHARS]).split())
     span = span_in(plain, today)
     dated = set(span.words.split()) if span is not None else set()
     words: dict[str, QueryWord] = {}

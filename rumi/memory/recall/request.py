@@ -2,15 +2,22 @@
 
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
 
 from rumi.errors import UsageError
 from rumi.memory.recall.dates import DateSpan, span_in
 from rumi.memory.recall.messages import MOST, MOST_QUERY_CHARS, Passage, Who
 from rumi.memory.recall.search import search_passages
-from rumi.store.journal.reading import folded
+from rumi.platform.unaccented import unaccented
 from rumi.store.steps import Run
 
 MOST_LIMIT = 20
+
+Query: TypeAlias = Annotated[str, Field(description="What to look for, in words.")]
+Since: TypeAlias = Annotated[str, Field(description="From this day on, such as 2026-03-01.")]
+Until: TypeAlias = Annotated[str, Field(description="Up to this day.")]
 
 
 def search_of(owner: str, request: Mapping[str, object], now: float) -> Run[tuple[Passage, ...]]:
@@ -42,7 +49,7 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> Run[tupl
 def _span(value: object, now: float) -> DateSpan | None:
     if not isinstance(value, str) or not value.strip():
         return None
-    text, today = folded(value.strip()), datetime.fromtimestamp(now).astimezone().date()
+    text, today = unaccented(value.strip()), datetime.fromtimestamp(now).astimezone().date()
     found = span_in(text, today) or span_in(f"in {text}", today) or span_in(f"on {text}", today)
     if found is None:
         raise UsageError("The day is not understood.", "Write it like 2026-11-23, yesterday or march.")

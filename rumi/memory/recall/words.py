@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from rumi.store.journal.reading import folded
+from rumi.platform.unaccented import unaccented
 from rumi.texts import Language
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def language_of(words: list[str]) -> Language:
 def plain_words(text: str) -> list[str]:
     """Return the first `MOST_WORDS` words of a text, without case and accents."""
     words: list[str] = []
-    for word in _WORD.findall(folded(text[: MOST_WORDS * 8])):
+    for word in _WORD.findall(unaccented(text[: MOST_WORDS * 8])):
         if _WITHOUT_BLANKS.search(word):
             words += [word[at : at + 2] for at in range(len(word) - 1)]
         else:
@@ -117,7 +117,7 @@ def stems_of(text: str) -> list[str]:
 def flags_of(text: str) -> int:
     """Return the flags of a text, which say whether it contains a `NUMBER`, a `DATE` or a `NAME`."""
     number = NUMBER if any(c.isdigit() for c in text) else 0
-    return number | (DATE if _DATE.search(folded(text)) else 0) | (NAME if _NAME.search(text) else 0)
+    return number | (DATE if _DATE.search(unaccented(text)) else 0) | (NAME if _NAME.search(text) else 0)
 
 
 FILE: Final = "lexicon.txt"

@@ -6,7 +6,6 @@ Logs and errors never show a command or its output.
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -50,16 +49,6 @@ async def read_keys(loaded: "Loaded") -> "Loaded":
         for name, command in left.items():
             nursery.start_soon(read, name, command)
     return replace(loaded, secrets=replace(loaded.secrets, keys=keys, faults=faults))
-
-
-def unread(loaded: "Loaded") -> Mapping[str, str]:
-    """Return the commands that have not run yet, each by the name of the API key that it prints."""
-    secrets = loaded.secrets
-    return {
-        name: text
-        for name, text in secrets.commands.items()
-        if name not in secrets.keys and name not in secrets.faults
-    }
 
 
 async def _printed(command: str, setting: str) -> str:

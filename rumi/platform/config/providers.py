@@ -1,7 +1,6 @@
 """The table of model providers: URLs, key variables, protocols, and facts about their models.
 
-The facts come from the providers' public pages. Uncertain prices are omitted; a money budget refuses calls to
-a model that has no price. `Provider.model` returns the facts about a model.
+The facts come from the providers' public pages. `Provider.model` returns the facts about a model.
 """
 
 from collections.abc import Mapping
@@ -20,17 +19,13 @@ CUSTOM: Final = "custom"
 class KnownModel:
     """Facts about a model, or about all models with a common prefix if the name ends with `*`.
 
-    `context` is the context length in tokens. `price` has three prices in USD per million tokens: for
-    prompts, for replies, and for the cached part of prompts (None: the same as for prompts). Entries for a
-    prefix have no price. `written` is the price of prompt tokens that are written into the cache. `pictures`,
-    `temperature` and `effort` say whether the model accepts pictures, a temperature and a reasoning effort.
-    `schema` says whether the model's server enforces a JSON schema.
+    `context` is the context length in tokens. `pictures`, `temperature` and `effort` say whether the model
+    accepts pictures, a temperature and a reasoning effort. `schema` says whether the model's server enforces
+    a JSON schema.
     """
 
     name: str
     context: int | None = None
-    price: tuple[float, float, float | None] | None = None
-    written: float | None = None
     pictures: bool = False
     schema: bool = True
     effort: bool = False
@@ -89,14 +84,9 @@ class Provider:
         return max(found, key=lambda model: len(model.name), default=self.unknown)
 
 
-def _claude(
-    name: str, context: int, price: tuple[float, float, float | None] | None = None, *, effort: bool = True
-) -> KnownModel:
-    # Anthropic charges a quarter more for tokens written into the cache. Newer models refuse a temperature.
-    written = None if price is None else price[0] * 1.25
-    return KnownModel(
-        name, context, price, written, pictures=True, schema=False, effort=effort, temperature=not effort
-    )
+def _claude(name: str, context: int, *, effort: bool = True) -> KnownModel:
+    # Newer models refuse a temperature.
+    return KnownModel(name, context, pictures=True, schema=False, effort=effort, temperature=not effort)
 
 
 _MILLION: Final = 1_000_000
@@ -110,8 +100,8 @@ _ROWS: Final = (
         "GROQ_API_KEY",
         "groq",
         (
-            KnownModel("openai/gpt-oss-120b", 131_072, (0.15, 0.60, 0.075), effort=True),
-            KnownModel("openai/gpt-oss-20b", 131_072, (0.075, 0.30, 0.0375), effort=True),
+            KnownModel("openai/gpt-oss-120b", 131_072, effort=True),
+            KnownModel("openai/gpt-oss-20b", 131_072, effort=True),
             _OSS,
             KnownModel("meta-llama/llama-4-*", 131_072, pictures=True, schema=False),
             KnownModel("llama-3.1-*", 131_072, schema=False),
@@ -128,27 +118,21 @@ _ROWS: Final = (
         "https://api.openai.com/v1",
         "OPENAI_API_KEY",
         models=(
-            KnownModel("gpt-5", 400_000, (1.25, 10.0, 0.125), pictures=True, effort=True, temperature=False),
-            KnownModel(
-                "gpt-5-mini", 400_000, (0.25, 2.0, 0.025), pictures=True, effort=True, temperature=False
-            ),
-            KnownModel(
-                "gpt-5-nano", 400_000, (0.05, 0.4, 0.005), pictures=True, effort=True, temperature=False
-            ),
-            KnownModel(
-                "gpt-5.1", 400_000, (1.25, 10.0, 0.125), pictures=True, effort=True, temperature=False
-            ),
+            KnownModel("gpt-5", 400_000, pictures=True, effort=True, temperature=False),
+            KnownModel("gpt-5-mini", 400_000, pictures=True, effort=True, temperature=False),
+            KnownModel("gpt-5-nano", 400_000, pictures=True, effort=True, temperature=False),
+            KnownModel("gpt-5.1", 400_000, pictures=True, effort=True, temperature=False),
             KnownModel("gpt-5-chat*", 128_000, pictures=True),
             KnownModel("gpt-5*", 400_000, pictures=True, effort=True, temperature=False),
-            KnownModel("gpt-4.1", 1_047_576, (2.0, 8.0, 0.5), pictures=True),
-            KnownModel("gpt-4.1-mini", 1_047_576, (0.4, 1.6, 0.1), pictures=True),
-            KnownModel("gpt-4.1-nano", 1_047_576, (0.1, 0.4, 0.025), pictures=True),
+            KnownModel("gpt-4.1", 1_047_576, pictures=True),
+            KnownModel("gpt-4.1-mini", 1_047_576, pictures=True),
+            KnownModel("gpt-4.1-nano", 1_047_576, pictures=True),
             KnownModel("gpt-4.1*", 1_047_576, pictures=True),
-            KnownModel("gpt-4o", 128_000, (2.5, 10.0, 1.25), pictures=True),
-            KnownModel("gpt-4o-mini", 128_000, (0.15, 0.6, 0.075), pictures=True),
+            KnownModel("gpt-4o", 128_000, pictures=True),
+            KnownModel("gpt-4o-mini", 128_000, pictures=True),
             KnownModel("gpt-4o*", 128_000, pictures=True),
-            KnownModel("o3", 200_000, (2.0, 8.0, 0.5), pictures=True, effort=True, temperature=False),
-            KnownModel("o4-mini", 200_000, (1.1, 4.4, 0.275), pictures=True, effort=True, temperature=False),
+            KnownModel("o3", 200_000, pictures=True, effort=True, temperature=False),
+            KnownModel("o4-mini", 200_000, pictures=True, effort=True, temperature=False),
             KnownModel("o3*", 200_000, effort=True, temperature=False),
             KnownModel("o4*", 200_000, effort=True, temperature=False),
         ),
@@ -161,16 +145,16 @@ _ROWS: Final = (
         "ANTHROPIC_API_KEY",
         "anthropic",
         (
-            _claude("claude-opus-5-5", _MILLION, (4.0, 20.0, None)),
-            _claude("claude-sonnet-5-5", _MILLION, (2.0, 10.0, None)),
+            _claude("claude-opus-5-5", _MILLION),
+            _claude("claude-sonnet-5-5", _MILLION),
             _claude("claude-haiku-5-5", _MILLION),
-            _claude("claude-opus-5", _MILLION, (5.0, 25.0, 0.5)),
-            _claude("claude-opus-4-6", _MILLION, (5.0, 25.0, 0.5)),
-            _claude("claude-sonnet-4-6", _MILLION, (3.0, 15.0, 0.3)),
+            _claude("claude-opus-5", _MILLION),
+            _claude("claude-opus-4-6", _MILLION),
+            _claude("claude-sonnet-4-6", _MILLION),
             _claude("claude-opus-4-5*", 200_000),
-            _claude("claude-opus-4-5", 200_000, (5.0, 25.0, 0.5)),
-            _claude("claude-sonnet-4-5", 200_000, (3.0, 15.0, 0.3), effort=False),
-            _claude("claude-haiku-4-5", 200_000, (1.0, 5.0, 0.1), effort=False),
+            _claude("claude-opus-4-5", 200_000),
+            _claude("claude-sonnet-4-5", 200_000, effort=False),
+            _claude("claude-haiku-4-5", 200_000, effort=False),
         ),
         unknown=KnownModel("*", 200_000, pictures=True, schema=False, temperature=False),
     ),
@@ -180,8 +164,8 @@ _ROWS: Final = (
         "https://generativelanguage.googleapis.com/v1beta/openai",
         "GEMINI_API_KEY",
         models=(
-            KnownModel("gemini-2.5-flash", 1_048_576, (0.30, 2.50, None), pictures=True, effort=True),
-            KnownModel("gemini-2.5-flash-lite", 1_048_576, (0.10, 0.40, None), pictures=True, effort=True),
+            KnownModel("gemini-2.5-flash", 1_048_576, pictures=True, effort=True),
+            KnownModel("gemini-2.5-flash-lite", 1_048_576, pictures=True, effort=True),
             KnownModel("gemini-2.5-pro", 1_048_576, pictures=True, effort=True),
             KnownModel("gemini-*", 1_048_576, pictures=True, effort=True),
         ),
@@ -194,7 +178,7 @@ _ROWS: Final = (
         "MISTRAL_API_KEY",
         models=(
             KnownModel("mistral-large-*", 128_000, pictures=True),
-            KnownModel("mistral-medium-2508", 128_000, (0.4, 2.0, None), pictures=True),
+            KnownModel("mistral-medium-2508", 128_000, pictures=True),
             KnownModel("mistral-medium-*", 128_000, pictures=True),
             KnownModel("mistral-small-*", 128_000, pictures=True),
             KnownModel("pixtral-*", 128_000, pictures=True),
@@ -221,11 +205,11 @@ _ROWS: Final = (
         "https://api.x.ai/v1",
         "XAI_API_KEY",
         models=(
-            KnownModel("grok-4-0709", 256_000, (3.0, 15.0, 0.75), pictures=True),
+            KnownModel("grok-4-0709", 256_000, pictures=True),
             KnownModel("grok-4*", 256_000, pictures=True),
-            KnownModel("grok-3-mini", 131_072, (0.3, 0.5, 0.075), effort=True),
-            KnownModel("grok-3", 131_072, (3.0, 15.0, 0.75)),
-            KnownModel("grok-code-fast-1", 256_000, (0.2, 1.5, 0.02)),
+            KnownModel("grok-3-mini", 131_072, effort=True),
+            KnownModel("grok-3", 131_072),
+            KnownModel("grok-code-fast-1", 256_000),
         ),
     ),
     Provider(

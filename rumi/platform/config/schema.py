@@ -20,6 +20,8 @@ Money: TypeAlias = Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=Fals
 Tokens: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 Price: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 
+DAY_S = 86_400.0
+
 _UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _MEMORY = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
 _LEAST_MEMORY = 6 * 1024**2
@@ -220,7 +222,9 @@ UserId: TypeAlias = Annotated[int, Field(gt=0, lt=2**52)]  # Telegram guarantees
 class Section(BaseModel):
     """Base class of all sections: immutable; refuses unknown keys and does not convert values."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, defer_build=True
+    )
 
 
 class CustomServerSection(Section):
@@ -278,6 +282,14 @@ class AgentSection(Section):
     turn_timeout_s_page: Positive = 600
     confirm_timeout_s: Positive = 600
 
+    def max_turns_of(self, channel: str) -> int:
+        """Return the maximum number of model calls of a turn whose message came through a channel."""
+        return int(getattr(self, f"max_turns_{channel}", self.max_turns))
+
+    def timeout_s_of(self, channel: str) -> float:
+        """Return the maximum duration, in seconds, of a turn whose message came through a channel."""
+        return float(getattr(self, f"turn_timeout_s_{channel}", self.turn_timeout_s))
+
 
 GENERAL: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("agent", f"{name}_{channel}"): ("agent", name)
@@ -334,6 +346,11 @@ class SessionSection(Section):
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
     linger_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 10
 
+    @property
+    def retention_s(self) -> float:
+        """The time for which history is retained, in seconds; 0 retains it forever."""
+        return self.keep_days * DAY_S
+
 
 class ChatSection(Section):
     """`[chat]`: the handling of a message that arrives while a turn of the same chat runs.
@@ -344,6 +361,11 @@ class ChatSection(Section):
 
     when_busy: Literal["reject", "queue"] = "reject"
     max_queued: Annotated[int, Field(ge=1, le=100)] = 5
+
+    @property
+    def queue_length(self) -> int:
+        """The maximum number of messages that wait; 0 if each of them is rejected."""
+        return self.max_queued if self.when_busy == "queue" else 0
 
 
 class TasksSection(Section):
@@ -362,6 +384,11 @@ class TasksSection(Section):
     max_usd: Money | None = None
     sandbox_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 600
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
+
+    @property
+    def retention_s(self) -> float:
+        """The time for which an ended task is retained, in seconds; 0 retains it forever."""
+        return self.keep_days * DAY_S
 
 
 class PriceSection(Section):
@@ -438,6 +465,11 @@ class BotsSection(Section):
     max_calls_per_day: Count = 500
     question_days: Annotated[int, Field(ge=1, le=365)] = 7
 
+    @property
+    def question_s(self) -> float:
+        """The maximum time to wait for a person's answer, in seconds."""
+        return self.question_days * DAY_S
+
 
 class FetchSection(Section):
     """`[fetch]`: limits on fetched pages. `allow` lists the `ip:port` pairs that the address guard accepts.
@@ -479,6 +511,11 @@ class UndoSection(Section):
     turns: Annotated[int, Field(ge=0, le=100)] = 5
     max_mb: Count = 256
     max_files: Count = 20_000
+
+    @property
+    def max_bytes(self) -> int:
+        """The maximum size of all snapshots of a chat, in bytes."""
+        return self.max_mb * 1024 * 1024
 
 
 class StoreSection(Section):
@@ -583,6 +620,16 @@ class McpSection(Section):
     max_kb: Annotated[int, Field(ge=16, le=100_000)] = 10_000
     max_folder_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
 
+    @property
+    def max_bytes(self) -> int:
+        """The maximum size of a message from the server, in bytes."""
+        return self.max_kb * 1000
+
+    @property
+    def max_folder_bytes(self) -> int:
+        """The maximum disk usage of the server's own folder, in bytes."""
+        return self.max_folder_mb * 1_000_000
+
     @model_validator(mode="after")
     def _one_way(self) -> "McpSection":
         if bool(self.command) == bool(self.url):
@@ -627,27 +674,29 @@ class LogSection(Section):
 class Settings(Section):
     """The whole configuration: all sections. Immutable."""
 
+    # `model_construct` needs no validator, so a start builds only the one of `Settings`.
+
     language: LanguageSetting = "auto"
-    model: ModelSection = ModelSection()
-    agent: AgentSection = AgentSection()
-    sandbox: SandboxSection = SandboxSection()
-    session: SessionSection = SessionSection()
-    chat: ChatSection = ChatSection()
-    fetch: FetchSection = FetchSection()
-    search: SearchSection = SearchSection()
-    tasks: TasksSection = TasksSection()
-    research: ResearchSection = ResearchSection()
-    budget: BudgetSection = BudgetSection()
+    model: ModelSection = ModelSection.model_construct()
+    agent: AgentSection = AgentSection.model_construct()
+    sandbox: SandboxSection = SandboxSection.model_construct()
+    session: SessionSection = SessionSection.model_construct()
+    chat: ChatSection = ChatSection.model_construct()
+    fetch: FetchSection = FetchSection.model_construct()
+    search: SearchSection = SearchSection.model_construct()
+    tasks: TasksSection = TasksSection.model_construct()
+    research: ResearchSection = ResearchSection.model_construct()
+    budget: BudgetSection = BudgetSection.model_construct()
     prices: dict[TrueModelName, PriceSection] = {}
-    schedules: SchedulesSection = SchedulesSection()
-    bots: BotsSection = BotsSection()
-    memory: MemorySection = MemorySection()
-    undo: UndoSection = UndoSection()
-    store: StoreSection = StoreSection()
-    record: RecordSection = RecordSection()
-    skills: SkillsSection = SkillsSection()
-    telegram: TelegramSection = TelegramSection()
+    schedules: SchedulesSection = SchedulesSection.model_construct()
+    bots: BotsSection = BotsSection.model_construct()
+    memory: MemorySection = MemorySection.model_construct()
+    undo: UndoSection = UndoSection.model_construct()
+    store: StoreSection = StoreSection.model_construct()
+    record: RecordSection = RecordSection.model_construct()
+    skills: SkillsSection = SkillsSection.model_construct()
+    telegram: TelegramSection = TelegramSection.model_construct()
     mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}
     people: dict[Annotated[str, _checked(_check_server_name)], PersonSection] = {}
     roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
-    log: LogSection = LogSection()
+    log: LogSection = LogSection.model_construct()

@@ -36,6 +36,11 @@ class Secret:
     __str__ = __repr__
 
 
+def plain(secret: Secret | None) -> str:
+    """Return the plain value of a secret; empty if it is not set."""
+    return "" if secret is None else secret.reveal()
+
+
 @dataclass(frozen=True, slots=True)
 class Secrets:
     """The secrets of this process. A secret that is not set is None.
@@ -48,21 +53,21 @@ class Secrets:
     to, and the tokens of additional bots.
     """
 
-    telegram_token: Secret | None
-    telegram_base_url: str | None
-    tavily_api_key: Secret | None
-    kagi_api_key: Secret | None
-    kagi_session_token: Secret | None
-    tabstack_api_key: Secret | None
-    mcp_token: Secret | None
-    store_token: Secret | None
-    store_password: Secret | None
-    referenced: Mapping[str, Secret]
-    keys: Mapping[str, Secret]
-    base_urls: Mapping[str, str]
-    commands: Mapping[str, str]
-    faults: Mapping[str, ConfigError]
-    origins: Mapping[str, str]
+    telegram_token: Secret | None = None
+    telegram_base_url: str | None = None
+    tavily_api_key: Secret | None = None
+    kagi_api_key: Secret | None = None
+    kagi_session_token: Secret | None = None
+    tabstack_api_key: Secret | None = None
+    mcp_token: Secret | None = None
+    store_token: Secret | None = None
+    store_password: Secret | None = None
+    referenced: Mapping[str, Secret] = field(default_factory=dict)
+    keys: Mapping[str, Secret] = field(default_factory=dict)
+    base_urls: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, ConfigError] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def groq_api_key(self) -> Secret | None:
@@ -73,6 +78,15 @@ class Secrets:
     def groq_base_url(self) -> str | None:
         """The URL that overrides Groq's default URL, or None."""
         return self.base_urls.get("groq")
+
+    @property
+    def unread(self) -> Mapping[str, str]:
+        """The commands that have not run yet, each by the name of the API key that it prints."""
+        return {
+            name: text
+            for name, text in self.commands.items()
+            if name not in self.keys and name not in self.faults
+        }
 
     def values(self) -> Iterator[str]:
         """Yield the plain value of every secret, for the redactor."""

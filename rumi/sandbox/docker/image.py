@@ -1,10 +1,12 @@
 """The sandbox's Docker image: inspection and building.
 
 The image is built from the project's Dockerfile if a registry can be reached, and otherwise imported from a
-root file system made of this host's own programs. The docker SDK builds and imports, in threads with a
-separate limiter.
+root file system made of this host's own programs. The docker SDK builds, imports, inspects and removes
+images, in threads with a separate limiter. Only the look at each start of Rumi is a call of `EngineApi`,
+because loading the SDK takes 0.3 s.
 """
 
+import contextlib
 import io
 import json
 import shutil
@@ -15,16 +17,21 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import trio
 
-from rumi.sandbox.docker.api import ApiError, EngineApi
+from rumi.sandbox.docker.api import ApiError, EngineApi, Json
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.spec import FIRST_PROCESS, INIT, LABEL_INIT, is_rumis
 from rumi.sandbox.engine import Command, SandboxError, SandboxLimits
 from rumi.texts import Text, joined
 from runner.programs import CORE_ONLY, Selection
+
+if TYPE_CHECKING:  # loading it takes 0.3 s
+    from docker import APIClient
+
+T = TypeVar("T")
 
 FORMAT = "5"
 """Format version of images, stored as a label. Increase it when older images must be replaced."""
@@ -40,6 +47,7 @@ REGISTRY_S = 20
 """Maximum time without a message from a registry; after that the image is made without a registry."""
 STEP_S = 180
 """Maximum time without a message from a build step."""
+ANSWER_S = 20
 TOTAL_S = 1200.0
 
 Source = Literal["alpine", "host"]
@@ -100,6 +108,13 @@ async def look_at_image(api: EngineApi, image: str, selection: Selection = CORE_
     except ApiError as error:
         if error.status != 404:
             raise
+        found = None
+    return _state(found, image, selection)
+
+
+def _state(found: Json, image: str, selection: Selection) -> ImageState:
+    """Return the state of an image from what the daemon says about it; None if it does not exist."""
+    if found is None:
         own = not is_rumis(image)
         how = "Pull it, or make it with docker." if own else "Make it with: rumi sandbox build"
         return ImageState(image, "", "", f"The image {image} is not there. {how}", own)
@@ -134,65 +149,82 @@ async def build_image(
         SandboxError: No source works (the error says why), or the image is the user's own.
     """
     api = EngineApi(address)
-    limiter = trio.CapacityLimiter(2)
     try:
         await api.ping()
-        state = await look_at_image(api, image, selection)
-        if state.own and state.image_id:
-            raise SandboxError(
-                "The image {image} is your own, and Rumi does not replace it.",
-                "To use Rumi's, take [sandbox] image out of config.toml.",
-                image=image,
-            )
-        before = state.image_id
-        reasons = [Text("The image cannot be made.")]
-        for source in sources if not selection.extra else ("host",):
-            make = _from_alpine if source == "alpine" else _from_host
-            try:
-                await _in_thread(partial(make, api.address, image, selection), progress, limiter)
-            except SandboxError as error:
-                reasons.append(error.message)
-                progress(error.message)
-                continue
-            made = await api.call("GET", f"/images/{image}/json")
-            missing, by_exec = await _try_out(image, api.address, selection, folder)
-            if before and before != made["Id"]:
-                await _drop(api, before)
-            return ImageReport(image, made["Id"], source, missing, int(made["Size"]), by_exec)
-        raise SandboxError(joined(reasons), "Look at `rumi doctor`.")
     finally:
         await api.aclose()
-
-
-async def _in_thread(
-    work: Callable[[Progress], None], progress: Progress, limiter: trio.CapacityLimiter
-) -> None:
-    """Run `work` in a thread for at most `TOTAL_S`; after that, its next progress report ends the thread."""
+    limiter = trio.CapacityLimiter(2)
 
     def report(line: str) -> None:
         trio.from_thread.run_sync(progress, line)
 
-    def guarded() -> None:
+    state = _state(await _in_thread(partial(_inspected, api.address, image), limiter), image, selection)
+    if state.own and state.image_id:
+        raise SandboxError(
+            "The image {image} is your own, and Rumi does not replace it.",
+            "To use Rumi's, take [sandbox] image out of config.toml.",
+            image=image,
+        )
+    reasons = [Text("The image cannot be made.")]
+    for source in sources if not selection.extra else ("host",):
+        make = _from_alpine if source == "alpine" else _from_host
+        try:
+            await _in_thread(partial(make, api.address, image, selection, report), limiter)
+        except SandboxError as error:
+            reasons.append(error.message)
+            progress(error.message)
+            continue
+        made = await _in_thread(partial(_inspected, api.address, image), limiter)
+        missing, by_exec = await _try_out(image, api.address, selection, folder)
+        if state.image_id and state.image_id != made["Id"]:
+            with contextlib.suppress(SandboxError):  # containers still use it
+                await _in_thread(partial(_remove, api.address, state.image_id), limiter)
+        return ImageReport(image, made["Id"], source, missing, int(made["Size"]), by_exec)
+    raise SandboxError(joined(reasons), "Look at `rumi doctor`.")
+
+
+async def _in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+    """Run calls of the SDK in a thread for at most `TOTAL_S`; a later progress report ends the thread.
+
+    Raises:
+        SandboxError: The daemon refused, or did not answer in time.
+    """
+
+    def guarded() -> T:
         import docker.errors
         import requests.exceptions
 
         try:
-            work(report)
+            return work()
+        except docker.errors.DockerException as error:  # an APIError is also a RequestException
+            raise SandboxError("Docker says: {error}.", error=str(error).strip().rstrip(".")) from error
         except requests.exceptions.RequestException as error:
             raise SandboxError("The Docker daemon kept silent for too long.") from error
-        except docker.errors.DockerException as error:
-            raise SandboxError("Docker says: {error}.", error=str(error).strip().rstrip(".")) from error
 
     with trio.move_on_after(TOTAL_S):
-        await trio.to_thread.run_sync(guarded, limiter=limiter, abandon_on_cancel=True)
-        return
+        return await trio.to_thread.run_sync(guarded, limiter=limiter, abandon_on_cancel=True)
     raise SandboxError("Making the image took too long.")
 
 
-def _client(address: str, timeout_s: int) -> Any:
-    import docker
+def _client(address: str, timeout_s: int) -> "APIClient":
+    from docker import APIClient
 
-    return docker.APIClient(base_url=address, version="auto", timeout=timeout_s)
+    return APIClient(base_url=address, version="auto", timeout=timeout_s)
+
+
+def _inspected(address: str, image: str) -> Json:
+    """Return what the daemon says about an image; None if it does not exist. Blocking."""
+    import docker.errors
+
+    with _client(address, ANSWER_S) as client, contextlib.suppress(docker.errors.NotFound):
+        return client.inspect_image(image)  # type: ignore[no-untyped-call]
+    return None
+
+
+def _remove(address: str, image_id: str) -> None:
+    """Remove an image whose name a newer image has taken. Blocking."""
+    with _client(address, ANSWER_S) as client:
+        client.remove_image(image_id)
 
 
 def _from_alpine(address: str, image: str, selection: Selection, progress: Progress) -> None:
@@ -346,14 +378,6 @@ async def _try_out(
                 await engine.remove("image")
                 await engine.aclose()
     return tuple(found.decode().split()), by_exec
-
-
-async def _drop(api: EngineApi, image_id: str) -> None:
-    """Remove an image whose name a newer image has taken, unless containers still use the old one."""
-    try:
-        await api.call("DELETE", f"/images/{image_id}")
-    except SandboxError:
-        return
 
 
 def _last_words(error: Exception) -> str:

@@ -6,10 +6,11 @@ from typing import TypeVar, cast
 
 import trio
 
+from rumi.platform.config.schema import StoreSection
 from rumi.sandbox.lease import Leases, boottime, no_leases
 from rumi.store.backend import PostgresServer
 from rumi.store.cluster.files import SandboxLease
-from rumi.store.cluster.lease import SPARE, ClusterSettings
+from rumi.store.cluster.lease import SPARE
 from rumi.store.cluster.notifications import Notifications, PostgresNotifications
 from rumi.store.cluster.partitions import WorkerDirectory
 from rumi.store.journal.schema import ON_A_SERVER
@@ -70,13 +71,17 @@ class StoreThread:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A worker's access to the shared database: connection, ownership, notifications, worker directory."""
+    """A worker's access to the shared database: connection, ownership, notifications, worker directory.
+
+    The workers authenticate each other with the shared `key`; without it, they do not connect to each other.
+    """
 
     backend: PostgresServer
     ownership: Ownership
-    settings: ClusterSettings
+    settings: StoreSection
     ask: StoreThread
     notifications: Callable[[], Notifications]
+    key: bytes | None = field(default=None, repr=False)
     directory: WorkerDirectory = field(default_factory=WorkerDirectory)
 
     def leases(self, chat: str) -> SandboxLease | None:
@@ -90,19 +95,20 @@ class Cluster:
         self.ask.close()
 
 
-def make_cluster(url: str, settings: ClusterSettings, password: str = "") -> Cluster:
+def make_cluster(settings: StoreSection, key: bytes | None = None, password: str = "") -> Cluster:
     """Construct a worker's access to the shared database, without connecting yet.
 
     Raises:
-        UsageError: The text is not the URL of a PostgreSQL database, or the URL contains a password.
+        UsageError: `url` is not the URL of a PostgreSQL database, or the URL contains a password.
     """
-    server = PostgresServer(url, ON_A_SERVER, password)
+    server = PostgresServer(settings.url, ON_A_SERVER, password)
     return Cluster(
         server,
         Ownership(now=trio.current_time, boottime=boottime),
         settings,
         StoreThread(server),
         lambda: PostgresNotifications(server),
+        key,
     )
 
 

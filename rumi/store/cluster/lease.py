@@ -8,13 +8,14 @@ import logging
 import secrets
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Never, Protocol, TypeVar
 
 import trio
 
 from actors import Actor
+from rumi import __version__
 from rumi.errors import RumiError
+from rumi.platform.config.schema import StoreSection
 from rumi.sandbox.lease import boottime
 from rumi.store.journal.leases import join_cluster, leave_cluster, release_partitions, renew_lease
 from rumi.store.journal.store import JournalError
@@ -56,23 +57,6 @@ class AskStore(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSettings:
-    """Settings of a worker that shares a database.
-
-    `lease_s` is the duration of a lease in seconds. If a worker cannot reach the database for that time,
-    other workers may claim its partitions. A worker that shuts down lets its running turns continue for
-    `drain_s` seconds. Other workers connect to this worker at `address`. The workers authenticate each other
-    with the shared `key`; without a key, they do not connect to each other.
-    """
-
-    version: str
-    lease_s: float = 15.0
-    drain_s: float = 60.0
-    address: str = ""
-    key: bytes | None = field(default=None, repr=False)
-
-
 class WorkerLease(Actor[Never]):
     """Holds the worker's lease. If the lease is lost, this actor crashes, and its child actors end with it.
 
@@ -84,7 +68,7 @@ class WorkerLease(Actor[Never]):
         self,
         ask: AskStore,
         ownership: Ownership,
-        settings: ClusterSettings,
+        settings: StoreSection,
         status: Callable[[], Mapping[str, Any]] = dict,
         new_name: Callable[[], str] | None = None,
     ) -> None:
@@ -104,7 +88,7 @@ class WorkerLease(Actor[Never]):
             sent = trio.current_time(), boottime()
             try:
                 await self._ask(
-                    join_cluster(ownership.worker, settings.version, settings.address, settings.lease_s)
+                    join_cluster(ownership.worker, __version__, settings.address, settings.lease_s)
                 )
                 break
             except JournalError as error:

@@ -11,7 +11,8 @@ from typing import Final, Protocol
 import trio
 
 from actors import Actor, Request, answers
-from rumi.store.cluster.lease import AGAIN_S, RENEWALS, AskStore, ClusterSettings
+from rumi.platform.config.schema import StoreSection
+from rumi.store.cluster.lease import AGAIN_S, RENEWALS, AskStore
 from rumi.store.cluster.notifications import Notifications
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.leases import (
@@ -85,7 +86,7 @@ class Partitions(Actor[Drain]):
         ask: AskStore,
         journal: AskJournal,
         ownership: Ownership,
-        settings: ClusterSettings,
+        settings: StoreSection,
         notifications: Notifications,
         dependents: Dependents,
         directory: "WorkerDirectory | None" = None,

@@ -1,8 +1,7 @@
 """Requests for reading chats: lists of chats, earlier history, and searches."""
 
-import unicodedata
-
 from rumi.platform.chat_ids import TASK
+from rumi.platform.unaccented import unaccented
 from rumi.store.journal.history import MOST_ENTRY, load_links, load_message
 from rumi.store.journal.records import FoundEntries, HistoryEntry, StoredChat, StoredEntry
 from rumi.store.journal.scopes import of_chat
@@ -93,7 +92,7 @@ def search_history(
     whose id begins with a prefix in `without`. Case and accents are ignored. To search the next slice, the
     caller passes `FoundEntries.next`. A slice is short, because other requests wait for it.
     """
-    wanted = folded(words).split()
+    wanted = unaccented(words).split()
     narrowed, parameters = ("chat = ?", (chat,)) if chat else (f"instr(chat, '{TASK}') != 1", ())
     rows = transaction.db.execute(
         f"SELECT {_ENTRY} FROM history WHERE {narrowed} AND id < ?"
@@ -105,25 +104,19 @@ def search_history(
         examined, last = examined + 1, row[0]
         stored = _entry(row)
         message = stored.entry.message
-        if message.role in ("user", "assistant") and _has(folded(message.content), wanted):
+        if message.role in ("user", "assistant") and _has(unaccented(message.content), wanted):
             found.append(stored)
             if len(found) == MOST_FOUND:
                 return FoundEntries(tuple(found), last)
     return FoundEntries(tuple(found), last if examined == SEARCHED else 0)
 
 
-def folded(text: str) -> str:
-    """Convert a text to lower case without accents, for comparisons."""
-    split = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(letter for letter in split if not unicodedata.combining(letter))
-
-
 def excerpt(text: str, words: str, chars: int = 160) -> str:
     """Return the part of a text around the first occurrence of a search word, on one line."""
     line = " ".join(text.split())
-    first = next(iter(folded(words).split()), "")
+    first = next(iter(unaccented(words).split()), "")
     # Folding may change lengths, so the position is approximate, which suffices here.
-    start = max(0, folded(line).find(first) - chars // 4)
+    start = max(0, unaccented(line).find(first) - chars // 4)
     return f"{'…' if start else ''}{line[start : start + chars]}{'…' if start + chars < len(line) else ''}"
 
 

@@ -1,194 +1,227 @@
-"""Control calls for bots: other processes send JSON objects, and get JSON objects as answers.
+"""Control calls for bots."""
 
-Calls that name no bot: `list`; `import` (with the `folder` of an openbot installation).
-
-Calls for the bot `name`: `show`, `create` (with a `description`), `delete`, `history`, `memory` (returns all
-facts), `remember` (with a `key` and a `value`), `forget` (with a `key`), `clear`, `skills`, `remove_skill`
-(with a `skill`), `install_skills` (with `skills`, each with a `name`, a `description` and a `text`).
-
-Calls that need a process that runs tasks: `fetch_skills` (with a `source`, a URL), `begin` (with a `goal`,
-`iterations`, a `model`, a `sandbox`, a `workspace` with `skip_git_check` and `discard`, and a `chat`),
-`resume` (with a `session`), `stop`, `wake` (with a `text`).
-"""
-
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import AfterValidator
+from typing_extensions import TypedDict  # typing's own works with pydantic from Python 3.12 on
 
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
 from rumi.memory.rows import facts_of, forget_key, remember_fact
 from rumi.memory.writing import checked
-from rumi.platform.caller import Caller, ControlCall
+from rumi.platform.caller import Caller
+from rumi.platform.calls import PartitionKey, call
 from rumi.platform.chat_ids import DEFAULT_CHAT, bot_key
-from rumi.platform.texts.language import known_language
 from rumi.platform.threads import Offload
 from rumi.platform.timestamps import utc
 from rumi.store.journal.records import IterationRecord, TaskRecord
 from rumi.tasks.bots.bots import MOST_SESSIONS, Bots, SessionStart
 from rumi.tasks.bots.config import BotConfig, BotError, check_name
 from rumi.tasks.bots.fetching import FetchedSkills
-from rumi.tasks.bots.files import BotFiles, BotSkill
+from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.importing import Foreign, foreign_bots, take_over_skills
 from rumi.tasks.task_calls import task_as_json as task_json
 from rumi.tasks.tasks import StoredTasks
 from rumi.texts import Language
 
+BOT: Final = PartitionKey("name", of="bot")
 
-def bot_call(
-    files: BotFiles,
-    tasks: StoredTasks,
-    memory: AskMemory,
-    offload: Offload,
-    bots: Bots | None = None,
-    fetched: FetchedSkills | None = None,
-) -> ControlCall:
-    """Return the function that answers control calls for bots.
+BotName: TypeAlias = Annotated[str, AfterValidator(check_name)]
+
+
+class NewSkill(TypedDict):
+    """A skill to store in a bot's folder."""
+
+    name: str
+    description: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BotCalls:
+    """The control calls for bots. They need a caller with access to all owners: a bot has no owner.
 
     If `bots` is None, this process cannot run bots; if `fetched` is None, it cannot fetch skills.
     """
-    return _BotCalls(files, tasks, memory, offload, bots, fetched).answer
 
+    files: BotFiles
+    tasks: StoredTasks
+    facts: AskMemory
+    offload: Offload
+    bots: Bots | None = None
+    fetched: FetchedSkills | None = None
 
-class _BotCalls:
-    def __init__(
-        self,
-        files: BotFiles,
-        tasks: StoredTasks,
-        memory: AskMemory,
-        offload: Offload,
-        bots: Bots | None,
-        fetched: FetchedSkills | None,
-    ) -> None:
-        self._files = files
-        self._tasks = tasks
-        self._memory = memory
-        self._offload = offload
-        self._bots = bots
-        self._fetched = fetched
+    @call("bots.list", rights="all")
+    async def list(self, caller: Caller) -> object:
+        """Return the bots, each with the state of its last session."""
+        return [await self._listed(name) for name in await self.offload(self.files.names)]
 
-    async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
-        """Execute a request. The caller needs access to all owners, because a bot has no owner.
+    @call("bots.show", rights="all")
+    async def show(self, caller: Caller, *, name: BotName) -> object:
+        """Return a bot's configuration and the state of its last session."""
+        config = await self._config(name)
+        return {
+            **asdict(config),
+            "folder": str(self.files.folder / name),
+            **{key: value for key, value in (await self._listed(name)).items() if key != "name"},
+        }
 
-        Raises:
-            UsageError: The request is invalid, or the bot is unknown.
-            NotAllowed: The caller has access to only one owner.
-            RumiError: The request cannot be executed.
-        """
-        caller.check_all()
-        do, bot_name = request.get("do"), request.get("name")
-        if do == "list":
-            names = await self._offload(self._files.names)
-            return [await self._listed(name) for name in names]
-        if do == "fetch_skills" and self._fetched is not None:
-            skills, problems = await self._fetched.skills(str(request.get("source") or ""))
-            return {"skills": [_skill(skill) for skill in skills], "problems": problems}
-        if do == "import":
-            return await self._import(Path(str(request.get("folder") or "")))
-        if not isinstance(bot_name, str):
-            raise BotError("The request names no bot.")
-        name = check_name(bot_name)
-        if do == "create":
-            about = str(request.get("description") or "")
-            return {
-                "name": name,
-                "folder": str(await self._offload(partial(self._files.create, name, about))),
-            }
-        config = await self._offload(partial(self._files.read, name))
-        return await self._of(caller, config, request)
+    @call("bots.create", rights="all")
+    async def create(self, caller: Caller, *, name: BotName, description: str = "") -> object:
+        """Create a bot, and return its folder."""
+        return {
+            "name": name,
+            "folder": str(await self.offload(partial(self.files.create, name, description))),
+        }
 
-    async def _of(self, caller: Caller, config: BotConfig, request: Mapping[str, object]) -> object:
-        name, owner = config.name, bot_key(config.name)
-        match request.get("do"):
-            case "show":
-                return await self._shown(config)
-            case "history":
-                return [await self._session(task) for task in await self._sessions(name)]
-            case "memory":
-                return [asdict(fact) for fact in await self._memory(facts_of(owner))]
-            case "remember":
-                fact = checked(str(request.get("key") or ""), str(request.get("value") or ""))
-                await self._memory(remember_fact(owner, fact))
-                return {"key": fact.key, "value": fact.value}
-            case "forget":
-                return {"forgotten": await self._memory(forget_key(owner, str(request.get("key") or "")))}
-            case "clear":
-                return {"forgotten": await self._clear(owner)}
-            case "skills":
-                skills, problems = await self._offload(partial(self._files.skills, name))
-                listed = [{**asdict(skill), "path": str(skill.path)} for skill in skills]
-                return {"skills": listed, "problems": problems}
-            case "install_skills":
-                return await self._install(name, request.get("skills"))
-            case "remove_skill":
-                await self._offload(partial(self._files.remove_skill, name, str(request.get("skill") or "")))
-                return None
-            case "delete":
-                await self._delete(name)
-                return None
-        return await self._run(caller, config, request)
+    @call("bots.delete", rights="all")
+    async def delete(self, caller: Caller, *, name: BotName) -> None:
+        """Delete a bot that is not at work, with its files, skills and facts."""
+        await self._config(name)
+        sessions = await self._sessions(name)
+        if any(not task.ended for task in sessions):
+            raise BotError("The bot {name} is at work.", "Stop it first: rumi bot stop {name}", name=name)
+        # The folder last: it defines the bot, so a failed deletion can be repeated.
+        await self._forget_all(name)
+        await self.tasks.remove_files(bot_key(name))
+        await self.offload(partial(self.files.delete, name))
 
-    async def _run(self, caller: Caller, config: BotConfig, request: Mapping[str, object]) -> object:
-        bots, name = self._bots, config.name
-        match request.get("do"):
-            case "begin" | "resume" | "stop" | "wake" if bots is None:
-                raise RumiError("No Rumi runs, so no bot runs.", "Start one with: rumi serve")
-            case "begin" if bots is not None:
-                chat = str(request.get("chat") or config.report_to or DEFAULT_CHAT)
-                return task_json(
-                    await bots.start(name, SessionStart.of(request), caller.owner, chat, _language(request))
-                )
-            case "resume" if bots is not None:
-                return task_json(await bots.resume(request))
-            case "stop" if bots is not None:
-                return task_json(await bots.stop(name, caller.scope))
-            case "wake" if bots is not None:
-                await bots.say(name, caller.scope, str(request.get("text") or ""))
-                return None
-            case _:
-                raise BotError(
-                    "The bots do not know this request.", "rumi bot --help lists what they can do."
-                )
+    @call("bots.history", rights="all")
+    async def history(self, caller: Caller, *, name: BotName) -> object:
+        """Return the bot's last sessions with their iterations, latest first."""
+        await self._config(name)
+        return [await self._session(task) for task in await self._sessions(name)]
 
-    async def _install(self, name: str, skills: object) -> list[str]:
+    @call("bots.memory", rights="all")
+    async def memory(self, caller: Caller, *, name: BotName) -> object:
+        """Return all facts of a bot."""
+        await self._config(name)
+        return [asdict(fact) for fact in await self.facts(facts_of(bot_key(name)))]
+
+    @call("bots.remember", rights="all")
+    async def remember(self, caller: Caller, *, name: BotName, key: str = "", value: str = "") -> object:
+        """Store a fact of a bot: a `value` under a `key`."""
+        await self._config(name)
+        fact = checked(key, value)
+        await self.facts(remember_fact(bot_key(name), fact))
+        return {"key": fact.key, "value": fact.value}
+
+    @call("bots.forget", rights="all")
+    async def forget(self, caller: Caller, *, name: BotName, key: str = "") -> object:
+        """Delete the facts of a bot under a `key`."""
+        await self._config(name)
+        return {"forgotten": await self.facts(forget_key(bot_key(name), key))}
+
+    @call("bots.clear", rights="all")
+    async def clear(self, caller: Caller, *, name: BotName) -> object:
+        """Delete all facts of a bot."""
+        await self._config(name)
+        return {"forgotten": await self._forget_all(name)}
+
+    @call("bots.skills", rights="all")
+    async def skills(self, caller: Caller, *, name: BotName) -> object:
+        """Return the skills of a bot, and the problems with unreadable ones."""
+        await self._config(name)
+        skills, problems = await self.offload(partial(self.files.skills, name))
+        listed = [{**asdict(skill), "path": str(skill.path)} for skill in skills]
+        return {"skills": listed, "problems": problems}
+
+    @call("bots.install_skills", rights="all")
+    async def install_skills(
+        self, caller: Caller, *, name: BotName, skills: Sequence[NewSkill] = ()
+    ) -> object:
         """Store skills in the bot's folder; return the names of the skills."""
-        written = []
-        for skill in skills if isinstance(skills, list) else ():
-            values = [str(skill.get(key) or "") for key in ("name", "description", "text")]
-            await self._offload(partial(self._files.write_skill, name, *values))
-            written.append(values[0])
-        return written
+        await self._config(name)
+        for skill in skills:
+            text = (skill["description"], skill["text"])
+            await self.offload(partial(self.files.write_skill, name, skill["name"], *text))
+        return [skill["name"] for skill in skills]
 
-    async def _import(self, folder: Path) -> dict[str, object]:
-        """Import another program's bots one by one; never replace an existing bot."""
-        bots = [await self._take_over(bot) for bot in await self._offload(partial(foreign_bots, folder))]
-        came, there, problems = await self._offload(partial(take_over_skills, self._files, folder))
+    @call("bots.remove_skill", rights="all")
+    async def remove_skill(self, caller: Caller, *, name: BotName, skill: str = "") -> None:
+        """Delete a skill of the bot's own."""
+        await self._config(name)
+        await self.offload(partial(self.files.remove_skill, name, skill))
+
+    @call("bots.fetch_skills", rights="all")
+    async def fetch_skills(self, caller: Caller, *, source: str = "") -> object:
+        """Fetch the skills of a `source`, the URL of a git repository, without storing them."""
+        if self.fetched is None:
+            raise _nothing_runs()
+        skills, problems = await self.fetched.skills(source)
+        return {
+            "skills": [NewSkill(name=one.name, description=one.description, text=one.text) for one in skills],
+            "problems": problems,
+        }
+
+    @call("bots.begin", rights="all", key=PartitionKey("chat", default=DEFAULT_CHAT))
+    async def begin(
+        self, caller: Caller, *, name: BotName, start: SessionStart, chat: str = "", language: Language = "en"
+    ) -> object:
+        """Start a session of a bot, whose report goes to the `chat`, and return the session."""
+        config = await self._config(name)
+        to = chat or config.report_to or DEFAULT_CHAT
+        return task_json(await self._running().start(name, start, caller.owner, to, language))
+
+    @call("bots.resume", rights="all", key=BOT)
+    async def resume(self, caller: Caller, *, name: BotName, start: SessionStart, session: int = 0) -> object:
+        """Resume a session that ended before its goal, and return it; the `session` 0 is the last one."""
+        await self._config(name)
+        return task_json(await self._running().resume(name, session, start))
+
+    @call("bots.stop", rights="all", key=BOT)
+    async def stop(self, caller: Caller, *, name: BotName) -> object:
+        """Stop the session of a bot, and return it."""
+        await self._config(name)
+        return task_json(await self._running().stop(name, caller.scope))
+
+    @call("bots.wake", rights="all", key=BOT)
+    async def wake(self, caller: Caller, *, name: BotName, text: str = "") -> None:
+        """End the sleep of a bot, and send it a `text`."""
+        await self._config(name)
+        await self._running().say(name, caller.scope, text)
+
+    @call("bots.import", rights="all")
+    async def import_(self, caller: Caller, *, folder: str = "") -> object:
+        """Import the bots of an openbot installation one by one; never replace an existing bot."""
+        bots = [await self._take_over(bot) for bot in await self.offload(partial(foreign_bots, Path(folder)))]
+        came, there, problems = await self.offload(partial(take_over_skills, self.files, Path(folder)))
         return {"bots": bots, "skills": came, "skills_there": there, "problems": problems}
+
+    async def _config(self, name: str) -> BotConfig:
+        return await self.offload(partial(self.files.read, name))
+
+    def _running(self) -> Bots:
+        if self.bots is None:
+            raise _nothing_runs()
+        return self.bots
 
     async def _take_over(self, foreign: Foreign) -> dict[str, object]:
         name, problems = foreign.name, list(foreign.problems)
         if foreign.fault:
             return {"name": name, "taken": False, "problems": [foreign.fault]}
         try:
-            await self._offload(partial(self._files.take_over, name, foreign.config, foreign.skills))
+            await self.offload(partial(self.files.take_over, name, foreign.config, foreign.skills))
         except RumiError as error:
             return {"name": name, "taken": False, "problems": [str(error)]}
         try:
-            config = await self._offload(partial(self._files.read, name))
+            config = await self.offload(partial(self.files.read, name))
             problems += config.notes
         except RumiError as error:
             problems.append(str(error))
         facts = 0
         for key, value in foreign.facts:
             try:
-                await self._memory(remember_fact(bot_key(name), checked(key, value)))
+                await self.facts(remember_fact(bot_key(name), checked(key, value)))
                 facts += 1
             except RumiError as error:
                 problems.append(f"{key[:80]}: {error}")
         if foreign.history:
-            await self._tasks.past_session(name, foreign.history)
+            await self.tasks.past_session(name, foreign.history)
         return {
             "name": name,
             "taken": True,
@@ -198,10 +231,10 @@ class _BotCalls:
         }
 
     async def _listed(self, name: str) -> dict[str, object]:
-        last = await self._tasks.listed(None, limit=1, bot=name)
+        last = await self.tasks.listed(None, limit=1, bot=name)
         about, problem = "", ""
         try:
-            about = (await self._offload(partial(self._files.read, name))).description
+            about = (await self.offload(partial(self.files.read, name))).description
         except RumiError as error:
             problem = str(error)
         return {
@@ -213,41 +246,22 @@ class _BotCalls:
             "goal": last[0].question if last else None,
         }
 
-    async def _shown(self, config: BotConfig) -> dict[str, Any]:
-        return {
-            **asdict(config),
-            "folder": str(self._files.folder / config.name),
-            **{key: value for key, value in (await self._listed(config.name)).items() if key != "name"},
-        }
-
     async def _sessions(self, name: str) -> tuple[TaskRecord, ...]:
-        return await self._tasks.listed(None, limit=MOST_SESSIONS, bot=name)
+        return await self.tasks.listed(None, limit=MOST_SESSIONS, bot=name)
 
     async def _session(self, task: TaskRecord) -> dict[str, object]:
-        iterations = await self._tasks.iterations(task.id)
+        iterations = await self.tasks.iterations(task.id)
         return {**task_json(task), "iterations": [_iteration(iteration) for iteration in iterations]}
 
-    async def _clear(self, owner: str) -> int:
-        keys = {fact.key for fact in await self._memory(facts_of(owner))}
-        return sum([await self._memory(forget_key(owner, key)) for key in sorted(keys)])
-
-    async def _delete(self, name: str) -> None:
-        sessions = await self._sessions(name)
-        if any(not task.ended for task in sessions):
-            raise BotError("The bot {name} is at work.", "Stop it first: rumi bot stop {name}", name=name)
-        # The folder last: it defines the bot, so a failed deletion can be repeated.
-        await self._clear(bot_key(name))
-        await self._tasks.remove_files(bot_key(name))
-        await self._offload(partial(self._files.delete, name))
+    async def _forget_all(self, name: str) -> int:
+        owner = bot_key(name)
+        keys = {fact.key for fact in await self.facts(facts_of(owner))}
+        return sum([await self.facts(forget_key(owner, key)) for key in sorted(keys)])
 
 
-def _skill(skill: BotSkill) -> dict[str, str]:
-    return {"name": skill.name, "description": skill.description, "text": skill.text}
+def _nothing_runs() -> RumiError:
+    return RumiError("No Rumi runs, so no bot runs.", "Start one with: rumi serve")
 
 
 def _iteration(iteration: IterationRecord) -> dict[str, object]:
     return {**asdict(iteration), "ended": utc(iteration.ended)}
-
-
-def _language(request: Mapping[str, object]) -> Language:
-    return known_language(request.get("language")) or "en"

@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from actors import ActorError
 from rumi.agent.tool import Question, Tool, ToolResult
@@ -18,7 +20,6 @@ from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
 from rumi.platform.chat_ids import DEFAULT_CHAT, LOCAL, ChatIds
 from rumi.platform.texts import bots as bot_texts
-from rumi.platform.texts.language import known_language
 from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Offload
 from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
@@ -56,7 +57,7 @@ class SessionStart:
     """
 
     goal: str = ""
-    iterations: int | None = None
+    iterations: Annotated[int, Field(ge=0)] | None = None
     model: str = ""
     sandbox: str = ""
     budget: str = ""
@@ -64,21 +65,6 @@ class SessionStart:
     workspace: str = ""
     skip_git_check: bool = False
     discard: bool = False
-
-    @classmethod
-    def of(cls, request: Mapping[str, object]) -> "SessionStart":
-        """Parse the start options in a request from another process."""
-        iterations = request.get("iterations")
-        return cls(
-            goal=str(request.get("goal") or ""),
-            iterations=iterations if isinstance(iterations, int) and iterations >= 0 else None,
-            model=str(request.get("model") or ""),
-            sandbox=str(request.get("sandbox") or ""),
-            plan=bool(request.get("plan")),
-            workspace=str(request.get("workspace") or ""),
-            skip_git_check=request.get("skip_git_check") is True,
-            discard=request.get("discard") is True,
-        )
 
 
 def session(config: BotConfig, start: SessionStart, owner: str, chat: str, language: Language) -> TaskRecord:
@@ -276,29 +262,28 @@ class Bots:
         await self._give_project(config, start, task)
         return await self.begin(task)
 
-    async def resume(self, request: Mapping[str, object]) -> TaskRecord:
+    async def resume(self, name: str, number: int, start: SessionStart) -> TaskRecord:
         """Resume, in the background, a session that ended before it reached its goal.
 
         Raises:
             RumiError: The session cannot be resumed.
         """
-        return await self._tasks().reopen(await self._resumed(request))
+        return await self._tasks().reopen(await self._resumed(name, number, start))
 
-    async def asked(self, request: Mapping[str, object]) -> TaskRecord:
-        """Return the new or resumed session that a request describes.
+    async def asked(
+        self, name: str, number: int | None, start: SessionStart, language: Language
+    ) -> TaskRecord:
+        """Return a new session or, with its `number`, a session to resume; 0 is the last one.
 
         The caller must run the session and wait for its end.
 
         Raises:
             RumiError: The session to resume does not exist, or the session cannot start.
         """
-        name = str(request.get("name") or "")
         config = await self._offload(partial(self.files.read, name))
         await self._offload(partial(self.files.link_workspace, name))
-        if "session" in request:
-            return await self._resumed(request)
-        language = known_language(request.get("language")) or "en"
-        start = SessionStart.of(request)
+        if number is not None:
+            return await self._resumed(name, number, start)
         task = session(config, start, LOCAL, "", language)
         await self._give_project(config, start, task)
         return self.checked(task)
@@ -328,15 +313,14 @@ class Bots:
 
         await self._offload(give)
 
-    async def _resumed(self, request: Mapping[str, object]) -> TaskRecord:
-        """Return the requested session, or the bot's last session, with the new options for resuming it.
+    async def _resumed(self, name: str, number: int, start: SessionStart) -> TaskRecord:
+        """Return the session with that number (0: the bot's last one) with the new options for resuming it.
 
         If the session has used up its iterations, it gets the same number of iterations again, or the number
-        in the request.
+        in `start`.
         """
-        name, number, start = str(request.get("name") or ""), request.get("session"), SessionStart.of(request)
         found = await self._tasks().listed(None, limit=MOST_SESSIONS, bot=name)
-        wanted = [task for task in found if not isinstance(number, int) or not number or task.id == number]
+        wanted = [task for task in found if number in (0, task.id)]
         if not wanted:
             raise BotError(
                 "The bot {name} has no such session.", "Look at: rumi bot history {name}", name=name

@@ -4,7 +4,7 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from rumi.agent.skills.front_matter import read as values_of
 from rumi.agent.skills.front_matter import split as split_front
 from rumi.agent.skills.messages import SkillError
 from rumi.errors import RumiError
-from rumi.platform.atomic_write import atomic_write
+from rumi.platform.atomic_write import atomic_write, new_folder
 from rumi.platform.chat_ids import bot_key
 from rumi.platform.home import workspaces_in
 from rumi.platform.openat import read_foreign
@@ -95,12 +95,10 @@ class BotFiles:
         Raises:
             BotError: The bot exists already, or the folder cannot be written.
         """
-
-        def fill(draft: Path) -> None:
+        with self._made(name) as draft:
             (draft / CONFIG).write_text(written(name, description), encoding="utf-8")
             (draft / "skills").mkdir(mode=0o700)
-
-        return self._make(name, fill)
+        return self.folder / name
 
     def take_over(self, name: str, config: bytes, skills: Sequence[tuple[str, bytes]]) -> Path:
         """Store the `config.md` and the skills of an imported bot, completely or not at all.
@@ -108,8 +106,7 @@ class BotFiles:
         Raises:
             BotError: A bot of this name exists, or the folder cannot be written.
         """
-
-        def fill(draft: Path) -> None:
+        with self._made(name) as draft:
             (draft / CONFIG).write_bytes(config)
             (draft / IMPORTED).touch()
             (draft / "skills").mkdir(mode=0o700)
@@ -117,24 +114,19 @@ class BotFiles:
                 copy = draft / "skills" / path
                 copy.parent.mkdir(mode=0o700, exist_ok=True)
                 copy.write_bytes(content)
+        return self.folder / name
 
-        return self._make(name, fill)
-
-    def _make(self, name: str, fill: Callable[[Path], None]) -> Path:
+    @contextlib.contextmanager
+    def _made(self, name: str) -> Iterator[Path]:
+        """Yield a draft of the bot's folder, which becomes the folder when the block ends."""
         folder = self.folder / check_name(name)
         if folder.exists() or folder.is_symlink():
             raise BotError(
                 "There is a bot {name} already.", "Its folder is {folder}.", name=name, folder=folder
             )
-        # Filled in a staging folder and renamed, so that no process sees a bot without its files.
-        draft = self.folder / f".{name}-{secrets.token_hex(4)}"
         try:
-            draft.mkdir(mode=0o700, parents=True)
-            try:
-                fill(draft)
-                os.rename(draft, folder)
-            finally:
-                shutil.rmtree(draft, ignore_errors=True)
+            with new_folder(folder) as draft:
+                yield draft
         except OSError as error:
             raise BotError(
                 Text("{folder} cannot be made: {strerror}."),
@@ -143,7 +135,6 @@ class BotFiles:
                 strerror=os_error(error),
             ) from error
         self.link_workspace(name)
-        return folder
 
     def workspace(self, name: str) -> Path:
         """Return the folder that is mounted as /workspace in the bot's sandbox."""

@@ -28,6 +28,7 @@ from rumi.memory.rows import facts_of
 from rumi.models.model import Message
 from rumi.platform.atomic_write import atomic_write
 from rumi.platform.chat_ids import bot_key
+from rumi.platform.config.schema import BotsSection
 from rumi.platform.texts import bots as bot_texts
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts.translation import error_text
@@ -78,22 +79,11 @@ _STATE: Final = "session.json"
 
 
 @dataclass(frozen=True, slots=True)
-class BotLimits:
-    """Limits on bot sessions.
-
-    `question_s` is the maximum time to wait for a person's answer, in seconds. `max_facts` is the maximum
-    number of facts from the bot's memory that a prompt contains.
-    """
-
-    question_s: float = 7 * 86_400.0
-    max_facts: int = 100
-
-
-@dataclass(frozen=True, slots=True)
 class BotKind:
     """The task kind of bot sessions. Its options: `iterations`, `sleep_secs`, `sandbox`, `plan` and `budget`.
 
-    The options are set when a session starts; a later change of `config.md` does not change them.
+    `max_facts` is the maximum number of facts from the bot's memory in a prompt. The options are set when a
+    session starts; a later change of `config.md` does not change them.
     """
 
     files: BotFiles
@@ -105,7 +95,8 @@ class BotKind:
     policy: CommandPolicy
     offload: Offload
     now: Callable[[], float]
-    limits: BotLimits
+    limits: BotsSection
+    max_facts: int
     sandbox_limits: SandboxLimits
 
     @asynccontextmanager
@@ -123,7 +114,7 @@ class BotKind:
         for problem in problems:
             context.report(problem)
         facts = await self.memory(facts_of(bot_key(name)))
-        known = memory_block(context.language, facts, max_facts=self.limits.max_facts)
+        known = memory_block(context.language, facts, max_facts=self.max_facts)
         before = await self.journal(list_iterations(0, bot=name, limit=20))
         session = await self._session(context)
         most = int(options.get("iterations", config.max_iterations))

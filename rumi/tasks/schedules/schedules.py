@@ -15,6 +15,7 @@ from rumi.chats.hub import Hub
 from rumi.chats.people.people import People
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import ChatIds
+from rumi.platform.config.schema import SchedulesSection
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts.translation import error_text
@@ -22,7 +23,7 @@ from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, 
 from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
-from rumi.tasks.schedules.stored import ScheduleLimits, StoredSchedules, bot_of
+from rumi.tasks.schedules.stored import StoredSchedules, bot_of
 from rumi.tasks.schedules.times import NotATime
 from rumi.tasks.schedules.when import read_when_and_text
 from rumi.tasks.tasks import Tasks
@@ -49,7 +50,7 @@ class ScheduleServices:
     ids: ChatIds
     wake: Callable[[Incoming], None]
     audit: AuditLog | None = None
-    limits: ScheduleLimits = field(default_factory=ScheduleLimits)
+    limits: SchedulesSection = field(default_factory=SchedulesSection)
     now: Callable[[], float] = time.time
     bot: MakeTask | None = None
     has_bot: Callable[[str], bool] = lambda name: False

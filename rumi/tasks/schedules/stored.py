@@ -4,11 +4,12 @@ import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import LOCAL
+from rumi.platform.config.schema import SchedulesSection
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import ScheduleRecord, ScheduleState
 from rumi.store.journal.schedules import (
@@ -21,7 +22,7 @@ from rumi.store.journal.schedules import (
     set_zone,
     zone_of,
 )
-from rumi.tasks.schedules.times import NotATime, QuietHours, following, named_zone, zone_of_machine
+from rumi.tasks.schedules.times import NotATime, following, named_zone, quiet_hours, zone_of_machine
 from rumi.tasks.schedules.when import After, Every, When, instants
 
 MOST_CHARS: Final = 4000
@@ -29,14 +30,6 @@ MOST_CHARS: Final = 4000
 
 FAR_S: Final = 5 * 366 * 86_400.0
 """Maximum time from now to the first firing of a schedule, in seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleLimits:
-    """The maximum number of schedules per owner, and the quiet hours."""
-
-    max_per_owner: int = 100
-    quiet: QuietHours | None = None
 
 
 def bot_of(schedule: ScheduleRecord) -> str:
@@ -54,13 +47,14 @@ class StoredSchedules:
     def __init__(
         self,
         ask: AskJournal,
-        limits: ScheduleLimits | None = None,
+        limits: SchedulesSection | None = None,
         now: Callable[[], float] = time.time,
         has_bot: Callable[[str], bool] = lambda name: False,
     ) -> None:
         self._ask = ask
         self._has_bot = has_bot
-        self._limits = limits or ScheduleLimits()
+        self._limits = limits or SchedulesSection()
+        self.quiet = quiet_hours(self._limits.quiet)
         self._now = now
 
     def checked(self, new: ScheduleRecord) -> ScheduleRecord:
@@ -105,8 +99,7 @@ class StoredSchedules:
             raise UsageError("This time is over.", "Give a time in the future.")
         if instant - now > FAR_S:
             raise UsageError("This time is too far ahead.", "Give a time within five years.")
-        quiet = self._limits.quiet
-        next_at = instant if quiet is None else quiet.until(instant, zone)
+        next_at = instant if self.quiet is None else self.quiet.until(instant, zone)
         schedule = replace(new, cron=cron, zone=zone, instant=instant, next_at=next_at)
         mine, users = self.most_of(schedule)
         most = self._limits.max_per_owner

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Final, TypeAlias
-from unicodedata import combining, normalize
 
+from rumi.platform.date_words import WEEKDAYS
+from rumi.platform.unaccented import unaccented
 from rumi.tasks.schedules.times import NotATime, checked_cron, instant_of, local_time
 
 
@@ -52,13 +53,10 @@ When: TypeAlias = After | On | Every
 
 MOST_MINUTES: Final = 60 * 24 * 366 * 5
 
-_ENGLISH: Final = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-_SPANISH: Final = ["lunes", "martes", "miercoles", "jueves", "viernes", "sabado", "domingo"]
-_ONE: Final = {name: number for names in (_ENGLISH, _SPANISH) for number, name in enumerate(names)}
-_MANY: Final = {f"{name}s": number for name, number in _ONE.items() if not name.endswith("s")}
-_DAYS: Final = {**_ONE, **_MANY}
+_MANY: Final = {f"{name}s": number for name, number in WEEKDAYS.items() if not name.endswith("s")}
+_DAYS: Final = {**WEEKDAYS, **_MANY}
 _DAY: Final = "|".join(sorted(_DAYS, key=len, reverse=True))
-_ONE_DAY: Final = "|".join(_ONE)
+_ONE_DAY: Final = "|".join(WEEKDAYS)
 _MANY_DAYS: Final = "|".join(_MANY)
 _MINUTES: Final = r"minutes?|mins?|minutos?"
 _HOURS: Final = r"hours?|horas?"
@@ -152,7 +150,7 @@ _FORMS: Final[tuple[tuple[str, Callable[[re.Match[str]], When | None]], ...]] = 
         for form, read in (
             (r"(?:on |el )?(?P<date>\d{4}-\d\d-\d\d)(?:,? |t)TIME", _on),
             (r"(?P<ahead>today|tomorrow|hoy|manana|pasado manana),? TIME", _on),
-            (rf"(?:on |el )?(?P<day>{'|'.join(_ONE)}),? TIME", _on),
+            (rf"(?:on |el )?(?P<day>{'|'.join(WEEKDAYS)}),? TIME", _on),
             (r"TIME", _on),
             (r"(?:every day|each day|daily|cada dia|todos los dias),? TIME", _every_day("*")),
             (
@@ -260,5 +258,4 @@ def _instant(on: On, zone: str, now: float) -> float:
 
 def _plain(text: str) -> str:
     """Return the text casefolded, without accents, with single spaces and no final punctuation."""
-    bare = "".join(c for c in normalize("NFD", text.casefold()) if not combining(c))
-    return " ".join(bare.split()).rstrip(".!")
+    return " ".join(unaccented(text).split()).rstrip(".!")

@@ -139,5 +139,5 @@ def _tool(name: str) -> Tool:
     from tests.agent.mcp.asking import bound
 
     tool = bound(RemoteTool("x", "", {"type": "object"}))
-    tool._spec = type(tool.spec)(name, "", {"type": "object"})
+    tool.spec = type(tool.spec)(name, "", {"type": "object"})
     return tool

@@ -13,6 +13,7 @@ import trio
 
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.servers import try_once
+from rumi.platform.config.schema import McpSection
 from tests.agent.mcp.world import house, until
 from tests.conftest import ROOT
 
@@ -31,7 +32,7 @@ def served(kind: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
 
 
 def at(url: str, **headers: str) -> ServerSettings:
-    return ServerSettings("web", url=url, headers=headers, start_timeout_s=15.0, max_bytes=2_000_000)
+    return ServerSettings("web", McpSection(url=url, start_timeout_s=15.0, max_kb=2_000), headers=headers)
 
 
 async def test_tools_of_a_server_over_http_are_called_and_cancelled(tmp_path: Path) -> None:

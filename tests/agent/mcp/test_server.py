@@ -145,7 +145,7 @@ async def test_a_server_that_exits_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.long
 async def test_a_result_of_one_gigabyte_does_not_fill_our_memory(tmp_path: Path) -> None:
-    async with house(tmp_path, fake(max_bytes=2_000_000)) as here:
+    async with house(tmp_path, fake(max_kb=2_000)) as here:
         await here.tools()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         result = await here.call("fake__huge")
@@ -248,7 +248,7 @@ async def test_a_missing_command_is_one_sentence(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_fills_its_folder_is_ended_and_holes_do_not_count(tmp_path: Path) -> None:
-    async with house(tmp_path, fake(max_folder_bytes=2_000_000)) as here:
+    async with house(tmp_path, fake(max_folder_mb=2)) as here:
         assert "fake__echo" in await here.tools()
         folder = tmp_path / "mcp" / "fake"
         (folder / "sparse").touch()
@@ -293,10 +293,12 @@ import sys, trio
 from pathlib import Path
 from rumi.agent.mcp.process import running
 from rumi.agent.mcp.messages import ServerSettings
+from rumi.platform.config.schema import McpSection
 async def main(home, marker):
     Path(home).parent.mkdir(exist_ok=True)
     print("starts", flush=True)
-    async with running(ServerSettings("one", command="sleep", args=(marker,)), Path(home)):
+    section = McpSection(command="sleep", args=(marker,))
+    async with running(ServerSettings("one", section), Path(home)):
         await trio.sleep(60)
 trio.run(main, *sys.argv[1:])
 """

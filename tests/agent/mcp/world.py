@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import trio
@@ -15,6 +14,8 @@ from rumi.agent.mcp.servers import ForChat, McpServers
 from rumi.agent.tool import Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import Message, Picture
+from rumi.platform.config.schema import McpSection
+from rumi.platform.redact import Redactor
 from rumi.web.readers.files.viewer import Seen
 from tests.conftest import ROOT
 
@@ -22,12 +23,19 @@ FAKE = ROOT / "tests" / "fakes" / "mcp_server.py"
 BOUND_S = 30
 
 
-def fake(kind: str = "honest", *words: str, name: str = "fake", **more: object) -> ServerSettings:
+def fake(
+    kind: str = "honest",
+    *words: str,
+    name: str = "fake",
+    env: Mapping[str, str] | None = None,
+    redact: Redactor | None = None,
+    **more: object,
+) -> ServerSettings:
     """Return the settings of a fake server, in a sandbox unless `more` says otherwise."""
-    made = ServerSettings(
-        name, command=sys.executable, args=(str(FAKE), kind, *words), paths=(str(FAKE.parent),)
-    )
-    return replace(made, **more)  # type: ignore[arg-type]
+    section = McpSection(
+        command=sys.executable, args=(str(FAKE), kind, *words), paths=(str(FAKE.parent),)
+    ).model_copy(update=more)
+    return ServerSettings(name, section, env or {}, redact=redact or Redactor(()))
 
 
 class House:

@@ -1,6 +1,5 @@
 """Windows on the chats of another process: real sockets, the real journal and chats."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ from rumi.chats.events import VERSION, Replied, TurnStarted
 from rumi.errors import ConfigError, RumiError, UsageError
 from rumi.models.model import Emit, Model, ModelRequest, Reply, ToolCall
 from rumi.platform.caller import TERMINAL, Caller
+from rumi.platform.config.schema import SessionSection
 from rumi.platform.logs.audit import read_audit
 from rumi.store.journal.inbox import count_messages
 from rumi.store.journal.records import Attachment
@@ -151,7 +151,8 @@ async def test_what_a_window_hands_on_travels_marked_and_the_holder_bounds_it(tm
 
     async with running_daemon(tmp_path, reading) as daemon, daemon.attached() as one:
         context = daemon.home.services.context
-        object.__setattr__(context, "limits", replace(context.limits, handed_chars=5))
+        settings = context.settings.model_copy(update={"session": SessionSection(handed_chars=5)})
+        object.__setattr__(context, "settings", settings)
         data = Attachment("words", source="standard input", text="\ud800234\n6789")
         number = await one.remote.send("sum it up", (data,))
         assert number in (await one.until(Replied)).messages
@@ -221,13 +222,13 @@ async def test_a_process_for_windows_alone_ends_when_no_window_turn_or_call_is_l
             nursery.start_soon(end)
             await trio.sleep(60)
             assert not ended.is_set(), "the command that started it has no window yet"
-            assert (await windows.yield_home(TERMINAL, {"marks": {"a.b": "1", "KEY": "2"}}))["ends"] is False
+            assert (await windows.yield_home(TERMINAL, marks={"a.b": "1", "KEY": "2"}))["ends"] is False
             begun = trio.current_time()
             began.set()
             await trio.sleep(5)
             await windows.keeping_alive(slow)(TERMINAL, {})
             await home.inbox.accept("cli", "sleep 0.2")
-            assert (await windows.yield_home(TERMINAL, {}))["ends"] is False, "it is at work"
+            assert (await windows.yield_home(TERMINAL))["ends"] is False, "it is at work"
             await ended.wait()
             assert trio.current_time() >= begun + 22
 
@@ -239,11 +240,11 @@ async def test_a_process_for_windows_alone_makes_way_where_nothing_goes_on(tmp_p
         windows.open()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(windows.wait_until_unused, 600, trio.lowlevel.checkpoint)
-            assert (await windows.yield_home(TERMINAL, {"marks": marks}))["ends"] is False
-            assert (await windows.yield_home(TERMINAL, {"marks": {"a.b": "2"}}))["ends"] is True
+            assert (await windows.yield_home(TERMINAL, marks=marks))["ends"] is False
+            assert (await windows.yield_home(TERMINAL, marks={"a.b": "2"}))["ends"] is True
         service = attach_server_of(daemon.home, About("bubblewrap", service=True))
         service.open()
-        assert (await service.yield_home(TERMINAL, {}))["ends"] is False
+        assert (await service.yield_home(TERMINAL))["ends"] is False
         async with daemon.attached(marks={"x.y": "1"}) as one:
             assert one.remote.differing_settings == ("x.y",)
 

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 import trio
 
-from rumi.agent.events import TurnFinished
 from rumi.app.app import App, open_app
 from rumi.channels.page import PageChannel, open_entrance
-from rumi.chats.events import ChatEvent
+from rumi.channels.page.browser_view import BrowserView
+from rumi.channels.page.transcript import Transcript
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.home import Home
 from rumi.sandbox.engine import Engine
@@ -176,9 +176,20 @@ class Served:
         self.do(actor.tell_nowait, Incoming(before=None))  # type: ignore[arg-type]
 
     def crash_page(self) -> None:
-        """Make the page's server crash: by an event that is none."""
-        nonsense = ChatEvent([], "", 0.0, TurnFinished("complete", ""))  # type: ignore[arg-type]
-        self.do(self.page.events.put, nonsense)
+        """Make the page's server crash: its next wait for a restart to show fails, once."""
+        page: Any = self.page
+
+        class Broken:
+            async def wait(self) -> None:
+                page.stirred = trio.Event()
+                raise ValueError("nonsense")
+
+            def set(self) -> None:
+                pass
+
+        page.stirred = Broken()
+        # The server looks only while somebody has the page open.
+        self.do(page.enter, BrowserView(page.board, Transcript(), lambda: True, page.offload))
 
     def restarts(self, id: str) -> int:
         """Of that child of the root's, and of those below it."""

@@ -7,12 +7,16 @@ import trio
 from trio.testing import MockClock
 
 from actors import Actor, ChildSpec, Supervisor, TreeEvent
-from rumi.agent.events import TurnFinished
+from rumi.channels.counters import Counts
 from rumi.channels.page import PageChannel, open_entrance
-from rumi.chats.events import ChatEvent
+from rumi.channels.page.transcript import Transcript
 from rumi.chats.hub import Hub
 
-NONSENSE = ChatEvent([], "", 0.0, TurnFinished("complete", ""))  # type: ignore[arg-type]
+
+class Window:
+    """A view of a browser, as far as the server's crashes go."""
+
+    transcript = Transcript()
 
 
 class Neighbour(Actor[None]):
@@ -27,11 +31,13 @@ async def test_crashes_of_the_page_never_end_the_process(autojump_clock: MockClo
     absent: Any = None
     with open_entrance("127.0.0.1:0", "en", lambda line: None, tmp_path / "sessions") as entrance:
         page = PageChannel(entrance)
-        page.add_view(root, absent, absent, Hub(), dict)
+        page.add_view(
+            root, absent, absent, Hub(), dict, Counts()
+        )  # a dump without a tree: reading it crashes
         async with root.running():
             waits = []
             for _ in range(8):
-                page.events.put(NONSENSE)
+                page.enter(Window())  # type: ignore[arg-type]
                 began = trio.current_time()
                 while (await told.receive()).kind != "restarted":
                     pass

@@ -4,6 +4,7 @@ import json
 
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnFinished
 from rumi.agent.tool import ToolResult
+from rumi.channels.counters import Counts
 from rumi.channels.page.board import Board
 from rumi.channels.page.browser_view import BrowserView
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript, stored_entries
@@ -84,7 +85,7 @@ def test_a_call_has_its_last_steps_and_their_number() -> None:
 
 def test_a_window_is_told_steps_without_the_rest_of_the_entry() -> None:
     transcript = Transcript()
-    window = BrowserView(Board(dict, lambda chat: True), transcript, lambda: True, Threads())
+    window = BrowserView(Board(dict, Counts(), lambda chat: True), transcript, lambda: True, Threads())
     transcript.watchers.add(window)
     call = ToolCall("a", "research", "{}")
 

@@ -13,11 +13,10 @@ from typing import Any, cast
 import trio
 
 from actors import ChildSpec, Supervisor
-from rumi.agent.breakers import TurnLimits
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.channels.telegram.channel import Telegram
 from rumi.channels.telegram.receiving.reading import Who
-from rumi.chats.context import ChatContext, ChatLimits
+from rumi.chats.context import ChatContext
 from rumi.chats.fact_extraction import FactExtraction, add_fact_extraction
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox, add_chats
@@ -25,12 +24,13 @@ from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import ChatServices, ChatWorkspaces
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.chat_ids import BUILT_IN
+from rumi.platform.config.schema import SessionSection, Settings
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.store.journal.actor import Journal
 from tests.channels.telegram.sending import bot_in_memory
-from tests.chats.house import FunctionModel, InlineOffload, MemorySandboxes
+from tests.chats.house import FunctionModel, InlineOffload, MemorySandboxes, limited, queueing
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Message
 from tests.fakes.telegram_exchange import until
@@ -154,7 +154,12 @@ async def telegram_house(
     pending, sandboxes = PendingMessages(), MemorySandboxes()
     context = ChatContext(
         model_for=lambda chat, language, chosen: model,
-        limits=ChatLimits(TurnLimits(), 3600, 40, 100_000, confirm_timeout_s, max_queued=max_queued),
+        settings=Settings(
+            agent=limited(confirm_timeout_s=confirm_timeout_s),
+            session=SessionSection(history_messages=40),
+            chat=queueing(max_queued),
+        ),
+        context_tokens=100_000,
         language="en",
         ids=BUILT_IN,
         now=time.time,

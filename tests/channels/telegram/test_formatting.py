@@ -3,7 +3,6 @@
 import re
 import time
 from collections import Counter
-from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -16,9 +15,8 @@ from rumi.channels.telegram.formatting.reply import (
     format_preview,
     format_reply,
 )
-from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, Kind, TextSpan, lawful, units
+from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, units
 from tests.channels.telegram.readings import seen
-from tests.fakes.bot_api_text import settled
 
 WORD = "word "
 
@@ -275,26 +273,6 @@ def test_no_letter_or_digit_is_lost(markdown: str) -> None:
     plain = re.sub(r"&#?\w+;|(```|~~~)[^\n]*", "", markdown)  # an empty code block has no language
     missing = Counter(char for char in plain if char.isalnum()) - shown
     assert not missing
-
-
-@SLOW
-@given(
-    st.text(alphabet="ab \n", min_size=1, max_size=30),
-    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 20), st.sampled_from(get_args(Kind))), max_size=12),
-)
-def test_whatever_stands_out_is_nested_as_telegram_allows(
-    text: str, drawn: list[tuple[int, int, Kind]]
-) -> None:
-    spans = [
-        TextSpan(start, min(start + length, len(text)), kind, "https://a.io") for start, length, kind in drawn
-    ]
-    kept = lawful(text, [span for span in spans if span.start < span.end])
-    given_to = [
-        {"type": span.kind, "offset": span.start, "length": span.end - span.start, "url": span.detail}
-        for span in kept
-    ]
-    if text.strip():
-        settled(text, given_to)
 
 
 @SLOW

@@ -5,7 +5,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -21,6 +21,7 @@ from rumi.chats.hub import HubSubscription
 from rumi.memory.messages import NewFact
 from rumi.memory.rows import facts_of, remember_fact
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
+from rumi.platform.config.schema import SessionSection
 from rumi.platform.untrusted_text import CLOSING, WARNING
 from rumi.store.journal.records import Attachment, Incoming
 from tests.chats.house import Answer
@@ -392,7 +393,8 @@ async def test_much_text_is_cut_and_the_model_is_told(tmp_path: Path) -> None:
 
     async with ana(tmp_path, answer=reading) as user:
         context = user.user.house.services.context
-        object.__setattr__(context, "limits", replace(context.limits, handed_chars=10))
+        settings = context.settings.model_copy(update={"session": SessionSection(handed_chars=10)})
+        object.__setattr__(context, "settings", settings)
         forwarded(user, "x" * 11)
         await user.sends()
     assert seen[0].startswith("[The user hands this on. Its end is missing: it was too long.]")

@@ -39,6 +39,7 @@ A = "https://a.io"
         "@name #tag /command",
         "#notitle and 1.no list",
         "*lonely and _lonely and `lonely",
+        ">" * 100 + " deep",
     ],
 )
 def test_what_is_no_markup_stays_as_it_was_typed(typed: str) -> None:
@@ -50,6 +51,7 @@ def test_what_is_no_markup_stays_as_it_was_typed(typed: str) -> None:
     [
         ("**b** *i* _i_ ~~s~~ `c`", "b i i s c", "bold italic italic strikethrough code"),
         ("***both***", "both", "bold italic"),
+        ("https://a.io/\n*i* **b**", "https://a.io/\ni b", "italic bold"),
         ("**bold `code` bold**", "bold code bold", "bold code bold"),
         ("**N**ational and Hyper**T**ext", "National and HyperText", "bold bold"),
         ("*outer **inner** outer*", "outer inner outer", "italic bold"),
@@ -108,12 +110,12 @@ def test_tabs_in_code_become_columns_because_telegram_makes_one_space_of_a_tab()
         ("1. a\n1. b\n5. c", "1. a\n1. b\n5. c"),
         ("0. a\n\ntext\n\n7. b", "0. a\n\ntext\n\n7. b"),
         ("> - a\n>   3. b\n>   1. c", "• a\n3. b\n  1. c"),
-        ("1. Step:\n\n   ```\n   cmd\n   ```\n\n   Then\n2. z", "1. Step:\ncmd\nThen\n2. z"),
+        ("1. Step:\n\n   ```\n   cmd\n   ```\n\n   Then\n2. z", "1. Step:\n\ncmd\nThen\n2. z"),
         ("- a\n  ```\n  x\n  ```\n  b", "• a\nx\nb"),
         ("- a\n  # h\n  c", "• a\nh\nc"),
         ("- a\n  > q\n\n  c", "• a\nq\nc"),
         ("- a\n  <div>\n- b", "• a\n<div>\n• b"),
-        ("- a\n\n  ***\n  b", "• a\n———\nb"),
+        ("- a\n\n  ***\n  b", "• a\n\n———\nb"),
         ("- a\n  | x |\n  |---|\n  | 1 |", "• a\nx\n-\n1"),
     ],
 )
@@ -178,6 +180,10 @@ def test_a_border_too_many_in_a_row_loses_no_words() -> None:
     assert text == "a | b\n--+----------\n1 | x || `y`\n2 | z | **w**"
 
 
+def test_a_path_in_a_table_keeps_its_backslashes() -> None:
+    assert reading("| a |\n|---|\n| C:\\x\\_y |")[0] == "a\n-------\nC:\\x\\_y"
+
+
 def test_a_table_without_rows_still_shows_its_header() -> None:
     header = "a header that is far wider than what a telephone shows"
     assert header in reading(f"| {header} | b |\n|---|---|")[0]
@@ -223,13 +229,13 @@ async def test_the_offline_models_output_reads_as_it_was_printed() -> None:
     assert reading(reply.text) == (output, [("pre", output, "")])
 
 
-def test_where_the_libraries_fail_the_words_get_through(
+def test_where_the_parser_fails_the_words_get_through(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(source: str) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(module, "repaired", fail)
+    monkeypatch.setattr(module, "parsed", fail)
     with caplog.at_level(logging.WARNING):
         assert reading("**a**\tb") == ("**a** b", [])
     assert "cannot be formatted" in caplog.text

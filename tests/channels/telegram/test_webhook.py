@@ -15,6 +15,7 @@ import pytest
 import trio
 
 from rumi.app.status import StatusSource
+from rumi.channels.counters import Counts
 from rumi.channels.http.listener import Listener, open_listener
 from rumi.channels.http.server import MOST_CONNECTIONS
 from rumi.channels.telegram.channel import Telegram
@@ -64,7 +65,7 @@ async def hooked(path: Path, api: BotApi, *, delivers: bool = False, **how: Any)
 
         def add(root: Any, inbox: Any, journal: Any, hub: Any) -> None:
             status = StatusSource(root.status, {}, counts=dict)
-            listener.add_view(root, inbox, journal, hub, status.dump)
+            listener.add_view(root, inbox, journal, hub, status.dump, Counts())
 
         async with telegram_house(path, api, telegram=telegram, add=add, **how) as house:
             async with (

@@ -1,19 +1,30 @@
 """Amounts, prices, and the days and months of budgets."""
 
+import sys
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+import trio
 
 from rumi.chats.budgets.amounts import Amount, amount_text, parse_amount
 from rumi.chats.budgets.periods import days_of, renewal
-from rumi.chats.budgets.prices import OWN_PRICES, Price, price_of
+from rumi.chats.budgets.prices import Price, prepare, price_of, prices_source
 from rumi.errors import UsageError
 from rumi.models.model import Usage
 
 MADRID = ZoneInfo("Europe/Madrid")
 NEW_YORK = ZoneInfo("America/New_York")
 BEIRUT = ZoneInfo("Asia/Beirut")
+
+
+NOW = datetime(2026, 11, 26, tzinfo=MADRID).timestamp()
+
+
+def published(model: str) -> Price:
+    price = price_of(model, {}, NOW)
+    assert price is not None
+    return price
 
 
 def at(zone: ZoneInfo, *when: int) -> float:
@@ -53,13 +64,56 @@ def test_amounts_are_written() -> None:
 
 
 def test_prices_count_what_was_cached_for_less_and_round_up() -> None:
-    price = OWN_PRICES["groq:openai/gpt-oss-120b"]
+    price = published("groq:openai/gpt-oss-120b")
     assert price.of(Usage(1_000_000, 0)) == 150_000_000
     assert price.of(Usage(1_000_000, 0, 1_000_000)) == 75_000_000
     assert price.of(Usage(0, 1_000_000)) == 600_000_000
-    assert OWN_PRICES["groq:openai/gpt-oss-20b"].of(Usage(1, 0, 1)) == 38
-    assert OWN_PRICES["offline"].of(Usage(10**9, 10**9)) == 0
+    assert price.per_million_usd() == (0.15, 0.6, 0.075)
+    assert published("groq:openai/gpt-oss-20b").of(Usage(1, 0, 1)) == 38
+    assert published("offline").of(Usage(10**9, 10**9)) == 0
     assert Price.per_million(1.0, 2.0).of(Usage(0, 0)) == 0
+    assert Price.per_million(0.0, 0.0).of(Usage(10**6, 10**6)) == 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "openai:gpt-5-mini",
+        "anthropic:claude-sonnet-5-5",
+        "gemini:gemini-2.5-flash",
+        "mistral:mistral-medium-2508",
+        "deepseek:deepseek-chat",
+        "xai:grok-4-0709",
+        "openrouter:openai/gpt-oss-120b",
+    ],
+)
+def test_models_of_every_provider_have_a_price(model: str) -> None:
+    prompt, reply, cached = published(model).per_million_usd()
+    assert 0 < cached <= prompt < reply
+
+
+def test_a_long_prompt_costs_what_the_provider_asks_for_it() -> None:
+    price = published("gemini:gemini-2.5-pro")
+    assert price.of(Usage(200_001, 0)) > price.of(Usage(200_000, 0)) * 1.5
+
+
+async def test_prices_come_from_the_package_alone_and_load_beside_the_event_loop() -> None:
+    code = """
+import sys
+import trio
+from rumi.chats.budgets.prices import Price, prepare, price_of
+async def main():
+    for model in ("offline", "ollama:qwen3", "custom:home", "first"):
+        await prepare(model, {})
+        price_of(model, {}, 0.0)
+    assert "genai_prices" not in sys.modules
+    await prepare("groq:openai/gpt-oss-120b", {})
+    assert "genai_prices.data" in sys.modules
+trio.run(main)
+"""
+    await trio.run_process([sys.executable, "-c", code])
+    await prepare("groq:openai/gpt-oss-120b", {})
+    assert prices_source().startswith("genai-prices ")
 
 
 def test_a_month_ends_at_local_midnight() -> None:
@@ -102,15 +156,15 @@ def test_a_midnight_that_the_clock_skips_is_the_first_moment_behind_it() -> None
 
 
 def test_what_is_written_into_a_cache_has_a_price_of_its_own() -> None:
-    price = OWN_PRICES["anthropic:claude-haiku-4-5"]
+    price = published("anthropic:claude-haiku-4-5")
     usage = Usage(10_000, 1000, 6000, written_tokens=3000)
     assert price.of(usage) == 1000 * 1000 + 6000 * 100 + 3000 * 1250 + 1000 * 5000
     assert Price.per_million(1.0, 5.0).of(usage) == 10_000 * 1000 + 1000 * 5000
 
 
 def test_a_local_model_costs_nothing_and_an_unknown_one_has_no_price() -> None:
-    assert price_of("ollama:qwen3", OWN_PRICES) == Price(0, 0, 0)
-    assert price_of("openai:gpt-5-pro", OWN_PRICES) is None
-    assert price_of("custom:home", OWN_PRICES) is None
-    own = {"ollama:qwen3": Price(1, 1, 1)}
-    assert price_of("ollama:qwen3", own) == Price(1, 1, 1)
+    assert published("ollama:qwen3") == Price()
+    assert price_of("openai:unheard-of", {}, NOW) is None
+    assert price_of("custom:home", {}, NOW) is None
+    own = {"ollama:qwen3": Price.per_million(1.0, 1.0)}
+    assert price_of("ollama:qwen3", own, NOW) == own["ollama:qwen3"]

@@ -13,22 +13,21 @@ import trio
 from trio.testing import MockClock
 
 from actors import ChildSpec, Supervisor
-from rumi.agent.breakers import TurnLimits
-from rumi.app.budget_calls import usage_call
+from rumi.app.budget_calls import UsageCalls
 from rumi.chats.budgets.meter import Budgets, Rules
-from rumi.chats.budgets.prices import Price
+from rumi.chats.budgets.prices import Price, prices_source
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.fitting import request_tokens
 from rumi.models.metering import Account, Limit
 from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall, Usage, Used
 from rumi.platform.caller import TERMINAL
 from rumi.platform.chat_ids import BUILT_IN
+from rumi.platform.config.schema import TasksSection
 from rumi.store.journal.actor import Journal, open_journal
 from rumi.store.journal.forgetting import delete_chat
 from rumi.store.journal.records import TaskRecord
 from rumi.store.journal.spending import Bound, UsageRow, read_usage, reserve_call, settle_call, settle_left
 from rumi.store.journal.store import Store
-from rumi.tasks.services import TaskLimits
 from tests.chats.house import InlineOffload, house, reasons, reply_to
 from tests.tasks.kinds import Looking, looks
 
@@ -326,13 +325,13 @@ async def test_only_admins_allow_more(tmp_path: Path, autojump_clock: MockClock)
 
 async def test_a_task_out_of_money_gives_what_it_found(tmp_path: Path, autojump_clock: MockClock) -> None:
     rules = Rules({"house": Price.per_million(1.0, 1.0), "": Price.per_million(1.0, 1.0)})
-    limits = TaskLimits(TurnLimits(max_turns=100, max_nano_usd=2 * 110_000))
-    async with house(tmp_path, looks(1000), kinds={"web": Looking(2)}, task_limits=limits) as home:
+    limits = TasksSection(max_turns=100, max_usd=0.000_22)
+    async with house(tmp_path, looks(1000), kinds={"web": Looking(2)}, tasks_section=limits) as home:
         name = home.services.context.model_for("cli", "en", "").name
     rules = Rules({name: Price.per_million(1.0, 1.0)}, reply_tokens=1)
     (tmp_path / "b").mkdir()
     async with house(
-        tmp_path / "b", looks(1000), kinds={"web": Looking(2)}, task_limits=limits, rules=rules
+        tmp_path / "b", looks(1000), kinds={"web": Looking(2)}, tasks_section=limits, rules=rules
     ) as home:
         done = await home.tasks.run(TaskRecord("web", "local", "why?", "cli"), str)
         assert done.state == "out_of_budget"
@@ -357,7 +356,7 @@ async def test_the_report_is_one_document(tmp_path: Path, autojump_clock: MockCl
     async with house(tmp_path, Priced(), rules=rules, now=lambda: NOON) as home:
         await home.ask("hello")
     async with open_journal(tmp_path / "state.db") as ask:
-        found = await usage_call(Budgets(ask, rules, lambda: NOON, UTC), BUILT_IN)(TERMINAL, {"by": "chat"})
+        found = await UsageCalls(Budgets(ask, rules, lambda: NOON, UTC), BUILT_IN).usage(TERMINAL, by="chat")
     counts = {
         "calls": 1,
         "tool_calls": 0,
@@ -386,5 +385,5 @@ async def test_the_report_is_one_document(tmp_path: Path, autojump_clock: MockCl
                 "renews": "2026-11-24T00:00:00+00:00",
             }
         ],
-        "prices_of": "2026-11-23",
+        "prices_of": prices_source(),
     }

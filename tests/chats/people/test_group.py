@@ -10,19 +10,17 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent.breakers import TurnLimits
 from rumi.chats.budgets.meter import Rules
 from rumi.chats.budgets.prices import Price
 from rumi.chats.events import Replied
 from rumi.memory.messages import NewFact
 from rumi.memory.rows import facts_of, remember_fact
 from rumi.models.model import Emit, Message, Model, ModelRequest, Reply, Usage
+from rumi.platform.config.schema import SchedulesSection
 from rumi.store.journal.records import Attachment, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import add_schedule
-from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.schedules.when import After
-from rumi.tasks.services import TaskLimits
-from tests.chats.house import House, house
+from tests.chats.house import House, house, limited
 from tests.chats.people.speaking import (
     ANN,
     BOB,
@@ -123,8 +121,8 @@ async def test_a_request_is_retried_only_by_somebody_with_the_same_role(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     calls: list[str] = []
-    limits = TurnLimits(max_turns=1)
-    async with house(tmp_path, obeys, people=people(tmp_path), limits=limits, **tools(calls)) as home:
+    limits = limited(max_turns=1)
+    async with house(tmp_path, obeys, people=people(tmp_path), agent=limits, **tools(calls)) as home:
         await say(home, ANN, "call research research research")
         before = len(calls)
         assert (await say(home, GUS, "/retry")).startswith("🔒")
@@ -167,7 +165,7 @@ async def test_after_a_restart_a_schedule_has_the_rights_of_its_person_then(
         "[people.bob]\ntelegram = [12]", '[people.bob]\ntelegram = [12]\nrole = "reader"'
     )
     guest = CONFIG.replace("[people.bob]\ntelegram = [12]", '[people.bob]\ntelegram = [12]\nrole = "guest"')
-    limits = ScheduleLimits()
+    limits = SchedulesSection()
     new = ScheduleRecord(GROUP, GROUP, "turn", "call bash remember", user=BOB)
     told = []
     for config in (CONFIG, demoted, guest):
@@ -201,8 +199,7 @@ async def test_a_task_keeps_its_person_and_is_refused_where_the_role_ends(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     kinds = {"web": Looking()}
-    task_limits = TaskLimits(TurnLimits(max_turns=20))
-    more: dict[str, object] = {"kinds": kinds, "task_limits": task_limits, **tools([])}
+    more: dict[str, object] = {"kinds": kinds, **tools([])}
     async with house(tmp_path, obeys, people=people(tmp_path), **more) as home:
         assert "1" in await say(home, BOB, "/research why")
         assert (await home.tasks.show(1, None)).user == BOB

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from rumi.chats.undo.restoring import Restoring
-from rumi.chats.undo.snapshots import Snapshots, UndoLimits, Unrestorable
+from rumi.chats.undo.snapshots import Snapshots, Unrestorable
+from rumi.platform.config.schema import UndoSection
 from rumi.platform.home import Home
 
 BYTES = b"n\xff\n"
@@ -102,13 +103,13 @@ def test_a_file_is_copied_once_for_each_of_its_versions(tmp_path: Path, files: P
 
 
 @pytest.mark.parametrize(
-    ("limits", "cause"), [(UndoLimits(max_bytes=10_000), "bytes"), (UndoLimits(max_files=2), "files")]
+    ("limits", "cause"), [(UndoSection(max_mb=1), "bytes"), (UndoSection(max_files=2), "files")]
 )
 def test_what_is_too_much_cannot_be_restored_and_says_why(
-    tmp_path: Path, files: Path, limits: UndoLimits, cause: str
+    tmp_path: Path, files: Path, limits: UndoSection, cause: str
 ) -> None:
     for name in "abc":
-        (files / name).write_bytes(b"x" * 8192)
+        (files / name).write_bytes(b"x" * 500_000)
     snapshots = Snapshots(tmp_path, limits)
     snapshots.take("cli", "t1", tainted=False)
     with pytest.raises(Unrestorable) as caught:
@@ -118,7 +119,7 @@ def test_what_is_too_much_cannot_be_restored_and_says_why(
 
 
 def test_the_snapshots_of_the_last_turns_are_kept_and_no_more(tmp_path: Path, files: Path) -> None:
-    snapshots = Snapshots(tmp_path, UndoLimits(turns=2))
+    snapshots = Snapshots(tmp_path, UndoSection(turns=2))
     for number in range(1, 5):
         (files / "a").write_text(str(number))
         snapshots.take("cli", f"t{number}", tainted=False)

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from rumi.memory.recall.dates import span_in
-from rumi.store.journal.reading import folded
+from rumi.platform.unaccented import unaccented
 
 TODAY = date(2026, 11, 24)  # a Tuesday
 
@@ -29,7 +29,7 @@ TODAY = date(2026, 11, 24)  # a Tuesday
     ],
 )
 def test_a_span_is_read(text: str, first: str, last: str) -> None:
-    found = span_in(folded(text), TODAY)
+    found = span_in(unaccented(text), TODAY)
     assert found is not None
     assert (found.first.isoformat(), found.last.isoformat()) == (first, last)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rumi.agent.tools.recall import RecallTool
-from rumi.app.recall_calls import recall_call
+from rumi.app.recall_calls import RecallCommands
 from rumi.errors import UsageError
 from rumi.memory.actor import open_memory
 from rumi.memory.messages import NewFact
@@ -13,6 +13,7 @@ from rumi.memory.recall.actor import open_recall
 from rumi.memory.recall.request import search_of
 from rumi.memory.rows import remember_fact
 from rumi.platform.caller import TERMINAL
+from rumi.platform.calls import served
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.untrusted_text import read_block
 from tests.memory.recall.states import State
@@ -70,7 +71,7 @@ def test_days_are_whole_days() -> None:
 async def test_other_processes_name_an_owner(tmp_path: Path) -> None:
     State(tmp_path / "state.db").add_turn("tg7", "the heron", "yes")
     async with open_recall(tmp_path / "recall.db", tmp_path / "state.db", BUILT_IN) as ask:
-        serve = recall_call(ask, BUILT_IN, lambda: NOW)
+        serve = served(RecallCommands(ask, BUILT_IN, lambda: NOW))["recall"]
         assert await serve(TERMINAL, {"query": "heron"}) == []
         found = await serve(TERMINAL, {"query": "heron", "owner": "7"})
         assert isinstance(found, list)

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rumi.app.settings import chat_limits_of
 from rumi.errors import ConfigError
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.config.files import home_from
@@ -178,22 +177,16 @@ def test_a_general_limit_holds_for_channels_whose_own_is_not_set(tmp_path: Path)
         "turn_timeout_s_page",
     ):
         assert shown[f"agent.{key}"] == ("90", "RUMI_AGENT__TURN_TIMEOUT_S")
-    limits = chat_limits_of(loaded, 1000)
-    assert (limits.turn.max_turns, limits.turn.timeout_s) == (4, 90)
-    assert {name: turn_limits.max_turns for name, turn_limits in limits.turn_of.items()} == {
-        "telegram": 4,
-        "terminal": 4,
-        "page": 50,
-    }
+    agent = loaded.settings.agent
+    found = {name: agent.max_turns_of(name) for name in ("", "other", "telegram", "terminal", "page")}
+    assert found == {"": 4, "other": 4, "telegram": 4, "terminal": 4, "page": 50}
+    assert agent.timeout_s_of("other") == 90
 
 
 def test_each_channel_has_the_limits_that_fit_its_work(tmp_path: Path) -> None:
-    limits = chat_limits_of(load(tmp_path), 1000)
-    found = {
-        name: (turn_limits.max_turns, turn_limits.timeout_s) for name, turn_limits in limits.turn_of.items()
-    }
-    assert found == {"telegram": (10, 600), "terminal": (30, 1800), "page": (30, 600)}
-    assert (limits.turn.max_turns, limits.turn.timeout_s) == (30, 600)
+    agent, channels = load(tmp_path).settings.agent, ("telegram", "terminal", "page", "other")
+    found = {name: (agent.max_turns_of(name), agent.timeout_s_of(name)) for name in channels}
+    assert found == {"telegram": (10, 600), "terminal": (30, 1800), "page": (30, 600), "other": (30, 600)}
 
 
 def test_later_sources_win_and_are_told(tmp_path: Path) -> None:

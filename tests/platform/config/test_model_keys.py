@@ -11,7 +11,7 @@ from rumi.errors import ConfigError
 from rumi.models.settings import model_settings_of
 from rumi.platform.config import commands as running
 from rumi.platform.config.cascade import Loaded, load_settings
-from rumi.platform.config.commands import read_keys, unread
+from rumi.platform.config.commands import read_keys
 from rumi.platform.config.editing import set_keys
 from rumi.platform.config.secrets import Secret
 from rumi.platform.redact import Redactor
@@ -81,7 +81,7 @@ def test_a_reference_to_nothing_is_told_where_the_model_is_used(tmp_path: Path) 
     loaded = load(tmp_path, '[model]\ndefault = "openai:m"\n[model.keys]\nopenai = "$MY_KEY"\n')
     with pytest.raises(ConfigError, match=r"model\.keys\.openai refers to \$MY_KEY, which is not set"):
         model_settings_of(loaded, "en")
-    assert model_settings_of(loaded, "en", lenient=True).faults.keys() == {"openai"}
+    assert model_settings_of(loaded, "en", lenient=True).secrets.faults.keys() == {"openai"}
 
 
 # Commands
@@ -95,7 +95,7 @@ async def test_a_command_prints_a_key_once_and_it_is_hidden_everywhere(tmp_path:
     toml = f'[model]\ndefault = "openai:m"\n[model.keys]\nopenai = "{command}"\ngroq = "!cat {tmp_path}/2"\n'
     loaded = load(tmp_path, toml, {"OPENAI_API_KEY": "not-this-one"})
     assert not count.exists(), "reading the configuration runs nothing"
-    assert set(unread(loaded)) == {"openai", "groq"}
+    assert set(loaded.secrets.unread) == {"openai", "groq"}
     require_model(loaded)
     before = loaded.marks()
     read = await read_keys(loaded)
@@ -103,7 +103,7 @@ async def test_a_command_prints_a_key_once_and_it_is_hidden_everywhere(tmp_path:
     assert count.read_text() == "x\n"
     assert read.key("openai") == Secret("pass-word-1")
     assert read.secrets.groq_api_key == Secret("pass-word-2")
-    assert not unread(read)
+    assert not read.secrets.unread
     settings = model_settings_of(read, "en")
     assert (settings.key_of("openai"), settings.key_of("groq")) == ("pass-word-1", "pass-word-2")
     assert read.marks() == before, "a window, which runs no command, has the same settings"

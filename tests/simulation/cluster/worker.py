@@ -11,9 +11,10 @@ from telegram.request import RequestData
 
 from actors import ActorRef, ChildSpec
 from rumi.chats.budgets.meter import SharedLedger
+from rumi.platform.config.schema import StoreSection
 from rumi.sandbox.engine import ContainerInfo
 from rumi.sandbox.lease import LeaseLostError
-from rumi.store.cluster.lease import ClusterSettings, WorkerLease
+from rumi.store.cluster.lease import WorkerLease
 from rumi.store.cluster.partitions import Dependents, Drain, Partitioned, Partitions
 from rumi.store.journal.leases import join_cluster, renew_lease
 from rumi.store.journal.store import JournalError, Store
@@ -191,7 +192,7 @@ class Worker:
         self.server = server
         self.backend = Way(server)
         self.ownership = Ownership(now=trio.current_time)
-        self.settings = ClusterSettings("1", lease_s=LEASE_S, drain_s=DRAIN_S)
+        self.settings = StoreSection(lease_s=LEASE_S, drain_s=DRAIN_S)
         self.skew_s = world.random.choice(SKEWS_S)
         if world.reminders and abs(self.skew_s) > MOST_SKEW_S:
             self.skew_s = 0.0

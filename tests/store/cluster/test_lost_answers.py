@@ -8,9 +8,9 @@ import pytest
 import trio
 
 from bench.cluster_house import Proxy
+from rumi.platform.config.schema import StoreSection
 from rumi.store.backend import PostgresServer
 from rumi.store.cluster.building import StoreThread
-from rumi.store.cluster.lease import ClusterSettings
 from rumi.store.cluster.partitions import Dependents, Partitions
 from rumi.store.journal.inbox import accept_messages, begin_turn, load_chat
 from rumi.store.journal.leases import (
@@ -244,7 +244,7 @@ def _partitions(
         ask,
         journal,
         ownership,
-        ClusterSettings("1", lease_s=60.0),
+        StoreSection(lease_s=60.0),
         _Silence(),
         Dependents((), nothing, slow_down=slow_down),
     )

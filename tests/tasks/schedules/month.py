@@ -16,9 +16,9 @@ from sqlite3 import connect
 import trio
 import trio.testing
 
+from rumi.platform.config.schema import SchedulesSection
 from rumi.store.journal.records import ScheduleRecord
 from rumi.tasks.schedules.schedules import Schedules
-from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.schedules.times import following, instant_of
 from rumi.tasks.schedules.when import After, Every, When
 from tests.chats.house import echo, house
@@ -90,7 +90,7 @@ async def _process(
                 path,
                 echo if answering is None else answering.model,
                 now=wall,
-                schedule_limits=ScheduleLimits(),
+                schedule_limits=SchedulesSection(),
                 **more,
             ) as home,
             trio.open_nursery() as nursery,

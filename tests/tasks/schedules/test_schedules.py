@@ -12,16 +12,16 @@ import trio.testing
 from rumi.chats.events import Replied
 from rumi.errors import RumiError, UsageError
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply
+from rumi.platform.config.schema import SchedulesSection
 from rumi.store.journal.records import ScheduleRecord
-from rumi.tasks.schedules.stored import ScheduleLimits
-from rumi.tasks.schedules.times import instant_of, quiet_hours
+from rumi.tasks.schedules.times import instant_of
 from rumi.tasks.schedules.when import After, Every, On
 from tests.chats.house import echo, house
 from tests.tasks.kinds import Looking, looks
 
 MADRID = "Europe/Madrid"
 START = instant_of(datetime(2026, 11, 23, 10, 0), MADRID)
-LIMITS = ScheduleLimits()
+LIMITS = SchedulesSection()
 
 
 class Wall:
@@ -222,7 +222,7 @@ async def test_a_fire_in_quiet_hours_waits_for_their_end_and_comes_once(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     wall = Wall(instant_of(datetime(2026, 11, 23, 22, 50), MADRID))
-    limits = ScheduleLimits(quiet=quiet_hours("23:00-08:00"))
+    limits = SchedulesSection(quiet="23:00-08:00")
     async with house(tmp_path, echo, now=wall, schedule_limits=limits) as home:
         await home.ask("/timezone Europe/Madrid")
         assert "In quiet hours: it comes Tuesday 24" in await home.ask("/remind in 30 minutes: sleep")
@@ -320,7 +320,7 @@ async def test_a_schedule_run_by_a_command_keeps_its_next_time_and_runs_once(
 async def test_the_limits_of_an_owner_and_of_times_hold(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    limits = ScheduleLimits(max_per_owner=3)
+    limits = SchedulesSection(max_per_owner=3)
     async with house(tmp_path, echo, now=Wall(), schedule_limits=limits) as home:
         for _ in range(3):
             await home.schedules.add(of(), After(5))

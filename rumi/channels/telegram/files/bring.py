@@ -93,13 +93,11 @@ class TelegramFiles:
         return about_file(name, attachment.media_type, spooled.size)
 
     def _put(self, chat: str, name: str, file: BinaryIO) -> str:
-        uid, gid = self._user
         return put_file(
             self._workspace(chat),
             name,
             file,
-            uid=uid,
-            gid=gid,
+            user=self._user,
             limits=self._limits,
             max_bytes=self._max_bytes,
             checkpoint=check_cancelled,

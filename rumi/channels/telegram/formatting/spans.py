@@ -1,22 +1,27 @@
-"""Formatted spans of a text (such as bold words), and Telegram's rules for nesting such spans."""
+"""Formatted spans of a text (such as bold words), and Telegram's rules for characters."""
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from itertools import accumulate
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 from unicodedata import category, normalize
 
 Kind: TypeAlias = Literal["blockquote", "pre", "text_link", "code", "bold", "strikethrough", "italic"]
 
-STYLES: Final[tuple[Kind, ...]] = ("bold", "strikethrough", "italic")
 BLOCKS: Final[tuple[Kind, ...]] = ("blockquote", "pre")
-_OUTERMOST: Final[dict[Kind, int]] = {"blockquote": 0, "text_link": 2, "code": 3, "pre": 3}
+_ORDER: Final[dict[Kind, int]] = {
+    "blockquote": 0,
+    "bold": 1,
+    "strikethrough": 2,
+    "italic": 3,
+    "text_link": 4,
+    "code": 5,
+    "pre": 6,
+}
 
 
-@dataclass(frozen=True, slots=True)
-class TextSpan:
+class TextSpan(NamedTuple):
     """A formatted span of a text. Its indices count characters, not UTF-16 units."""
 
     start: int
@@ -26,29 +31,10 @@ class TextSpan:
     """URL of a link, or language of a code block."""
 
 
-def lawful(text: str, spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
-    """Return the spans that Telegram's nesting rules allow, sorted, without white space at their ends.
-
-    If two nested spans have equal length, the later one in `spans` becomes the outer one.
-
-    The rules: code contains no span, a quote contains no quote, a link contains no link, and a style does not
-    contain the same style. If two spans overlap, one is within the other. A style around code ends before the
-    code and continues after it.
-    """
-    ordered = [*spans]
-    ordered.reverse()
-    ordered.sort(key=lambda span: (span.start, -span.end))
-    of: dict[Kind, list[TextSpan]] = {}
-    for span in ordered:
-        of.setdefault(span.kind, []).append(span)
-    quotes = _outermost(of.get("blockquote", ()))
-    pre = _outermost(of.get("pre", ()))
-    links = _without(_outermost(of.get("text_link", ())), pre)
-    code = _without(_outermost(of.get("code", ())), _in_order([*pre, *links]))
-    opaque = _in_order([*pre, *code])
-    styles = [piece for kind in STYLES for piece in _around(_outermost(of.get(kind, ())), opaque)]
-    trimmed = (trim(text, span) for span in (*quotes, *pre, *links, *code, *styles))
-    return _nested(span for span in trimmed if span is not None)
+def ordered(text: str, spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
+    """Return nested spans without white space at their ends, each before the spans that it contains."""
+    trimmed = [span for span in (trim(text, span) for span in spans) if span is not None]
+    return tuple(sorted(trimmed, key=lambda span: (span.start, -span.end, _ORDER[span.kind])))
 
 
 def trim(text: str, span: TextSpan) -> TextSpan | None:
@@ -70,74 +56,6 @@ def trim(text: str, span: TextSpan) -> TextSpan | None:
     return TextSpan(start, end, span.kind, span.detail)
 
 
-def _in_order(spans: Iterable[TextSpan]) -> list[TextSpan]:
-    return sorted(spans, key=lambda span: span.start)
-
-
-def _outermost(spans: Iterable[TextSpan]) -> list[TextSpan]:
-    """Return `spans` without those that overlap an earlier returned span. `spans` are sorted by start."""
-    kept: list[TextSpan] = []
-    for span in spans:
-        if not kept or span.start >= kept[-1].end:
-            kept.append(span)
-    return kept
-
-
-def _without(spans: Sequence[TextSpan], taken: Sequence[TextSpan]) -> list[TextSpan]:
-    """Return the spans that overlap none of `taken`."""
-    kept, at = [], 0
-    for span in spans:
-        while at < len(taken) and taken[at].end <= span.start:
-            at += 1
-        if at == len(taken) or taken[at].start >= span.end:
-            kept.append(span)
-    return kept
-
-
-def _around(spans: Sequence[TextSpan], taken: Sequence[TextSpan]) -> list[TextSpan]:
-    """Return the pieces of the spans that lie outside of `taken`."""
-    pieces, at = [], 0
-    for span in spans:
-        while at < len(taken) and taken[at].end <= span.start:
-            at += 1
-        start, ahead = span.start, at
-        while ahead < len(taken) and taken[ahead].start < span.end:
-            if start < taken[ahead].start:
-                pieces.append(TextSpan(start, taken[ahead].start, span.kind, span.detail))
-            start = taken[ahead].end
-            ahead += 1
-        if start < span.end:
-            pieces.append(TextSpan(start, span.end, span.kind, span.detail))
-    return pieces
-
-
-def _nested(spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
-    """Return the spans, outer spans before the spans that they contain.
-
-    Omits spans that overlap an earlier span partially, and spans that Telegram does not allow inside the
-    outer span.
-    """
-    kept: list[TextSpan] = []
-    around: list[TextSpan] = []
-    for span in sorted(spans, key=lambda span: (span.start, -span.end, _OUTERMOST.get(span.kind, 1))):
-        while around and around[-1].end <= span.start:
-            around.pop()
-        if all(span.end <= outer.end and _holds(outer.kind, span.kind) for outer in around):
-            around.append(span)
-            kept.append(span)
-    return tuple(kept)
-
-
-def _holds(outer: Kind, inner: Kind) -> bool:
-    if outer in ("pre", "code"):
-        return False
-    if inner in ("pre", "code"):
-        return outer == "blockquote"
-    if outer in STYLES or inner in STYLES:
-        return outer != inner
-    return outer == "blockquote" and inner != "blockquote"
-
-
 LIMIT_UNITS: Final = 4096
 """Telegram's maximum length of a message, in UTF-16 code units."""
 
@@ -152,6 +70,12 @@ _SEQUENCES: Final = re.compile(
 
 
 _LINE_ENDS: Final = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+
+
+_UNCLEAN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\u2028-\u202e\u2066-\u2069\u030a\u0333\u033f]"
+)
+"""The characters that `clean` may change."""
 
 
 _RINGED: Final = re.compile("[A-Za-z]\u030a")
@@ -195,6 +119,8 @@ def clean(text: str) -> str:
     newlines stay, and all other kinds of line end become newlines. A surrogate pair becomes the character
     that it encodes, and a lone surrogate becomes U+FFFD.
     """
+    if not _UNCLEAN.search(text):
+        return text
     if _SURROGATES.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text))

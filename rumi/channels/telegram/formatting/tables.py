@@ -14,8 +14,8 @@ _BETWEEN: Final = " | "
 def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str]) -> str | None:
     """Return the rows as aligned columns; None if they would be too wide. The first row is the header.
 
-    `alignments` contains `None`, `Left`, `Center` or `Right` for each column. Wide characters count as two
-    cells.
+    `alignments` contains `left`, `center`, `right` or an empty string for each column. Wide characters count
+    as two cells.
     """
     count = max((len(row) for row in rows), default=0)
     if not count or (count - 1) * len(_BETWEEN) + count > COLUMNS:
@@ -55,8 +55,8 @@ def _line(row: Sequence[str], widths: Sequence[int], alignments: Sequence[str]) 
     cells = []
     for column, width in enumerate(widths):
         cell = row[column] if column < len(row) else ""
-        alignment = alignments[column] if column < len(alignments) else "None"
+        alignment = alignments[column] if column < len(alignments) else ""
         missing = width - cell_len(cell)
-        left = {"Right": missing, "Center": missing // 2}.get(alignment, 0)
+        left = {"right": missing, "center": missing // 2}.get(alignment, 0)
         cells.append(" " * left + cell + " " * (missing - left))
     return _BETWEEN.join(cells).rstrip()

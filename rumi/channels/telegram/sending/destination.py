@@ -16,6 +16,7 @@ from rumi.channels.telegram.api.bot import wait_of
 from rumi.channels.telegram.api.refusals import RefusalReason, refusal_of
 from rumi.channels.telegram.formatting.reply import MessagePart
 from rumi.channels.telegram.sending.limits import NOW_SHARE, SendLimits
+from rumi.platform.file_kinds import HEAD_BYTES, picture_type
 
 T = TypeVar("T")
 
@@ -335,7 +336,7 @@ class Destination:
 
 def is_photo(content: bytes) -> bool:
     """Return True for PNG and JPEG files that Telegram accepts as photos."""
-    return len(content) <= PHOTO_BYTES and content.startswith((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"))
+    return len(content) <= PHOTO_BYTES and picture_type(content[:HEAD_BYTES]) in ("image/png", "image/jpeg")
 
 
 async def bounded(seconds: float, call: Awaitable[T]) -> T:

@@ -130,8 +130,7 @@ async def _put(
                 project.workspace / _DRAFT,
                 "large",
                 source,
-                uid=owner.st_uid,
-                gid=owner.st_gid,
+                user=(owner.st_uid, owner.st_gid),
                 limits=limits,
                 max_bytes=limits.workspace_bytes,
             )

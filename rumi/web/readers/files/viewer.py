@@ -210,14 +210,12 @@ class Viewer:
 
     def _put_file(self, chat: str, name: str, data: bytes, below: str = "") -> str:
         """Put a file into a chat's workspace; create the workspace if no sandbox has used it yet."""
-        uid, gid = self._user
-        workspace = prepare_workspace(self._workspaces, chat, uid, gid, workspaces=self._workspaces)
+        workspace = prepare_workspace(self._workspaces, chat, *self._user, workspaces=self._workspaces)
         return put_file(
             workspace,
             name,
             BytesIO(data),
-            uid=uid,
-            gid=gid,
+            user=self._user,
             limits=self._sandbox_limits,
             max_bytes=len(data),
             checkpoint=check_cancelled,

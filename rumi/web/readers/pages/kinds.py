@@ -3,6 +3,8 @@
 import re
 from typing import Literal, TypeAlias
 
+from rumi.platform.file_kinds import picture_type
+
 Kind: TypeAlias = Literal["html", "xml", "text", "pdf", "binary"]
 
 _HTML = {"text/html", "application/xhtml+xml"}
@@ -118,10 +120,13 @@ def _looks_like_text(head: bytes) -> bool:
     return found <= 3 or found * 50 <= len(head)  # a few stray NULs do not make a page binary
 
 
+_PICTURES = {
+    "image/png": "a PNG image",
+    "image/jpeg": "a JPEG image",
+    "image/gif": "a GIF image",
+    "image/webp": "a WebP image",
+}
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
-    (b"\xff\xd8\xff", "a JPEG image"),
-    (b"GIF8", "a GIF image"),
     (b"PK\x03\x04", "a ZIP archive, or an office document"),
     (b"\x1f\x8b", "gzip data"),
     (b"BZh", "bzip2 data"),
@@ -147,8 +152,10 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 def looks_like(head: bytes) -> str:
     """Name the format of a body for people, from the body's first bytes; empty if the format is unknown."""
+    if picture := picture_type(head):
+        return _PICTURES[picture]
     if head[4:8] == b"ftyp":
         return "an AVIF or HEIC image" if head[8:12] in (b"avif", b"heic", b"mif1") else "MP4 video or audio"
     if head[:4] == b"RIFF":
-        return {b"WEBP": "a WebP image", b"WAVE": "WAV audio"}.get(head[8:12], "RIFF media")
+        return "WAV audio" if head[8:12] == b"WAVE" else "RIFF media"
     return next((words for begins, words in _SIGNATURES if head.startswith(begins)), "")
