@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Final
 
 from rumi.memory.actor import AskMemory
-from rumi.memory.messages import Fact, Facts, Forget, PastFact, PastFacts
+from rumi.memory.messages import Fact, PastFact
+from rumi.memory.rows import facts_of, forget_key, past_facts
 from rumi.memory.writing import folded, written
 from rumi.platform.texts import memory as memory_texts
 from rumi.texts import Language, gettext
@@ -26,16 +27,16 @@ async def memory_command(ask: AskMemory, owner: str, language: Language, rest: s
     """
     word, _, key = rest.strip().partition(" ")
     if not word:
-        return _listed(language, await ask(Facts(owner)))
+        return _listed(language, await ask(facts_of(owner)))
     if word.casefold() in _HISTORY and written(key):
-        return _history(language, written(key), await ask(PastFacts(owner, key)), await ask(Facts(owner)))
+        return _history(language, written(key), await ask(past_facts(owner, key)), await ask(facts_of(owner)))
     if word.casefold() not in _FORGET or not written(key):
         return gettext(
             language,
             "`/memory` shows what I know about you; `/memory forget KEY` forgets a key; `/memory "
             "history KEY` shows what it was before.",
         )
-    return memory_texts.forgotten(language, _verbatim(written(key)), await ask(Forget(owner, key)))
+    return memory_texts.forgotten(language, _verbatim(written(key)), await ask(forget_key(owner, key)))
 
 
 def _listed(language: Language, facts: Sequence[Fact]) -> str:

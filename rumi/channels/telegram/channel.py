@@ -53,7 +53,7 @@ from rumi.platform.redact import Redactor
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
-from rumi.store.journal.inbox import MOST_MOVED, MovedGroups
+from rumi.store.journal.inbox import MOST_MOVED, moved_groups
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
 from rumi.texts import gettext
@@ -274,7 +274,7 @@ class Telegram(Channel):
         if self._moves_until == inf or (groups <= self._met and now < self._moves_until):
             return
         try:
-            self._moves.load(await journal.ask(MovedGroups()))
+            self._moves.load(await journal.ask(moved_groups()))
         except ActorError:  # then the messages cannot be stored either
             return
         if len(self._met) > MOST_MOVED:
