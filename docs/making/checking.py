@@ -99,7 +99,7 @@ def wrong_packages(text: str) -> Iterator[str]:
     """
     rows = re.findall(r"^\| `rumi/(\w+)/` \|", text, re.MULTILINE)
     found = [path for path in sorted((ROOT / "rumi").iterdir()) if not path.name.startswith("_")]
-    packages = [path.name for path in found if path.is_dir()]
+    packages = [path.name for path in found if (path / "__init__.py").is_file()]
     yield from (f"rumi/{name}/ has no row" for name in packages if name not in rows)
     yield from (f"there is no package rumi/{name}/" for name in rows if name not in packages)
     for path in found:

@@ -14,6 +14,7 @@ from rumi.cli.model_names import model_option
 from rumi.cli.printing import JSON, confirm, echo, echo_json, flat_lines
 from rumi.cli.speaking import reader
 from rumi.platform.printable import flat
+from rumi.platform.texts.words import in_words
 from rumi.texts import gettext, ngettext
 
 _ask = partial(ask, "bots")
@@ -176,7 +177,7 @@ def history(name: str, as_json: bool) -> None:
         return
     language = reader()
     for session in found:
-        state = task_texts.task_state(language, session["state"])
+        state = in_words(language, session["state"])
         echo(f"{session['id']} · {state} · {flat(task_texts.shortly(session['question']))}")
         for iteration in session["iterations"]:
             echo(f"  {iteration['number']}. {flat(task_texts.shortly(iteration['summary']))}")

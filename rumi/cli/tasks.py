@@ -14,6 +14,7 @@ from rumi.cli.speaking import reader
 from rumi.errors import RumiError, UsageError, single
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.printable import flat
+from rumi.platform.texts.words import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -53,7 +54,7 @@ def list_(as_json: bool = False) -> None:
         say(task_texts.task_list(language, ()))
     for task in tasks:
         state, question = (
-            task_texts.task_state(language, task["state"]),
+            in_words(language, task["state"]),
             flat(task_texts.shortly(task["question"])),
         )
         echo(f"{task['id']:>5}  {task['kind']:<5} {state:<14} {local_time(task['created'])}  {question}")
@@ -178,10 +179,9 @@ async def _source(id: int, number: int) -> str:
 
 
 def _described(task: "Mapping[str, Any]") -> str:
-    from rumi.platform.texts import tasks as task_texts
 
     spent = task["spent"]
     tokens = spent["prompt_tokens"] + spent["completion_tokens"]
     used = f"{spent['calls']} calls · {tokens} tokens · {spent['seconds']:.0f} s · {spent['sources']} sources"
-    head = f"{task['id']} · {task['kind']} · {task_texts.task_state(reader(), task['state'])} · {used}"
+    head = f"{task['id']} · {task['kind']} · {in_words(reader(), task['state'])} · {used}"
     return "\n\n".join(filter(None, (head, flat_lines(task["question"]), text_of(task))))

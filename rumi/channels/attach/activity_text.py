@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from rumi.channels.status_dump import Item, is_chat
-from rumi.platform.texts.tasks import task_state
 from rumi.platform.texts.words import in_words, known
 from rumi.texts import Language, gettext, text_of, translate
 
@@ -84,7 +83,7 @@ def _task(metrics: Item, language: Language) -> str:
     of = gettext(language, "of")
     calls = f"{metrics['calls']} {gettext(language, 'calls')}"
     spent = [calls, duration(metrics["seconds"])] if metrics["seconds"] else []
-    state = task_state(language, metrics["state"])
+    state = in_words(language, metrics["state"])
     return " · ".join([f"{metrics['kind']} {of} {metrics['owner']}", state, *spent, metrics["step"]]).rstrip(
         " ·"
     )

@@ -6,7 +6,8 @@ from typing import Final, Literal
 from rumi.platform.openat import shown
 from rumi.platform.texts.operating import short_duration
 from rumi.platform.texts.parked import numbered, parked_buttons, parked_question
-from rumi.platform.texts.tasks import shortly, task_state
+from rumi.platform.texts.tasks import shortly
+from rumi.platform.texts.words import in_words
 from rumi.texts import Language, Text, gettext, ngettext, translate
 
 
@@ -181,7 +182,7 @@ def bot_list(language: Language, rows: Sequence[tuple[str, str, str, str]]) -> s
 
 def bot_state(language: Language, state: str) -> str:
     """Return the name of a bot's state; an empty `state` means that the bot has never run."""
-    return task_state(language, state) if state else gettext(language, "never ran")
+    return in_words(language, state) if state else gettext(language, "never ran")
 
 
 def bot_resume(language: Language, name: str, id: int) -> str:

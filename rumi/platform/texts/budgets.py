@@ -36,9 +36,9 @@ def budget_refused(
     allow = gettext(language, "An admin can allow more: `/allow 2 USD today`.")
     return gettext(
         language,
-        "⛔ Used up: {name}. {used} of {most} is used, and the next call needs up to {asked}. {again} "
+        "⛔ {name} is used up: {used} of {most} is used, and the next call needs up to {asked}. {again} "
         "{allow}",
-        name=name,
+        name=f"{name[0].upper()}{name[1:]}",
         used=used,
         most=most,
         asked=asked,

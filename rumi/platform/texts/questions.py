@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 from unicodedata import normalize
 
-from rumi.platform.texts.formats import number
 from rumi.texts import Language, Text, gettext, languages, translate
 
 ActionKind: TypeAlias = Literal[
@@ -144,6 +143,8 @@ def _shown(language: Language, value: str, *, whole: bool) -> str:
     """Return a value as one line. Long content is shortened to its head and tail, unless `whole` is true."""
     if whole or len(value) <= WHOLE_CHARS:
         return visible(value)
+    from rumi.platform.texts.formats import number  # imported here: few questions need it
+
     between = gettext(
         language,
         "… ({hidden} of {count} characters) …",

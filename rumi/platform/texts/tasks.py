@@ -2,24 +2,10 @@
 
 from collections.abc import Sequence
 
+from rumi.platform.texts.words import in_words
 from rumi.texts import Language, gettext
 
 SHORT_CHARS = 80
-
-
-def task_state(language: Language, state: str) -> str:
-    """Return the name of a task's state."""
-    return {
-        "queued": gettext(language, "queued"),
-        "running": gettext(language, "running"),
-        "sleeping": gettext(language, "sleeping"),
-        "stopping": gettext(language, "stopping"),
-        "succeeded": gettext(language, "succeeded"),
-        "failed": gettext(language, "failed"),
-        "out_of_budget": gettext(language, "out of budget"),
-        "stopped": gettext(language, "stopped"),
-        "interrupted": gettext(language, "interrupted"),
-    }.get(state, state)
 
 
 def task_result(language: Language, id: int, state: str, question: str, answer: str, bot: str = "") -> str:
@@ -28,7 +14,7 @@ def task_result(language: Language, id: int, state: str, question: str, answer: 
     name = gettext(language, "Task {id}", id=id)
     if bot:
         name = gettext(language, "Bot {bot}, session {id}", bot=bot, id=id)
-    head = f"{signs.get(state, '❌')} {name} ({task_state(language, state)}): {shortly(question)}"
+    head = f"{signs.get(state, '❌')} {name} ({in_words(language, state)}): {shortly(question)}"
     return head if state == "stopped" else f"{head}\n\n{answer}"
 
 
@@ -50,7 +36,7 @@ def task_list(language: Language, rows: Sequence[tuple[int, str, str, str]]) -> 
     if not rows:
         return gettext(language, "There are no tasks.")
     lines = [
-        f"- {id} · {kind} · {task_state(language, state)} · {shortly(question)}"
+        f"- {id} · {kind} · {in_words(language, state)} · {shortly(question)}"
         for id, kind, state, question in rows
     ]
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from rumi.texts import Language, Text, translate
 
 def known(code: str) -> str:
     """Return the `Text` for a code of ours, and any other string unchanged."""
-    return _WORDS.get(code, code)
+    return _WORDS.get(code.replace("_", " "), code)
 
 
 def in_words(language: Language, code: str) -> str:
@@ -19,7 +19,7 @@ def in_words(language: Language, code: str) -> str:
 _WORDS: Final[Mapping[str, Text]] = {
     str(text): text
     for text in (
-        # States of actors, workers and servers of tools, and the titles of the counts of workers.
+        # States of actors, tasks, workers and servers of tools, and the titles of the counts of workers.
         Text("running"),
         Text("starting"),
         Text("stopping"),
@@ -29,11 +29,15 @@ _WORDS: Final[Mapping[str, Text]] = {
         Text("failed"),
         Text("leaving"),
         Text("ended"),
+        Text("queued"),
+        Text("sleeping"),
+        Text("succeeded"),
+        Text("out of budget"),
+        Text("interrupted"),
         Text("ready"),
         Text("not running"),
         Text("partitions"),
         Text("turns"),
-        Text("queued"),
         Text("undelivered"),
         Text("lease"),
         Text("lag"),
