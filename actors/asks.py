@@ -8,7 +8,7 @@ from trio.lowlevel import Task
 
 from actors.base_supervisor import BaseSupervisor
 from actors.cell import Cell
-from actors.request import SETTLED, Ask
+from actors.request import SETTLED, Ask, name_of
 
 AskStage = Literal["waits for room", "queued", "handled"]
 
@@ -18,7 +18,7 @@ class PendingAsk:
     """An ask without a reply yet.
 
     `asker` is the path of the actor whose task waits, or the task's name if it belongs to no actor. `asked`
-    is the path of the actor that has to reply, `request` the name of the message's type.
+    is the path of the actor that has to reply, `request` the name of the request.
     """
 
     asker: str
@@ -47,12 +47,12 @@ def pending_asks(root: BaseSupervisor) -> tuple[PendingAsk, ...]:
         )
         for stage, items in stages:
             found += [
-                PendingAsk(asker(item.task), path, _name(item), stage)
+                PendingAsk(asker(item.task), path, name_of(item.message), stage)
                 for item in items
                 if type(item) is Ask and item.stage is not SETTLED
             ]
         found += [
-            PendingAsk(asker(task), path, _name(item), "waits for room")
+            PendingAsk(asker(task), path, name_of(item.message), "waits for room")
             for task, item in cell.mailbox.waiting()
             if type(item) is Ask
         ]
@@ -85,10 +85,6 @@ def circles(asks: Sequence[PendingAsk]) -> tuple[tuple[str, ...], ...]:
     for start in sorted(asked):
         walk(start)
     return tuple(found)
-
-
-def _name(ask: Ask[Any]) -> str:
-    return type(ask.message).__name__
 
 
 def _cells(base_supervisor: BaseSupervisor) -> Iterator[Cell[Any]]:

@@ -16,7 +16,7 @@ from actors.errors import ActorCrashed, ActorStopped, Refused
 from actors.mailbox import Item, Mailbox
 from actors.node import Node, logger
 from actors.ref import ActorRef
-from actors.request import SETTLED, Ask
+from actors.request import SETTLED, Ask, name_of
 from actors.spec import ChildSpec
 from actors.status import Outcome, StopReason, one_line
 
@@ -329,7 +329,7 @@ class Incarnation(Life, Generic[M]):
         return tasks
 
     def activity(self) -> str:
-        """Return the text of `Actor.activity`; if it is empty, the types of the current messages."""
+        """Return the text of `Actor.activity`; if it is empty, the names of the current messages."""
         try:
             words = self._actor.activity() if self._actor is not None and self._started else ""
         except Exception as error:  # noqa: BLE001  # one actor must not make the status fail
@@ -337,7 +337,7 @@ class Incarnation(Life, Generic[M]):
         if words:
             return words
         messages = [item.message if type(item) is Ask else item for item in self.in_hand()]
-        return ", ".join(type(message).__name__ for message in messages)
+        return ", ".join(map(name_of, messages))
 
     def metrics(self) -> Mapping[str, object]:
         """Return the counters of `Actor.metrics`; if it raises, return the exception under "error"."""

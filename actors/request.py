@@ -23,6 +23,16 @@ class Request(Generic[R_co]):
 
     __slots__ = ()
 
+    @property
+    def request_name(self) -> str:
+        """Return the name that the status and `pending_asks` show: by default the class's name."""
+        return type(self).__name__
+
+
+def name_of(message: object) -> str:
+    """Return the name of a message for the status: a request's name, or else the name of its class."""
+    return message.request_name if isinstance(message, Request) else type(message).__name__
+
 
 class Stage(Enum):
     """Stage of an ask. An ask enters each stage at most once, and always reaches SETTLED."""

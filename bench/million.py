@@ -22,10 +22,10 @@ import psycopg
 from bench.rounds import percentile, row, spread
 from rumi.models.model import Message
 from rumi.store.backend import PostgresServer
-from rumi.store.journal.inbox import Accept, Begin, NewestOpen, OpenChats
-from rumi.store.journal.leases import Claim, Join, Release, Renew
-from rumi.store.journal.outbox import Settle
-from rumi.store.journal.records import HistoryEntry, Incoming
+from rumi.store.journal.inbox import accept_messages, begin_turn, newest_open, open_chats
+from rumi.store.journal.leases import claim_partitions, join_cluster, release_partitions, renew_lease
+from rumi.store.journal.outbox import settle
+from rumi.store.journal.records import FinalReply, HistoryEntry, Incoming
 from rumi.store.journal.schema import ON_A_SERVER, STATE
 from rumi.store.journal.store import Store
 from rumi.store.ownership import Ownership
@@ -70,15 +70,15 @@ def measured(postgres: Server, chats: int) -> None:
     row("a worker starts and serves all partitions", f"{started(url):.2f} s")
     ownership = Ownership("bench")
     store = Store(backend, ownership=ownership)
-    store.run([Join("bench", "1", "", 600.0)])
+    store.run([join_cluster("bench", "1", "", 600.0)])
     with timed() as claimed:
-        (parts,) = store.run([Claim("bench", 256)])
+        (parts,) = store.run([claim_partitions("bench", 256)])
     ownership.set({partition.number: partition.fence for partition in parts})  # type: ignore[attr-defined]
     row("claim of 256 partitions", f"{claimed[0] * 1000:.1f} ms")
     for what, request in (
-        ("which chats wait, after a claim", OpenChats()),
-        ("what no notification has told", NewestOpen()),
-        ("renewal of the lease", Renew("bench", 600.0)),
+        ("which chats wait, after a claim", open_chats()),
+        ("what no notification has told", newest_open()),
+        ("renewal of the lease", renew_lease("bench", 600.0)),
     ):
         row(what, spread([once(store, request) for _ in range(15)], "ms", 1000))
     accepted, answered = messages(store, chats)
@@ -86,7 +86,7 @@ def measured(postgres: Server, chats: int) -> None:
     row("a message is accepted, p99", f"{percentile(accepted, 0.99) * 1000:.2f} ms")
     row("a turn begins and is answered, p50", f"{statistics.median(answered) * 1000:.2f} ms")
     row("a turn begins and is answered, p99", f"{percentile(answered, 0.99) * 1000:.2f} ms")
-    store.run([Release("bench", tuple(ownership.numbers()))])
+    store.run([release_partitions("bench", tuple(ownership.numbers()))])
     store.close()
     postgres.drop(url)
 
@@ -97,12 +97,12 @@ def messages(store: Store, chats: int) -> tuple[list[float], list[float]]:
     for _ in range(MESSAGES):
         chat = f"tg{random.randint(1, chats)}"
         began = time.perf_counter()
-        ((message,),) = store.run([Accept((Incoming(chat=chat, text="hello", channel="telegram"),))])  # type: ignore[misc]
+        ((message,),) = store.run([accept_messages((Incoming(chat=chat, text="hello", channel="telegram"),))])  # type: ignore[misc]
         accepted.append(time.perf_counter() - began)
         began = time.perf_counter()
         entry = (HistoryEntry("t1", Message("user", "hello")),)
-        store.run([Begin(chat, message.id, f"t{message.id}", 1, entry)])
-        store.run([Settle(chat, (message.id,), "bye", "complete", 1, entry)])
+        store.run([begin_turn(chat, message.id, f"t{message.id}", 1, entry)])
+        store.run([settle(chat, FinalReply((message.id,), "bye", "complete", 1, entry))])
         answered.append(time.perf_counter() - began)
     return accepted, answered
 
@@ -123,17 +123,24 @@ def timed() -> Iterator[list[float]]:
 _WORKER = """
 import resource, sys, time
 began = time.perf_counter()
-from rumi.store.journal import *
 from rumi.store.backend import PostgresServer
+from rumi.store.journal.inbox import open_chats
+from rumi.store.journal.leases import claim_partitions, join_cluster, release_partitions
+from rumi.store.journal.outbox import undelivered_chats
+from rumi.store.journal.schedules import due_schedules
+from rumi.store.journal.schema import ON_A_SERVER
+from rumi.store.journal.spending import settle_left
+from rumi.store.journal.store import Store
+from rumi.store.journal.tasks import open_tasks
 from rumi.store.ownership import Ownership
 ownership = Ownership("starts")
 store = Store(PostgresServer(sys.argv[1], ON_A_SERVER), ownership=ownership)
-store.run([Join("starts", "1", "", 600.0)])
-(parts,) = store.run([Claim("starts", 256)])
+store.run([join_cluster("starts", "1", "", 600.0)])
+(parts,) = store.run([claim_partitions("starts", 256)])
 ownership.set({each.number: each.fence for each in parts})
-left = SettleLeft(frozenset(ownership.numbers()))
-store.run([left, OpenChats(), Waiting(), OpenTasks(), DueSchedules(time.time())])
-store.run([Release("starts", tuple(ownership.numbers()))])
+left = settle_left(frozenset(ownership.numbers()))
+store.run([left, open_chats(), undelivered_chats(), open_tasks(), due_schedules(time.time())])
+store.run([release_partitions("starts", tuple(ownership.numbers()))])
 print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

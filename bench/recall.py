@@ -19,8 +19,10 @@ from pathlib import Path
 
 from rank_bm25 import BM25Okapi
 
-from rumi.memory.recall.messages import CatchUp, CountPassages, Passage, SearchPassages
+from rumi.memory.recall.following import catch_up
+from rumi.memory.recall.messages import Passage
 from rumi.memory.recall.presenting import shown
+from rumi.memory.recall.search import count_passages, search_passages
 from rumi.memory.recall.store import RecallStore
 from rumi.memory.recall.words import ENGLISH, language_of, plain_words, says_something
 from rumi.models.model import text_tokens
@@ -112,7 +114,7 @@ def compare(
     plain = {name: Bm25(turn_list) for name, turn_list in turns.items()}
     results = []
     for question in questions:
-        found = store.do(SearchPassages(question.conversation, question.question, limit=limit))
+        found = store.do(search_passages(question.conversation, question.question, limit=limit))
         turn = turns[question.conversation][question.answer]
         others = plain[question.conversation].returned(question.question, text_tokens(shown("en", found)))
         results.append((answered(found, turn), turn in others))
@@ -130,7 +132,7 @@ def hand_made(folder: Path) -> None:
         state.add_turn(said.conversation, said.user, said.assistant, at=said.at, session=said.session)
     latest = max(turn.at for turn_list in turns.values() for turn in turn_list)
     store = RecallStore(folder / "set.db", state.path, lambda: latest + 7 * 86_400)
-    catch_up(store)
+    follow(store)
     other = {q: not content(q.question) & content(turns[q.conversation][q.answer].text) for q in questions}
     print(
         f"{len(turns)} conversations, {sum(map(len, turns.values()))} exchanges, {len(questions)} questions,"
@@ -188,8 +190,8 @@ def generated(count: int) -> Iterator[tuple[str, str]]:
         yield f"{' '.join(picked[:cut])}{name}", " ".join(picked[cut:])
 
 
-def catch_up(store: RecallStore) -> None:
-    while store.do(CatchUp(IDS)):
+def follow(store: RecallStore) -> None:
+    while store.do(catch_up(IDS)):
         pass
 
 
@@ -207,18 +209,18 @@ def large(folder: Path, count: int) -> None:
     path = folder / "large.db"
     store = RecallStore(path, state.path, lambda: 1.7e9 + count * 600)
     began = time.perf_counter()
-    catch_up(store)
+    follow(store)
     took = time.perf_counter() - began
     size = sum(entry.stat().st_size for entry in folder.glob("large.db*"))
     times, cpu = [], []
     for query in samples[:QUERIES]:
         began, used = time.perf_counter(), time.thread_time()
-        store.do(SearchPassages("g1", query))
+        store.do(search_passages("g1", query))
         times.append((time.perf_counter() - began) * 1000)
         cpu.append((time.thread_time() - used) * 1000)
     times.sort()
     cpu.sort()
-    print(f"{store.do(CountPassages()):,} exchanges of {text / 1e6:.1f} MB text, indexed in {took:.0f} s")
+    print(f"{store.do(count_passages()):,} exchanges of {text / 1e6:.1f} MB text, indexed in {took:.0f} s")
     print(f"index: {size / 1e6:.1f} MB, {size / text:.2f} times the text")
     p = [times[int(len(times) * share)] for share in (0.5, 0.9, 0.99)]
     print(

@@ -25,7 +25,7 @@ from rumi.app.app import App
 from rumi.chats.events import Replied
 from rumi.cli.serve import look_for_cycles_seldom
 from rumi.store.journal.records import ScheduleRecord
-from rumi.store.journal.schedules import AddSchedule
+from rumi.store.journal.schedules import add_schedule
 from tests.fakes.groq_server import KEY, Answer, Body, serve_groq
 
 SCHEDULES = 10_000
@@ -46,7 +46,7 @@ async def add(app: App, many: int, instant: float, cron: str = "0 9 * * *") -> N
                 new = ScheduleRecord(
                     f"tg{number}", f"tg{number}", "text", "x", cron=cron, zone="UTC", instant=instant
                 )
-                nursery.start_soon(ask, AddSchedule(new, 100))
+                nursery.start_soon(ask, add_schedule(new, 100))
     app.schedules.changed()
 
 
@@ -109,7 +109,7 @@ async def beside_turns(app: App, chats: int, many: int) -> tuple[list[float], Co
                 instant = begins + number * SECONDS / FIRES
                 chat = f"quiet-{number % 50}"
                 new = ScheduleRecord("local", chat, "text", f"{number} {instant!r}", instant=instant)
-                adding.start_soon(app.services.journal.ask, AddSchedule(new, FIRES))
+                adding.start_soon(app.services.journal.ask, add_schedule(new, FIRES))
         app.schedules.changed()
         await trio.sleep(begins - time.time() + SECONDS + 5)
         nursery.cancel_scope.cancel()

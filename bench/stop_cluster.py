@@ -88,7 +88,7 @@ async def stopped_by_message(worker: Worker, chats: list[str], url: str) -> list
     """Give each `/stop` as a channel of the worker does, and wait for the reply in the database."""
     from rumi.platform.config.schema import StoreSection
     from rumi.store.cluster.building import make_cluster
-    from rumi.store.journal.inbox import Accept
+    from rumi.store.journal.inbox import accept_messages
     from rumi.store.journal.records import Incoming, NotStored
     from rumi.store.journal.store import Store
 
@@ -100,7 +100,7 @@ async def stopped_by_message(worker: Worker, chats: list[str], url: str) -> list
     with psycopg.connect(url, autocommit=True) as db:
         for chat in chats:
             began = time.perf_counter()
-            (stored,) = store.run([Accept((Incoming(chat=chat, text="/stop", language="en"),))])
+            (stored,) = store.run([accept_messages((Incoming(chat=chat, text="/stop", language="en"),))])
             assert isinstance(stored, tuple)
             assert not isinstance(stored, NotStored)
             number = stored[0].id

@@ -34,17 +34,16 @@ STOPPED = ToolResult(False, Text("stopped before it ended"))
 CUT_OFF = ToolResult(
     False,
     Text(
-        "not run: this call was cut off before its end, because your reply reached the longest "
-        "that you may write at once. Write less in one call, for example a long file in several "
-        "parts."
+        "not run: this call was cut off before its end, because your reply reached the longest that "
+        "you may write at once. Write less in one call, for example a long file in several parts."
     ),
     refused=True,
 )
 SECRET = ToolResult(
     False,
     Text(
-        "not run: the arguments held a secret of this installation, such as the key of a model, "
-        "and is hidden. Do the work without it, or tell the user to do this step."
+        "not run: the arguments held a secret of this installation, such as the key of a model, and "
+        "is hidden. Do the work without it, or tell the user to do this step."
     ),
 )
 

@@ -38,11 +38,10 @@ from rumi.models.model import (
     text_tokens,
 )
 from rumi.models.token_budget import context_of, prompt_share
-from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.replies import Breaker
 from rumi.platform.texts.translation import error_text
-from rumi.texts import Language, Text
+from rumi.texts import Language, Text, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -222,7 +221,10 @@ class _Turn:
         language, limits = self.input.language, self.input.limits
         tripped = self.breakers.after_model_call(self.calls, self.usage)
         if tripped is None:
-            return TurnFinished("complete", f"{reply.text}\n\n{model_texts.cut_off(language)}", self.usage)
+            warning = gettext(
+                language, "⚠️ The answer is cut off: it is longer than the model can write. Ask me to go on."
+            )
+            return TurnFinished("complete", f"{reply.text}\n\n{warning}", self.usage)
         warning = reply_texts.breaker(language, tripped, limits.max_turns)
         return TurnFinished(tripped, f"{reply.text}\n\n{warning}", self.usage)
 

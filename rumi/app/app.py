@@ -26,12 +26,12 @@ from rumi.platform.disk_reserve import Reserve, largest
 from rumi.platform.home import Home
 from rumi.platform.logs.logs import program_log
 from rumi.platform.redact import Redactor
-from rumi.platform.texts import storage as storage_texts
 from rumi.platform.texts.language import detect_language
 from rumi.sandbox.engine import Engine
 from rumi.store.cluster.building import Cluster
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.tasks import Tasks
+from rumi.texts import gettext
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,13 @@ async def open_app(
         models = build_models(model_settings)
         notes.extend(f"degraded: {why}" for why in engine.degraded)
         if full:
-            notes.append(storage_texts.started_on_full_disk(language))
+            notes.append(
+                gettext(
+                    language,
+                    "⚠️ The disk is full. This start has used the reserve; no message is taken until "
+                    "there is room.",
+                )
+            )
             notes.append(free_space_advice(language, Reserve(home.reserve), largest(home.root)))
         with log:
             async with AsyncExitStack() as stack:

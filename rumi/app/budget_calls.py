@@ -23,7 +23,7 @@ from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import budgets as budget_texts
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Incoming
-from rumi.store.journal.spending import Grant, Spending, Standing, UsageRow
+from rumi.store.journal.spending import UsageRow, budget_states, grant_budget, read_usage
 from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
@@ -76,12 +76,14 @@ class BudgetCommands:
         sums = []
         for period in ("day", "month"):
             days = days_of("day" if period == "day" else "month", budgets.now(), budgets.zone)
-            rows = await budgets.ask(Spending("all", *days, owner))
+            rows = await budgets.ask(read_usage("all", *days, owner))
             row = rows[0] if rows else UsageRow()
             tokens = amount_text("tokens", row.prompt + row.completion)
             sums.append((row.calls, tokens, amount_text("usd", row.nano)))
         bounds = tuple(budgets.bound(limit) for limit in budgets.rules.limits)
-        states = await budgets.ask(Standing(bounds, owner, message.chat if owner else "")) if bounds else ()
+        states = (
+            await budgets.ask(budget_states(bounds, owner, message.chat if owner else "")) if bounds else ()
+        )
         shown = [
             (
                 state.bound.limit.scope,
@@ -96,7 +98,7 @@ class BudgetCommands:
 
     async def _allow(self, message: Incoming, language: Language, said: str) -> str:
         if not self._is_admin(message):
-            return budget_texts.budget_admins_only(language)
+            return gettext(language, "⛔ Only an admin can allow more.")
         found = _ALLOW.fullmatch(said)
         if found is None:
             return budget_texts.allow_usage(language)
@@ -105,10 +107,10 @@ class BudgetCommands:
             return budget_texts.allow_usage(language)
         nano, tokens = (amount.most, 0) if amount.unit == "usd" else (0, amount.most)
         owner = self._ids.owner_of(chat)
-        await self._budgets.ask(Grant(self._budgets.today(), owner, chat, nano, tokens))
+        await self._budgets.ask(grant_budget(chat, owner, self._budgets.today(), nano, tokens))
         shown = amount_text(amount.unit, amount.most)
         self._audit.write("budget_allowed", chat_id=chat, amount=shown, by=message.chat)
-        return budget_texts.budget_allowed(language, shown, chat)
+        return gettext(language, "✅ The chat {chat} may use {amount} more today.", chat=chat, amount=shown)
 
 
 def _day(text: str) -> str:

@@ -8,7 +8,7 @@ from rumi.platform.disk_reserve import Large, Reserve, allocate, largest
 from rumi.platform.home import Home
 from rumi.platform.texts import storage as storage_texts
 from rumi.store.sqlite import FULL
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 NEEDED_BYTES = 256_000
 """Maximum number of bytes written at startup: empty WAL files, the lock, the control socket."""
@@ -31,7 +31,7 @@ def require_writable_disk(home: Home, language: Language) -> bool:
         return used
     if error.errno not in FULL:
         raise home.unusable(error)
-    full = storage_texts.cannot_start_on_full_disk(language, home.root)
+    full = gettext(language, "The disk of {home} is full.", home=home.root)
     raise UsageError(full, free_space_advice(language, reserve, largest(home.root)))
 
 

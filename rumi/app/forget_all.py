@@ -15,14 +15,14 @@ from rumi.errors import RumiError
 from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import recall as recall_texts
-from rumi.store.journal.forgetting import ForgetChat, LeaveNoTrace
-from rumi.store.journal.reading import ListChats
+from rumi.store.journal.forgetting import forget_chat, truncate_log
+from rumi.store.journal.reading import list_chats
 from rumi.store.journal.records import Incoming
-from rumi.store.journal.tasks import ListTasks
+from rumi.store.journal.tasks import list_tasks
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.tasks import Tasks
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +56,16 @@ class Forgetting:
         owner = self.ids.owner_of(message.chat)
         if self.ids.may_be_group(message.chat) and not message.admin and owner != LOCAL:
             await trio.lowlevel.checkpoint()
-            return recall_texts.forget_everything_refused(language)
+            return gettext(language, "❌ In a group only an admin can delete everything.")
         if command.rest.casefold() not in SURE:
             await trio.lowlevel.checkpoint()
-            return recall_texts.may_forget_everything(language, owner)
+            return gettext(
+                language,
+                "This deletes for good all that I know of {owner}: facts, the history of all its "
+                "chats, the index, recordings, tasks and schedules. Files stay. To do it, write "
+                "`/forget_everything yes`.",
+                owner=owner,
+            )
         counts = await self.forget(owner, message)
         await self.inbox.accept(message.chat, "/reset", language, unattended=True)
         return recall_texts.everything_forgotten(language, counts)
@@ -87,19 +93,19 @@ class Forgetting:
         """Remove the deleted data also from the database's WAL; return False if a reader prevents this."""
         with contextlib.suppress(ActorError, RumiError):
             for _ in range(TRACE_TRIES):
-                if await self.journal.ask(LeaveNoTrace()):
+                if await self.journal.ask(truncate_log()):
                     return True
                 await trio.sleep(TRACE_PAUSE_S)
         return False
 
     async def _chats(self, owner: str, asked: Incoming | None) -> int:
-        listed = await self.journal.ask(ListChats(limit=MOST_CHATS))
+        listed = await self.journal.ask(list_chats(limit=MOST_CHATS))
         chats = [stored_chat.chat for stored_chat in listed if self.ids.owner_of(stored_chat.chat) == owner]
         for chat in chats:
             if asked is None or chat != asked.chat:
                 await self.inbox.chats.delete(chat, files=False)
                 continue
-            while await self.journal.ask(ForgetChat(chat, asked.id)):  # noqa: ASYNC110  # others go first
+            while await self.journal.ask(forget_chat(chat, asked.id)):  # noqa: ASYNC110  # others go first
                 await trio.sleep(SLICE_PAUSE_S)
             await self.inbox.chats.forget_copies(chat)
         return len(chats)
@@ -123,7 +129,7 @@ def tasks_of(journal: ActorRef[JournalMessage], tasks: Tasks) -> Deleter:
     async def delete(owner: str) -> int:
         await tasks.stop_all(tuple(id for id, task in tasks.open_tasks().items() if task.owner == owner))
         count = 0
-        while found := await journal.ask(ListTasks(owner)):
+        while found := await journal.ask(list_tasks(owner)):
             for task in found:
                 await tasks.delete(task.id, owner)
             count += len(found)

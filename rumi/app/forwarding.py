@@ -21,7 +21,7 @@ from rumi.errors import ConfigError, NotServed, RumiError, answer_of
 from rumi.platform.caller import Caller, ControlCall
 from rumi.store.cluster.partitions import WorkerDirectory
 from rumi.store.journal.actor import AskJournal
-from rumi.store.journal.leases import Member, Members, OwnerOf
+from rumi.store.journal.leases import Member, cluster_members, owner_of_partition
 from rumi.store.ownership import Ownership, partition_of
 from rumi.texts import Text
 
@@ -82,7 +82,7 @@ class Forwarding:
                 known = None if fresh else self._directory.owner_of(partition_key)
                 if known is not None and known.name != self._ownership.worker:
                     return known
-                owner = await self._ask(OwnerOf(partition_of(partition_key)))
+                owner = await self._ask(owner_of_partition(partition_of(partition_key)))
                 if owner is not None and owner.name != self._ownership.worker:
                     return owner
                 await trio.sleep(RETRY_S)
@@ -301,7 +301,7 @@ class Forwarding:
     async def _members(self) -> Sequence[Member]:
         """Return the current workers, or the last known ones if the database does not answer in time."""
         with trio.move_on_after(MEMBERS_TIMEOUT_S), suppress(ActorError):
-            return await self._ask(Members())
+            return await self._ask(cluster_members())
         return self._directory.members
 
 

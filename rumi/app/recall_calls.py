@@ -36,7 +36,10 @@ class RecallCommands:
         """Search the chats of the message's owner; return the reply."""
         if not command.rest:
             await trio.lowlevel.checkpoint()
-            return recall_texts.recall_usage(language)
+            return gettext(
+                language,
+                "`/recall QUERY` finds what was said before, for example `/recall the boiler in March`.",
+            )
         try:
             with trio.move_on_after(RECALL_S):
                 request = {"query": command.rest}

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from rumi.app.control_calls import DECLARED
 from rumi.platform.calls import lookup
 from rumi.store.journal.actor import AskJournal
-from rumi.store.journal.schedules import LoadSchedule
-from rumi.store.journal.tasks import ListTasks, LoadTask
+from rumi.store.journal.schedules import load_schedule
+from rumi.store.journal.tasks import list_tasks, load_task
 
 
 def partition_key_lookup(ask: AskJournal) -> Callable[[str, Mapping[str, object]], Awaitable[str | None]]:
@@ -18,15 +18,15 @@ def partition_key_lookup(ask: AskJournal) -> Callable[[str, Mapping[str, object]
     """
 
     async def of_task(id: object) -> str | None:
-        loaded = await ask(LoadTask(id)) if type(id) is int else None
+        loaded = await ask(load_task(id)) if type(id) is int else None
         return None if loaded is None else loaded[0].partition_key
 
     async def of_schedule(id: object) -> str | None:
-        loaded = await ask(LoadSchedule(id)) if type(id) is int else None
+        loaded = await ask(load_schedule(id)) if type(id) is int else None
         return None if loaded is None else loaded.chat
 
     async def of_session(bot: object) -> str | None:
-        latest = await ask(ListTasks(None, 1, bot=str(bot))) if bot else ()
+        latest = await ask(list_tasks(None, 1, bot=str(bot))) if bot else ()
         return latest[0].partition_key if latest else None
 
     async def of_value(value: object) -> str | None:

@@ -13,8 +13,7 @@ from actors import ActorError
 from rumi.channels.channel import Channel
 from rumi.chats.chats import Chats
 from rumi.chats.fact_extraction import FactExtraction
-from rumi.platform.texts import telegram as telegram_texts
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +86,13 @@ async def serve_channels(
     for channel in channels:
         await channel.introduce(say)
     await stop.end.wait()
-    say(telegram_texts.winding_down(language, PATIENCE_S))
+    say(
+        gettext(
+            language,
+            "Ending: waiting up to {patience_s} s for what is running. Ctrl-C again cuts it short.",
+            patience_s=f"{PATIENCE_S:.0f}",
+        )
+    )
     ending()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cancel_when_hurried, stop, nursery.cancel_scope)

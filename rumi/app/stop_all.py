@@ -17,7 +17,7 @@ from rumi.platform.texts import stopping as stop_texts
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Incoming
 from rumi.tasks.tasks import Tasks
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,10 @@ class Everything:
         """Execute `/stop all` for an admin, or for the owner of this installation."""
         if not (message.admin or self.ids.owner_of(message.chat) == LOCAL):
             await trio.lowlevel.checkpoint()
-            return f"❌ {stop_texts.stop_all_refused(language)}"
+            refused = gettext(
+                language, "Only an admin may stop everything. /stop stops what I am doing here."
+            )
+            return f"❌ {refused}"
         self._asking[message.chat] = message.id
         try:
             return await self.stop(language)

@@ -6,23 +6,22 @@ from secrets import token_hex
 
 from rumi.agent.permissions.parking import ParkedCalls, answers_in, in_words
 from rumi.platform.texts import parked as parked_texts
-from rumi.store.journal.outbox import Settle
-from rumi.store.journal.records import Button
+from rumi.store.journal.records import Button, FinalReply
 from rumi.texts import Language
 
 
-def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:
+def asking(reply: FinalReply, parked: ParkedCalls, language: Language) -> FinalReply:
     """Append a question to a reply: whether to allow the parked calls that no message has asked about yet.
 
     The caller stores the reply, and then records that the user was asked about these calls.
     """
     to_ask = parked.to_ask()
     if not to_ask:
-        return settle
+        return reply
     numbers = tuple(number for number, _ in to_ask)
     return replace(
-        settle,
-        text="\n\n".join(filter(None, (settle.text, parked_texts.chat_needs_yes(language, to_ask)))),
+        reply,
+        text="\n\n".join(filter(None, (reply.text, parked_texts.chat_needs_yes(language, to_ask)))),
         asked=numbers,
         buttons=tuple(
             Button(token_hex(8), label, words)

@@ -48,9 +48,9 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import tasks as task_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts import undo as undo_texts
-from rumi.store.journal.inbox import OpenMessages
-from rumi.store.journal.outbox import Settle
-from rumi.store.journal.records import Button, Incoming
+from rumi.store.journal.inbox import open_messages
+from rumi.store.journal.outbox import settle
+from rumi.store.journal.records import Button, FinalReply, Incoming
 from rumi.texts import Language
 
 
@@ -286,7 +286,7 @@ class Chat(Actor[ChatMessage]):
             # Everything up to `missed` is in the journal, so this read returns it unless it has its reply
             # already. Only then the cursor may skip it.
             upto = cursor.missed
-            found = await self._services.journal.ask(OpenMessages(self._chat, cursor.judged))
+            found = await self._services.journal.ask(open_messages(self._chat, cursor.judged))
         self._catching_up = False
 
     def _take(self, message: Incoming) -> None:
@@ -543,9 +543,9 @@ class Chat(Actor[ChatMessage]):
             # Stored before it is published: a reply that subscribers saw must survive a crash.
             buttons = tuple(Button(token_hex(8), label, words) for label, words in shown)
             said = text if isinstance(text, str) else await text()
-            settle = Settle(self._chat, messages, said, buttons=buttons)
-            delivery = await self._services.journal.ask(settle)
-            replied = Replied(delivery, settle.messages, settle.text)
+            settled = settle(self._chat, FinalReply(messages, said, buttons=buttons))
+            delivery = await self._services.journal.ask(settled)
+            replied = Replied(delivery, messages, said)
             self._services.publisher.reply(self._chat, "", replied)
 
     # The worker

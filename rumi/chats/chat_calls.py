@@ -10,8 +10,9 @@ from rumi.platform.calls import CHAT, call
 from rumi.platform.chat_ids import ChatIds, check_chat_id, unknown_chat
 from rumi.platform.timestamps import utc
 from rumi.store.journal.actor import AskJournal
-from rumi.store.journal.inbox import Knows
-from rumi.store.journal.reading import ListChats, ReadHistory, SearchHistory
+from rumi.store.journal.history import MOST_ENTRY
+from rumi.store.journal.inbox import knows_chat
+from rumi.store.journal.reading import list_chats, read_history, search_history
 from rumi.store.journal.records import StoredEntry
 
 PAGE: Final = 200
@@ -36,7 +37,7 @@ class ChatCalls:
         """Return the chats, latest first."""
         return [
             asdict(stored) | {"at": utc(stored.at)}
-            for stored in await self.ask(ListChats(limit=MOST_CHATS))
+            for stored in await self.ask(list_chats(limit=MOST_CHATS))
             if self._sees(caller, stored.chat)
         ]
 
@@ -44,7 +45,7 @@ class ChatCalls:
     async def show(self, caller: Caller, *, chat: str, before: int = 0) -> object:
         """Return the last entries of a chat's history with numbers below `before`; 0 means the latest."""
         known = await self._known(caller, chat)
-        entries = await self.ask(ReadHistory(known, _before(before), PAGE))
+        entries = await self.ask(read_history(known, _before(before), PAGE))
         return {"entries": [entry_as_json(entry) for entry in entries]}
 
     @call("chats.search")
@@ -57,7 +58,7 @@ class ChatCalls:
         known = await self._known(caller, chat) if chat else ""
         if not words.strip():
             raise UsageError("There is nothing to search for.", "Name a word.")
-        found = await self.ask(SearchHistory(words, known, before=_before(before)))
+        found = await self.ask(search_history(words, known, before=_before(before)))
         seen = [entry_as_json(entry) for entry in found.entries if self._sees(caller, entry.chat)]
         return {"entries": seen, "next": found.next}
 
@@ -72,7 +73,7 @@ class ChatCalls:
     async def _known(self, caller: Caller, chat: str) -> str:
         check_chat_id(chat)
         # The same error for both, so that a caller cannot find out which chats of others exist.
-        if not self._sees(caller, chat) or not await self.ask(Knows(chat)):
+        if not self._sees(caller, chat) or not await self.ask(knows_chat(chat)):
             raise unknown_chat(chat)
         return chat
 
@@ -98,4 +99,4 @@ def entry_as_json(stored: StoredEntry) -> dict[str, object]:
 
 
 def _before(number: int) -> int:
-    return number if number > 0 else ReadHistory("").before
+    return number if number > 0 else MOST_ENTRY

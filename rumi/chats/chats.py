@@ -14,9 +14,9 @@ from rumi.chats.recovery import Failed
 from rumi.chats.services import ChatServices
 from rumi.errors import NotServed, RumiError
 from rumi.platform.chat_ids import ChatIds
-from rumi.store.journal.forgetting import DeleteChat
-from rumi.store.journal.history import MarkFiles, NewSession
-from rumi.store.journal.inbox import NewestOpen, OpenMessages
+from rumi.store.journal.forgetting import delete_chat
+from rumi.store.journal.history import mark_files, new_session
+from rumi.store.journal.inbox import newest_open, open_messages
 from rumi.store.journal.records import Incoming
 from rumi.store.ownership import partition_of
 
@@ -64,12 +64,12 @@ class Chats:
         Chats that other workers serve are skipped.
         """
         pending, journal = self._services.pending, self._services.journal
-        newest = await journal.ask(NewestOpen(None if chats is None else tuple(chats)))
+        newest = await journal.ask(newest_open(None if chats is None else tuple(chats)))
         for chat, number in newest.items():
             # A chat that is being handed over is not served any more, but its actor still obeys a `/stop`.
             here = pending.takes(chat) or self._chats.lookup(chat) is not None
             if here and number > (judged := pending.cursor(chat).judged):
-                for message in await journal.ask(OpenMessages(chat, judged)):
+                for message in await journal.ask(open_messages(chat, judged)):
                     self._dispatcher.wake(message)
 
     async def take_over(self, numbers: frozenset[int]) -> None:
@@ -141,7 +141,7 @@ class Chats:
         try:
             with trio.fail_after(WRITE_S):
                 # The journal first: if the chat restarts in between, it reads the taint from there.
-                await self._services.journal.ask(MarkFiles(chat, tainted=True))
+                await self._services.journal.ask(mark_files(chat, tainted=True))
                 await (await self._dispatcher.start(chat)).ask(FilesCame())
         except (ActorError, trio.TooSlowError) as error:
             raise RumiError("The chat cannot take a file now.", "Try again in a moment.") from error
@@ -182,7 +182,7 @@ class Chats:
             RumiError: some of the files could not be deleted.
         """
         await self.end(chat)
-        while await self._services.journal.ask(DeleteChat(chat)):  # noqa: ASYNC110  # it waits for nothing
+        while await self._services.journal.ask(delete_chat(chat)):  # noqa: ASYNC110  # it waits for nothing
             await trio.sleep(SLICE_PAUSE_S)
         if files:
             await self._services.workspaces.remove(chat)
@@ -257,6 +257,6 @@ class Chats:
         First, the chat's actor and its job are stopped, because the actor holds the old session in memory.
         """
         await self._chats.stop(chat)
-        await self._services.journal.ask(NewSession(chat))
+        await self._services.journal.ask(new_session(chat))
         await self._dispatcher.reopen(chat)
         self._services.fact_extraction.session_ended()

@@ -34,7 +34,8 @@ from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
 from rumi.memory.block import Block, memory_block
 from rumi.memory.command import memory_command
-from rumi.memory.messages import Fact, Facts, Shared
+from rumi.memory.messages import Fact
+from rumi.memory.rows import facts_of, shared_with
 from rumi.models.fitting import request_tokens
 from rumi.models.model import Message, Model, ModelRequest
 from rumi.models.token_budget import context_of, prompt_share, takes_pictures
@@ -197,7 +198,7 @@ class ChatContext:
             return Block()
         try:
             with trio.move_on_after(FACTS_S):
-                facts = await self.memory(Facts(self.ids.owner_of(chat)))
+                facts = await self.memory(facts_of(self.ids.owner_of(chat)))
                 facts += await self._shared(chat)
                 most = min(FACTS_TOKENS, int(context_tokens * FACTS_SHARE))
                 most_facts = self.settings.memory.max_facts
@@ -216,7 +217,7 @@ class ChatContext:
         """Return the facts that people have shared with a group, each with its owner's name in the key."""
         if self.memory is None or not self.ids.may_be_group(chat):
             return ()
-        shared = await self.memory(Shared(self.ids.owner_of(chat)))
+        shared = await self.memory(shared_with(self.ids.owner_of(chat)))
         names = ((self.people.name_of(owner), fact) for owner, fact in shared)
         return tuple(replace(fact, key=f"{name}: {fact.key}") for name, fact in names if name)
 

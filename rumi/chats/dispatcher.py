@@ -12,7 +12,7 @@ from rumi.chats.commands import is_stop
 from rumi.chats.recovery import CrashReplies, Failed, LookAt, Open, Recovery
 from rumi.chats.services import ChatServices
 from rumi.platform.texts.translation import error_text
-from rumi.store.journal.inbox import OpenMessages
+from rumi.store.journal.inbox import open_messages
 from rumi.store.journal.records import Incoming
 from rumi.store.ownership import partition_of
 
@@ -109,7 +109,7 @@ class Dispatcher:
         Raises:
             ActorError: the journal has crashed; then all chats restart after it.
         """
-        left = await self._services.journal.ask(OpenMessages(chat, 0))
+        left = await self._services.journal.ask(open_messages(chat, 0))
         if left or chat in self._services.pending.unreplied:
             self._open(Open(chat))
 

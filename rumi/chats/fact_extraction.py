@@ -9,7 +9,7 @@ from rumi.chats.context import ChatContext
 from rumi.chats.fact_extractor import Extract, ExtractNow, ExtractorMessage, FactExtractor, SessionEnded
 from rumi.errors import RumiError
 from rumi.platform.chat_ids import ChatIds
-from rumi.store.journal.extraction import FindDueSessions, RequestExtraction
+from rumi.store.journal.extraction import find_due_sessions, request_extraction
 from rumi.store.journal.transaction import JournalMessage
 
 logger = logging.getLogger(__name__)
@@ -44,12 +44,12 @@ class FactExtraction:
         done after the next start.
         """
         if self.enabled:
-            await self.journal.ask(RequestExtraction(chat))
+            await self.journal.ask(request_extraction(chat))
         return await self.is_due(chat)
 
     async def is_due(self, chat: str | None = None) -> bool:
         """Return True if a session of the chat, or of any chat, is due for extraction."""
-        return self.enabled and bool((await self.journal.ask(FindDueSessions(chat))).now)
+        return self.enabled and bool((await self.journal.ask(find_due_sessions(chat))).now)
 
     async def extract_now(self, chat: str | None = None) -> int:
         """Extract facts from all due sessions of the chat, or of all chats; return the number of new facts.
@@ -77,7 +77,7 @@ class FactExtraction:
         try:
             wanted = await self._sessions_of(owner)
             for chat in sorted({chat for chat, _ in wanted}):
-                await self.journal.ask(RequestExtraction(chat, retry=True))
+                await self.journal.ask(request_extraction(chat, retry=True))
                 new += await self.extract_now(chat)
             failed = not new and wanted & await self._sessions_of(owner)
         except ActorError as error:
@@ -90,7 +90,7 @@ class FactExtraction:
         return new
 
     async def _sessions_of(self, owner: str) -> set[tuple[str, int]]:
-        found = await self.journal.ask(FindDueSessions(going_on=True))
+        found = await self.journal.ask(find_due_sessions(going_on=True))
         return {key for key in found.now if self.ids.owner_of(key[0]) == owner}
 
 

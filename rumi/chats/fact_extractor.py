@@ -18,16 +18,17 @@ from actors import Actor, ActorError, ActorRef, Request, answers
 from rumi.chats.context import ChatContext
 from rumi.errors import RumiError
 from rumi.memory.extractor import Extracted
-from rumi.memory.messages import Fact, Facts, IsExtracted, StoreExtracted
+from rumi.memory.messages import Fact
+from rumi.memory.rows import facts_of, is_extracted, store_extracted
 from rumi.models.model import Message, Model, ModelError
 from rumi.models.token_budget import context_of
 from rumi.platform.texts.language import known_language
 from rumi.store.journal.extraction import (
-    FindDueSessions,
-    MarkExtracted,
-    PostponeExtraction,
-    ReadUnextracted,
-    SkipExtraction,
+    find_due_sessions,
+    mark_extracted,
+    postpone_extraction,
+    read_unextracted,
+    skip_extraction,
 )
 from rumi.store.journal.records import SessionExcerpt
 from rumi.store.journal.store import NotOwner
@@ -148,9 +149,9 @@ class FactExtractor(Actor[ExtractorMessage]):
     async def _look(self) -> float:
         """Start an extraction for each due session; return the seconds until the next session is due."""
         if not self._context.thinks or self._extract is None:
-            await self._journal.ask(SkipExtraction(ever=self._extract is None))
+            await self._journal.ask(skip_extraction(ever=self._extract is None))
             return LOOK_S
-        due = await self._journal.ask(FindDueSessions())
+        due = await self._journal.ask(find_due_sessions())
         for chat, session in due.now:
             self._begin(chat, session)
         return max(0.0, due.next - self._context.now())
@@ -161,7 +162,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         new = 0
         begun: set[tuple[str, int]] = set()
         while self._context.thinks and self._extract is not None:
-            due = await self._journal.ask(FindDueSessions(message.chat))
+            due = await self._journal.ask(find_due_sessions(message.chat))
             wanted = [key for key in due.now if key not in begun]
             if not wanted:
                 break
@@ -197,7 +198,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         After a failure the extraction is tried again later. After the last attempt fails, the session is not
         tried again.
         """
-        excerpt = await self._journal.ask(ReadUnextracted(chat, session))
+        excerpt = await self._journal.ask(read_unextracted(chat, session))
         line = ""
         try:
             new, line = await self._extract_facts(chat, session, excerpt)
@@ -206,13 +207,13 @@ class FactExtractor(Actor[ExtractorMessage]):
             logger.warning("chat %s: not learned from session %d: %s", chat, session, error, exc_info=trace)
             if excerpt.tries < len(AGAIN_S):
                 await self._journal.ask(
-                    PostponeExtraction(chat, session, self._context.now() + AGAIN_S[excerpt.tries])
+                    postpone_extraction(chat, session, self._context.now() + AGAIN_S[excerpt.tries])
                 )
                 self._woken.set()
                 return 0
             new = 0
         began = excerpt.began or self._context.now()
-        await self._journal.ask(MarkExtracted(chat, session, excerpt.upto, line, began))
+        await self._journal.ask(mark_extracted(chat, session, excerpt.upto, line, began))
         return new
 
     async def _extract_facts(self, chat: str, session: int, excerpt: SessionExcerpt) -> tuple[int, str]:
@@ -227,11 +228,11 @@ class FactExtractor(Actor[ExtractorMessage]):
         assert self._extract is not None
         # An earlier process may have stored the facts and ended before the journal knew: then the model need
         # not be asked again.
-        if not excerpt.messages or await context.memory(IsExtracted(chat, session, excerpt.upto)):
+        if not excerpt.messages or await context.memory(is_extracted(chat, session, excerpt.upto)):
             return 0, ""
         language = known_language(excerpt.language) or context.language
         owner = context.ids.owner_of(chat)
-        known = await context.memory(Facts(owner))
+        known = await context.memory(facts_of(owner))
         model = context.model_for(chat, language, "")
         messages = _latest(excerpt.messages, context_of(model, self._context.context_tokens) // 2)
         today = datetime.fromtimestamp(excerpt.began or context.now()).astimezone().date()
@@ -242,7 +243,7 @@ class FactExtractor(Actor[ExtractorMessage]):
             raise ModelError(
                 "timeout", "The model took longer than {extract_s} s.", extract_s=f"{EXTRACT_S:g}"
             )
-        request = StoreExtracted(owner, chat, session, excerpt.upto, found.facts, excerpt.began)
+        request = store_extracted(owner, chat, session, excerpt.upto, found.facts, excerpt.began)
         return await context.memory(request), found.line
 
 

@@ -18,8 +18,8 @@ from rumi.platform.chat_ids import DEFAULT_CHAT, unknown_chat
 from rumi.platform.grace import with_grace
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
-from rumi.store.journal.inbox import Accept, JoinAlbums, Knows
-from rumi.store.journal.outbox import Undelivered
+from rumi.store.journal.inbox import accept_messages, join_albums, knows_chat
+from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Attachment, Incoming, NotStored
 from rumi.texts import Language, Text
 
@@ -121,7 +121,7 @@ class Inbox:
         """
 
         async def join() -> float | None:
-            stored, next_s = await self._services.journal.ask(JoinAlbums(quiet_s))
+            stored, next_s = await self._services.journal.ask(join_albums(quiet_s))
             self._hand_on(stored)
             return next_s
 
@@ -154,7 +154,7 @@ class Inbox:
         async def write() -> None:
             nonlocal stored, failed
             try:
-                stored = await self._services.journal.ask(Accept(batch))
+                stored = await self._services.journal.ask(accept_messages(batch))
             except Exception as error:  # noqa: BLE001  # raised below: a nursery would wrap it
                 failed = error
             else:
@@ -220,7 +220,7 @@ class Inbox:
     async def _stored_reply(self, chat: str, number: int) -> str:
         """Wait until the worker that serves the chat has stored the reply; return the reply's text."""
         while True:
-            for reply in await self._services.journal.ask(Undelivered(chat, (number,))):
+            for reply in await self._services.journal.ask(undelivered_replies(chat, (number,))):
                 if number in reply.messages:
                     return reply.text
             await trio.sleep(STORED_S)
@@ -255,7 +255,7 @@ class Inbox:
     async def _of_known(self, chat: str, command: str, language: Language | None) -> str:
         known = chat == DEFAULT_CHAT or self.chats.lookup(chat) is not None
         known = known or self._services.workspaces.has(chat)
-        if not (known or await self._services.journal.ask(Knows(chat))):
+        if not (known or await self._services.journal.ask(knows_chat(chat))):
             raise unknown_chat(chat)
         return await self.command(chat, command, language)
 

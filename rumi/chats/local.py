@@ -13,8 +13,8 @@ from rumi.chats.inbox import Inbox
 from rumi.chats.port import PastTurn
 from rumi.chats.session import ended
 from rumi.platform.untrusted_text import read_block
-from rumi.store.journal.outbox import Delivered, Undelivered
-from rumi.store.journal.reading import ReadHistory
+from rumi.store.journal.outbox import mark_acknowledged, undelivered_replies
+from rumi.store.journal.reading import read_history
 from rumi.store.journal.records import Attachment, StoredEntry
 from rumi.store.journal.transaction import JournalMessage
 from rumi.texts import Language
@@ -63,7 +63,7 @@ class LocalChat:
 
     async def recent(self) -> list[PastTurn]:
         """Return the last exchanges of the current session, without the running turn; oldest first."""
-        rows = await self.journal.ask(ReadHistory(self.chat, limit=RECENT_ENTRIES, going_on=True))
+        rows = await self.journal.ask(read_history(self.chat, limit=RECENT_ENTRIES, going_on=True))
         runs = self.hub.turn(self.chat).turn
         return [exchange for exchange in past_turns_of(rows) if exchange.turn != runs][-RECENT:]
 
@@ -96,12 +96,12 @@ class LocalChat:
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
         """Return replies not acknowledged yet, oldest first, including replies from earlier processes."""
         await self.inbox.chats.open(self.chat)
-        stored = await self.journal.ask(Undelivered(self.chat, tuple(to)))
+        stored = await self.journal.ask(undelivered_replies(self.chat, tuple(to)))
         return [Replied(reply.delivery, reply.messages, reply.text, reply.reason) for reply in stored]
 
     async def delivered(self, delivery: int) -> None:
         """Acknowledge a reply: record that a person has received it."""
-        await self.journal.tell(Delivered(delivery, by_reader=True))
+        await self.journal.tell(mark_acknowledged(delivery))
 
 
 def past_turns_of(rows: Iterable[StoredEntry]) -> list[PastTurn]:

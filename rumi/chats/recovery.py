@@ -21,12 +21,12 @@ from rumi.chats.undoing import undo_reply
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
-from rumi.store.journal.inbox import Count, Load, OpenChats
-from rumi.store.journal.outbox import Settle, Undelivered
-from rumi.store.journal.parked import KeepParked
-from rumi.store.journal.records import ChatRecord, HistoryEntry, Incoming, Parked, Reason
+from rumi.store.journal.inbox import count_messages, load_chat, open_chats
+from rumi.store.journal.outbox import settle, undelivered_replies
+from rumi.store.journal.parked import keep_parked
+from rumi.store.journal.records import ChatRecord, FinalReply, HistoryEntry, Incoming, Parked, Reason
 from rumi.store.journal.transaction import JournalMessage
-from rumi.store.journal.undo import FindUndo
+from rumi.store.journal.undo import find_undo
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -86,10 +86,10 @@ class CrashReplies:
         messages = (message.id, *answers)
         if message.ready:
             entries = result_entries(message)
-            settle = asking(Settle(chat, messages, message.text, None, session, entries), parked, language)
-            delivery = await self.journal.ask(settle)
-            parked.note_asked(settle.asked)
-            replied = Replied(delivery, messages, settle.text, task=message.task, schedule=message.schedule)
+            reply = asking(FinalReply(messages, message.text, None, session, entries), parked, language)
+            delivery = await self.journal.ask(settle(chat, reply))
+            parked.note_asked(reply.asked)
+            replied = Replied(delivery, messages, reply.text, task=message.task, schedule=message.schedule)
             self.publisher.reply(chat, "", replied)
             return entries
         # An earlier process judged messages up to `earlier`: its end interrupted them. This process judged
@@ -100,7 +100,7 @@ class CrashReplies:
         command = None if no_command else parse_chat_command(message.text)
         if command is not None:
             text = await self._text_for_command(message, language, command)
-            delivery = await self.journal.ask(Settle(chat, messages, text))
+            delivery = await self.journal.ask(settle(chat, FinalReply(messages, text)))
             outcome = (turn_of(message.id), TurnFinished(reason, text)) if _asked(message) else ("", None)
             turn, finished = outcome
             self.publisher.reply(chat, turn, Replied(delivery, messages, text), finished)
@@ -113,11 +113,11 @@ class CrashReplies:
         entries = (*asked, ending(turn, reason))
         if message.apart:  # the turn has a history of its own, or none if it was not begun
             session, entries = 0, entries if message.turn else ()
-        settle = asking(Settle(chat, messages, text, reason, session, entries), parked, language)
-        delivery = await self.journal.ask(settle)
-        parked.note_asked(settle.asked)
-        replied = Replied(delivery, messages, settle.text, schedule=message.schedule)
-        self.publisher.reply(chat, turn, replied, TurnFinished(reason, settle.text))
+        reply = asking(FinalReply(messages, text, reason, session, entries), parked, language)
+        delivery = await self.journal.ask(settle(chat, reply))
+        parked.note_asked(reply.asked)
+        replied = Replied(delivery, messages, reply.text, schedule=message.schedule)
+        self.publisher.reply(chat, turn, replied, TurnFinished(reason, reply.text))
         return () if message.apart else entries
 
     async def _text_for_command(
@@ -133,7 +133,7 @@ class CrashReplies:
             refused = self.people.refusal(message, language, name, rest, has_handler=True)
             return refused or await handler.command(self.people.current(message), language, command)
         if command.name == "undo":
-            undone = await self.journal.ask(FindUndo(message.chat, message.id))
+            undone = await self.journal.ask(find_undo(message.chat, message.id))
             if undone is not None:  # the undo was decided before the crash and has been completed since
                 return undo_reply(undone, language)
         return _lost_command(language, command)
@@ -147,7 +147,7 @@ class CrashReplies:
         missed = {number for number in self.pending.unreplied.get(chat, ()) if number <= judged}
         if not missed:
             return
-        for reply in await self.journal.ask(Undelivered(chat)):
+        for reply in await self.journal.ask(undelivered_replies(chat)):
             if missed.isdisjoint(reply.messages):
                 continue
             finished = TurnFinished(reply.reason, reply.text) if reply.reason is not None else None
@@ -250,7 +250,7 @@ class Recovery(Actor[Open | LookAt]):
         """Record the last message that earlier processes stored, and start the chats with open messages."""
         if (worker := self._worker()) is not None:
             self._pending.serve_as(worker)
-        self._pending.begin((await self._journal.ask(Count())).last_message)
+        self._pending.begin((await self._journal.ask(count_messages())).last_message)
         self.start_soon(self._open_all)
 
     async def receive(self, message: Open | LookAt) -> None:
@@ -281,7 +281,7 @@ class Recovery(Actor[Open | LookAt]):
         """
         async with trio.open_nursery() as nursery:
             for chat in dict.fromkeys(
-                (*await self._journal.ask(OpenChats(partitions)), *self._pending.unreplied)
+                (*await self._journal.ask(open_chats(partitions)), *self._pending.unreplied)
             ):
                 nursery.start_soon(self._open_in_turn, chat)
 
@@ -303,14 +303,14 @@ class Recovery(Actor[Open | LookAt]):
             self._starting.discard(chat)
         # Nothing will judge these messages, since the chat does not start: advance the cursor over all of
         # them, so that `recover` replies to every one.
-        record = await self._journal.ask(Load(chat, 0))
+        record = await self._journal.ask(load_chat(chat, 0))
         if record.open:
             self._pending.adopt(chat, record.open)
             cursor = self._pending.cursor(chat)
             cursor.judged = max(cursor.judged, record.open[-1].id)
 
         async def store(parked: Sequence[Parked]) -> None:
-            await self._journal.ask(KeepParked(chat, tuple(parked)))
+            await self._journal.ask(keep_parked(chat, tuple(parked)))
 
         await self._replies.recover(chat, record, ParkedCalls(record.parked, store))
         self._pending.leave(chat)

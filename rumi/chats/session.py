@@ -18,11 +18,19 @@ from rumi.agent.prompts.prompt_notes import exchanges, is_whole
 from rumi.agent.turn import TurnMessage
 from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.model import Message
-from rumi.store.journal.history import Append, MarkFiles, NewSession, SessionApart, Shorten, Summarize
-from rumi.store.journal.inbox import Load
-from rumi.store.journal.parked import KeepParked, LoadParked
+from rumi.store.journal.history import (
+    append_history,
+    mark_files,
+    new_session,
+    session_apart,
+    shorten_history,
+    summarize,
+)
+from rumi.store.journal.inbox import load_chat
+from rumi.store.journal.parked import keep_parked, load_parked
 from rumi.store.journal.records import ChatRecord, HistoryEntry, Parked, Reason, Summary
 from rumi.store.journal.transaction import JournalMessage
+from rumi.store.steps import Run
 
 MAX_LINKS = 500
 
@@ -112,9 +120,6 @@ class _Held:
 
 StartSoon: TypeAlias = Callable[..., None]
 
-Stored: TypeAlias = Append | Shorten | KeepParked
-"""Requests that are stored while a turn runs, even if the turn is cancelled meanwhile."""
-
 
 class ChatSession:
     """The current session of a chat: its number, the time at which it is `due` to end, and its history.
@@ -165,7 +170,7 @@ class ChatSession:
 
     async def load(self) -> ChatRecord:
         """Read the chat's record from the journal and return it."""
-        record = await self._journal.ask(Load(self.chat, self._max_tokens, self._max_tokens))
+        record = await self._journal.ask(load_chat(self.chat, self._max_tokens, self._max_tokens))
         self.session, self.due, self.entries = record.session, record.due, record.history
         self.summary = record.summary
         self.tainted, self.files_tainted = record.tainted, record.files_tainted
@@ -185,16 +190,16 @@ class ChatSession:
         the old session is deleted only after facts were extracted from it.
         """
         self.session = await self._journal.ask(
-            NewSession(self.chat, forget=forget, extract_first=extract_first)
+            new_session(self.chat, forget=forget, extract_first=extract_first)
         )
         self.due, self.entries, self.summary, self.tainted = 0.0, (), None, False
         self.budget = None
         if forget:
-            self.parked = ParkedCalls(await self._journal.ask(LoadParked(self.chat)), self._store_parked)
+            self.parked = ParkedCalls(await self._journal.ask(load_parked(self.chat)), self._store_parked)
 
     async def step_apart(self) -> None:
         """Suspend the session, and begin a separate history for one turn, which does not read the session."""
-        number = await self._journal.ask(SessionApart(self.chat))
+        number = await self._journal.ask(session_apart(self.chat))
         self._held = _Held(self.session, self.due, self.entries, self.summary, self.budget, self.tainted)
         self.session = number
         self.due, self.entries, self.summary, self.budget, self.tainted = 0.0, (), None, None, False
@@ -217,7 +222,7 @@ class ChatSession:
 
     async def cut(self, gone: Sequence[HistoryEntry]) -> None:
         """Remove these oldest entries from prompts, and store this cut. A later summary covers them, too."""
-        request = Summarize(self.chat, self.session, over(self.summary, gone), leave_out=True)
+        request = summarize(self.chat, self.session, over(self.summary, gone), leave_out=True)
         summary = await self._journal.ask(request)
         if summary is not None:
             self.stand_in(self.session, summary)
@@ -232,21 +237,21 @@ class ChatSession:
             return
         head = [replace(entry, message=in_short(entry.message)) for entry in self.entries[: index + 1]]
         self.entries = (*head, *self.entries[index + 1 :])
-        await self._store(Shorten(self.chat, self.session, len(self.entries) - index - 1))
+        await self._store(shorten_history(self.chat, self.session, len(self.entries) - index - 1))
 
     async def set_files_tainted(self, tainted: bool) -> None:
         """Set or clear the taint of the chat's files; it is on the disk when this returns."""
         # In memory, set before the write and clear only after it: a failed write errs on the safe side.
         if tainted:
             self.files_tainted = True
-        await self._journal.ask(MarkFiles(self.chat, tainted))
+        await self._journal.ask(mark_files(self.chat, tainted))
         self.files_tainted = tainted
 
     async def append(self, turn: str, added: TurnMessage) -> None:
         """Append a message; it is on the disk when this returns. On cancellation it is still stored."""
         entry = HistoryEntry(turn, added.message, added.tainted, added.links)
         self.remember(entry)
-        await self._store(Append(self.chat, self.session, (entry,)))
+        await self._store(append_history(self.chat, self.session, (entry,)))
 
     async def written(self) -> None:
         """Wait until everything is on the disk that cancelled calls were writing."""
@@ -254,9 +259,9 @@ class ChatSession:
             await self._writing.wait()
 
     async def _store_parked(self, parked: Sequence[Parked]) -> None:
-        await self._store(KeepParked(self.chat, tuple(parked), self.turn))
+        await self._store(keep_parked(self.chat, tuple(parked), self.turn))
 
-    async def _store(self, request: Stored) -> None:
+    async def _store(self, request: Run[None]) -> None:
         """Store the request in a task of the chat's actor, so that a cancelled turn cannot lose it.
 
         Prompts of later processes must begin like those of this one, even after a stopped turn.
@@ -267,7 +272,7 @@ class ChatSession:
         self._start_soon(self._write, request, before, done)
         await done.wait()
 
-    async def _write(self, request: Stored, before: trio.Event | None, done: trio.Event) -> None:
+    async def _write(self, request: Run[None], before: trio.Event | None, done: trio.Event) -> None:
         if before is not None:
             await before.wait()
         await self._journal.ask(request)

@@ -19,7 +19,7 @@ from rumi.models.fitting import messages_tokens
 from rumi.models.model import Message, Model, ModelError, ModelRequest, text_tokens
 from rumi.models.token_budget import context_of, prompt_share
 from rumi.platform.untrusted_text import untrusted_block
-from rumi.store.journal.history import LeftOut, Summarize
+from rumi.store.journal.history import left_out, summarize
 from rumi.store.journal.records import HistoryEntry, Summary
 from rumi.store.journal.transaction import JournalMessage
 from rumi.texts import Language
@@ -193,7 +193,7 @@ class Summing:
         model = self._model_for(self._chat, language, chosen)
         most = int(prompt_share(context_of(model, self._context_tokens)) * TRANSCRIPT_SHARE)
         if earlier is not None and earlier.gap:
-            entries = await self._journal.ask(LeftOut(self._chat, session, most))
+            entries = await self._journal.ask(left_out(self._chat, session, most))
         if not entries:
             return False
         summary = await sum_up(model, earlier, entries, most)
@@ -202,7 +202,7 @@ class Summing:
         cut = chat_session.summary
         if cut is not None and cut is not earlier:
             summary = replace(summary, tainted=summary.tainted or cut.tainted, links=merged(summary, cut))
-        stored = await self._journal.ask(Summarize(self._chat, session, summary))
+        stored = await self._journal.ask(summarize(self._chat, session, summary))
         if stored is None:
             return False
         chat_session.stand_in(session, stored)

@@ -7,9 +7,9 @@ import trio
 
 from actors import Actor, ActorRef
 from rumi.chats.services import Undo
-from rumi.store.journal.inbox import Knows
+from rumi.store.journal.inbox import knows_chat
 from rumi.store.journal.transaction import JournalMessage
-from rumi.store.journal.undo import FindUndo
+from rumi.store.journal.undo import find_undo
 
 SWEEP_S: Final = 3600.0
 
@@ -58,7 +58,7 @@ class UndoSweep(Actor[Never]):
         """Remove staged files, except those that a chat needs to complete a restore when it starts."""
         undo = self._undo
         for chat in await undo.offload(undo.snapshots.chats) if self._alone else ():
-            if await self._journal.ask(FindUndo(chat)) is None:
+            if await self._journal.ask(find_undo(chat)) is None:
                 await undo.offload(partial(undo.restoring.discard, chat))
         self.start_soon(self._sweep)
 
@@ -67,7 +67,7 @@ class UndoSweep(Actor[Never]):
         while True:
             for store in self._stores:
                 for chat in await offload(store.chats):
-                    if not await self._journal.ask(Knows(chat)):
+                    if not await self._journal.ask(knows_chat(chat)):
                         await offload(partial(store.forget, chat))
                 if self._retention_s:
                     await offload(partial(store.expire, self._retention_s))

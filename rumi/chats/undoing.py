@@ -16,13 +16,13 @@ from rumi.chats.services import ChatServices, Undo
 from rumi.chats.session import ChatSession
 from rumi.chats.undo.snapshots import Unrestorable
 from rumi.errors import RumiError
-from rumi.memory.messages import TakeFactsBack
+from rumi.memory.rows import take_facts_back
 from rumi.models.model import ToolCall
 from rumi.platform.texts import undo as undo_texts
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import Incoming, Undone
-from rumi.store.journal.undo import EndUndo, FindLastTurn, FindUndo, TakeBack
-from rumi.texts import Language
+from rumi.store.journal.undo import end_undo, find_last_turn, find_undo, take_back
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -55,17 +55,23 @@ class Undoing:
         """
         undo = self._services.undo
         if undo is None or not undo.snapshots.limits.turns:
-            return undo_texts.undo_is_off(language)
-        done = await self._journal.ask(FindUndo(self._chat, message.id))
+            return gettext(language, "Nothing can be undone here: it is off (`[undo] turns = 0`).")
+        done = await self._journal.ask(find_undo(self._chat, message.id))
         if done is None:
-            last = await self._journal.ask(FindLastTurn(self._chat))
+            last = await self._journal.ask(find_last_turn(self._chat))
             if last is None:
-                return undo_texts.nothing_to_undo(language)
+                return gettext(language, "There is nothing to undo.")
             if last.behind >= undo.snapshots.limits.turns:
-                return undo_texts.undone_enough(language, last.behind)
+                return gettext(
+                    language,
+                    "I have taken back {count} turns in a row; I cannot go further back.",
+                    count=last.behind,
+                )
             asker, mine = last.user, message.user
             if None not in (asker, mine) and asker != mine and not message.admin:
-                return undo_texts.not_yours_to_undo(language)
+                return gettext(
+                    language, "Somebody else asked for that turn: only they or an admin can undo it."
+                )
             calls = tuple(_remaining(last.calls))
             done = await self._decide(undo, Undone(message.id, last.turn, last.text, calls=calls))
         if not done.done:
@@ -85,11 +91,11 @@ class Undoing:
                 # No process may use the files while they are replaced. Before the decision: if the sandbox
                 # cannot be stopped, nothing has changed yet.
                 await self._services.sandboxes.stop(self._chat)
-        return await self._journal.ask(TakeBack(self._chat, replace(undone, files=files), clean))
+        return await self._journal.ask(take_back(self._chat, replace(undone, files=files), clean))
 
     async def complete(self, undone: Undone) -> Undone:
         """Complete an undo stored in the journal, even one from an earlier process; return the result."""
-        # Every step may run twice: until `EndUndo` is stored, the chat's next start begins here again.
+        # Every step may run twice: until `end_undo` is stored, the chat's next start begins here again.
         undo = self._services.undo
         if undo is not None:
             if undone.files == "restored":
@@ -99,12 +105,12 @@ class Undoing:
         memory = self._services.context.memory
         if memory is not None:
             try:
-                facts = await memory(TakeFactsBack(undone.turn))
+                facts = await memory(take_facts_back(undone.turn))
             except RumiError as error:
                 logger.warning("chat %s: its facts are not taken back: %s", self._chat, error)
             else:
                 undone = replace(undone, facts=facts.restored, facts_kept=facts.kept)
-        await self._journal.ask(EndUndo(undone))
+        await self._journal.ask(end_undo(undone))
         audit = self._services.publisher.audit
         audit.write("undo", chat_id=self._chat, turn=undone.turn, files=undone.files)
         await self._session.load()

@@ -41,18 +41,16 @@ from rumi.models.model import Message, Model
 from rumi.models.token_budget import takes_pictures
 from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import operating as operation_texts
-from rumi.platform.texts import people as people_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.platform.texts import undo as undo_texts
 from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
-from rumi.store.journal.inbox import Begin, Retriable
-from rumi.store.journal.outbox import Settle
-from rumi.store.journal.records import HistoryEntry, Reason
-from rumi.texts import Text
+from rumi.store.journal.inbox import begin_turn, find_retriable
+from rumi.store.journal.outbox import settle
+from rumi.store.journal.records import FinalReply, HistoryEntry, Reason
+from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
 
@@ -129,7 +127,7 @@ class Worker:
         nothing = await self._begin(job)
         if nothing is not None:
             job.sealed = True
-            return Done(await self._settle(Settle(self._chat, job.messages, job.final_reply(nothing))))
+            return Done(await self._settle(FinalReply(job.messages, job.final_reply(nothing))))
         finished = None
         with job.scope:
             await trio.lowlevel.checkpoint()  # after a `/stop` that came during `_begin`, start no work
@@ -293,8 +291,8 @@ class Worker:
             answer = reply_texts.not_confirmed(answer, error_text(job.language, unconfirmed))
         return TurnFinished(job.ended_by, answer)
 
-    def _end(self, job: Job, finished: TurnFinished) -> Settle:
-        """Append the turn's last entry to the history; return the request that stores it with the reply."""
+    def _end(self, job: Job, finished: TurnFinished) -> FinalReply:
+        """Append the turn's last entry to the history; return the reply that is stored with it."""
         said = self._services.hub.turn(self._chat).words
         entry = (
             ending(job.turn, finished.reason, said.strip(), self._session.tainted)
@@ -304,8 +302,7 @@ class Worker:
         self._session.remember(entry)
         self._session.due = self._context.now() + self._context.settings.session.ttl_s
         notices = dict(self._services.notices(self._chat, job.language))
-        settle = Settle(
-            self._chat,
+        reply = FinalReply(
             job.messages,
             job.final_reply("\n\n".join((finished.answer, *notices.values()))),
             finished.reason,
@@ -314,15 +311,15 @@ class Worker:
             self._session.due,
             tuple(notices),
         )
-        return asking(settle, self._session.parked, job.language)
+        return asking(reply, self._session.parked, job.language)
 
-    async def _settle(self, settle: Settle) -> Replied:
+    async def _settle(self, reply: FinalReply) -> Replied:
         # A cancelled turn may have left a write behind; its entry belongs before the final one.
         await self._session.written()
-        delivery = await self._services.journal.ask(settle)
-        self._session.parked.note_asked(settle.asked)
-        self._services.noticed(settle.noticed)
-        return Replied(delivery, settle.messages, settle.text)
+        delivery = await self._services.journal.ask(settle(self._chat, reply))
+        self._session.parked.note_asked(reply.asked)
+        self._services.noticed(reply.noticed)
+        return Replied(delivery, reply.messages, reply.text)
 
     async def _begin(self, job: Job) -> str | None:
         """Store the beginning of the turn. If there is nothing to run, return the text of the reply."""
@@ -334,11 +331,15 @@ class Worker:
             services.fact_extraction.session_ended()
         retries, answer = None, answer_in(job.message.text) if job.kind == "answer" else ""
         if job.kind == "retry":
-            earlier = await services.journal.ask(Retriable(self._chat))
+            earlier = await services.journal.ask(find_retriable(self._chat))
             if earlier is None:
-                return reply_texts.nothing_to_retry(job.language)
+                return gettext(job.language, "There is nothing to retry.")
             if not self._context.people.may_retry(job.message, earlier):
-                return people_texts.retry_refused(job.language)
+                return gettext(
+                    job.language,
+                    "🔒 Somebody with another role asked for that: only they can retry it. Ask in your "
+                    "own words.",
+                )
             job.message = replace(
                 job.message,
                 text=earlier.text,
@@ -365,7 +366,7 @@ class Worker:
         chat_session.turn = job.turn
         chat_session.remember(*asked)
         await services.journal.ask(
-            Begin(self._chat, job.message.id, job.turn, chat_session.session, asked, retries)
+            begin_turn(self._chat, job.message.id, job.turn, chat_session.session, asked, retries)
         )
         # Publish only now: nothing would publish the end of a turn whose beginning was not stored.
         said = job.message
@@ -412,9 +413,10 @@ class Worker:
         await self._session.begin_session(forget=False)
         self._services.fact_extraction.session_ended()
         job.sealed = True
-        return Done(
-            await self._settle(Settle(self._chat, job.messages, reply_texts.new_session(job.language)))
+        text = gettext(
+            job.language, "✨ New session: what was said before stays stored, and I no longer go by it."
         )
+        return Done(await self._settle(FinalReply(job.messages, text)))
 
     async def _take_back(self, job: Job) -> Done:
         """Undo the last turn.
@@ -425,9 +427,9 @@ class Worker:
         try:
             text = await self.undoing.take_back(job.message, job.language)
         except SandboxError as error:
-            text = undo_texts.not_undone(job.language, error_text(job.language, error))
+            text = gettext(job.language, "❌ Nothing was undone. {why}", why=error_text(job.language, error))
         job.sealed = True
-        return Done(await self._settle(Settle(self._chat, job.messages, job.final_reply(text))))
+        return Done(await self._settle(FinalReply(job.messages, job.final_reply(text))))
 
     async def _bring_result(self, job: Job) -> Done:
         """Reply with the result of a task or the text of a schedule, and store this text in the history."""
@@ -438,8 +440,7 @@ class Worker:
         chat_session.tainted |= any(entry.tainted for entry in entries)
         chat_session.due = self._context.now() + self._context.settings.session.ttl_s
         notices = dict(self._services.notices(self._chat, job.language))
-        settle = Settle(
-            self._chat,
+        reply = FinalReply(
             job.messages,
             "\n\n".join((job.message.text, *notices.values())),
             session=chat_session.session,
@@ -448,7 +449,7 @@ class Worker:
             noticed=tuple(notices),
         )
         said = job.message
-        replied = await self._settle(asking(settle, chat_session.parked, job.language))
+        replied = await self._settle(asking(reply, chat_session.parked, job.language))
         return Done(replace(replied, task=said.task, schedule=said.schedule))
 
     async def _reset(self, job: Job) -> Done:
@@ -477,11 +478,17 @@ class Worker:
         text = job.final_reply(text)
         # A reset that asked a question was published as a turn, so it needs the end of one.
         finished = TurnFinished("complete", text) if asked else None
-        return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
+        return Done(await self._settle(FinalReply(job.messages, text)), finished)
 
     async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:
         """Ask whether to delete the files. Return None for a yes, otherwise the `Done` of the reset."""
-        text = reply_texts.may_delete_files(job.language, use.files, operation_texts.short_size(use.bytes))
+        text = ngettext(
+            job.language,
+            "Delete this chat's files as well ({count} file, {size}), besides container and history?",
+            "Delete this chat's files as well ({count} files, {size}), besides container and history?",
+            use.files,
+            size=operation_texts.short_size(use.bytes),
+        )
         asked = ConfirmationAsked(token_hex(8), text)
         verdict: Verdict = "no"
         started = TurnStarted(f"/reset {FILES}", job.message.id, job.language, job.message.origin)
@@ -504,7 +511,7 @@ class Worker:
             if job.ended_by == "interrupted":
                 answer = reply_texts.lost_command(job.language, f"/reset {FILES}")
         answer = job.final_reply(answer)
-        replied = await self._settle(Settle(self._chat, job.messages, answer))
+        replied = await self._settle(FinalReply(job.messages, answer))
         return Done(replied, TurnFinished(reason, answer))
 
     async def _extract_facts(self, job: Job) -> int:

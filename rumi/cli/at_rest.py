@@ -85,10 +85,10 @@ async def _part(home: "Home", call: str) -> AsyncIterator[object]:
                 yield UsageCalls(Budgets(ask, budget_rules_of(loaded), time.time), BUILT_IN)
             case "chats":
                 from rumi.chats.chat_calls import ChatCalls
-                from rumi.store.journal.forgetting import DeleteChat
+                from rumi.store.journal.forgetting import delete_chat
 
                 async def delete(chat: str) -> None:
-                    while await ask(DeleteChat(chat)):  # deletes in bounded steps; True while rows are left
+                    while await ask(delete_chat(chat)):  # deletes in bounded steps; True while rows are left
                         continue
                     await workspaces.remove(chat)
 

@@ -14,6 +14,7 @@ from rumi.cli.model_names import model_option
 from rumi.cli.printing import JSON, confirm, echo, echo_json, flat_lines
 from rumi.cli.speaking import reader
 from rumi.platform.printable import flat
+from rumi.texts import gettext, ngettext
 
 _ask = partial(ask, "bots")
 
@@ -33,10 +34,16 @@ def command(ctx: click.Context) -> None:
 @click.option("-d", "--description", default="", metavar="TEXT", help="What it is to do.")
 def create(name: str, description: str) -> None:
     """Make the bot NAME: a folder with its config.md, to be edited."""
-    from rumi.platform.texts import bots as bot_texts
 
     made = _ask("create", name=name, description=description)
-    echo(bot_texts.bot_made(reader(), name, f"{made['folder']}/config.md"))
+    echo(
+        gettext(
+            reader(),
+            "🤖 The bot {name} is made. Write what it is to do in {path}\nStart it with: rumi bot run {name}",
+            name=name,
+            path=f"{made['folder']}/config.md",
+        )
+    )
 
 
 @command.command()
@@ -224,9 +231,15 @@ def memory_remove(name: str, key: str) -> None:
 @click.pass_obj
 def memory_clear(name: str) -> None:
     """Forget all facts."""
-    from rumi.platform.texts import bots as bot_texts
 
-    echo(bot_texts.bot_forgot(reader(), name, _ask("clear", name=name)["forgotten"]))
+    echo(
+        gettext(
+            reader(),
+            "The bot {name} forgot {count} facts.",
+            name=name,
+            count=_ask("clear", name=name)["forgotten"],
+        )
+    )
 
 
 @command.group()
@@ -276,7 +289,6 @@ def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -
 
     SOURCE is a folder, a file, or the https address of a git repository, also with #FOLDER behind it.
     """
-    from rumi.platform.texts import bots as bot_texts
     from rumi.tasks.bots.config import BotError
 
     language, found = (
@@ -292,7 +304,16 @@ def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -
     for skill in found:
         echo(f"## {flat(skill.name)}: {flat(skill.description)}\n")
         echo(flat_lines(skill.text) + "\n")
-    if not yes and not confirm(bot_texts.bot_skills_question(language, name, len(found)), err=True):
+    if not yes and not confirm(
+        ngettext(
+            language,
+            "Install this skill in the bot {name}?",
+            "Install these {count} skills in the bot {name}?",
+            len(found),
+            name=name,
+        ),
+        err=True,
+    ):
         raise click.exceptions.Exit(1)
     shown = [
         {"name": bot_skill.name, "description": bot_skill.description, "text": bot_skill.text}
@@ -326,7 +347,6 @@ def import_(folder: str, as_json: bool) -> None:
 
     Bots and skills that are there already stay as they are.
     """
-    from rumi.platform.texts import bots as bot_texts
 
     done = _ask("import", folder=os.path.abspath(os.path.expanduser(folder)))
     if as_json:
@@ -335,12 +355,20 @@ def import_(folder: str, as_json: bool) -> None:
     language = reader()
     for bot in done["bots"]:
         if bot["taken"]:
-            echo(bot_texts.bot_imported(language, bot["name"], bot["facts"], bot["iterations"]))
+            echo(
+                gettext(
+                    language,
+                    "🤖 {name}: {facts} facts, {iterations} iterations",
+                    name=bot["name"],
+                    facts=bot["facts"],
+                    iterations=bot["iterations"],
+                )
+            )
         for problem in bot["problems"]:
             say(f"{flat(bot['name'])}: {flat(problem)}")
     for skill in done["skills"]:
         echo(flat(skill))
     for skill in done["skills_there"]:
-        say(bot_texts.bot_skill_there(language, flat(skill)))
+        say(gettext(language, "The skill {name} was there already and stays as it was.", name=flat(skill)))
     for problem in done["problems"]:
         say(flat(problem))

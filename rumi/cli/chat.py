@@ -14,6 +14,7 @@ from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.model_names import model_option
 from rumi.cli.speaking import tr
 from rumi.platform.chat_ids import DEFAULT_CHAT
+from rumi.texts import gettext
 
 if TYPE_CHECKING:
     from rumi.channels.attach.client import DaemonGone, OpenRequest, RemoteChat
@@ -149,7 +150,10 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
                 if not talks:
                     _introduce(begun, port, home.lock_holder())
                 service = port.service
-                chat.connect(port, operation_texts.moved(language, port.model) if talks else "")
+                chat.connect(
+                    port,
+                    gettext(language, "The chat goes on · model {model}", model=port.model) if talks else "",
+                )
                 if not talks:
                     talks, request = True, replace(request, new=False)
                     await _explain_offline_model(home, loaded, request, port)
@@ -226,7 +230,7 @@ def _introduce(launch: Launch, port: "RemoteChat", daemon: str) -> None:
 
     language = launch.language
     if port.service:
-        say(operation_texts.attached(language, daemon, port.model))
+        say(gettext(language, "A window on {daemon} · model {model}", daemon=daemon, model=port.model))
     for note in port.notes:
         say(translate(language, note))
     if port.differing_settings:

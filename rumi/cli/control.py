@@ -234,19 +234,19 @@ async def _stop(home: Home, loaded: "Loaded", chat: str) -> str:
     from rumi.platform.texts import stopping as stop_texts
     from rumi.platform.texts.language import detect_language
     from rumi.store.journal.actor import open_journal
-    from rumi.store.journal.inbox import Knows
-    from rumi.store.journal.schedules import PauseSchedules
-    from rumi.store.journal.tasks import MarkStopping, OpenTasks
+    from rumi.store.journal.inbox import knows_chat
+    from rumi.store.journal.schedules import pause_schedules
+    from rumi.store.journal.tasks import mark_stopping, open_tasks
 
     language = detect_language(loaded.settings.language, os.environ)
     folder = home.with_files(loaded.settings.store.workspaces).workspaces / (chat or DEFAULT_CHAT)
     with home.lock("rumi stop"):
         async with open_journal(stored_of(home).state) as ask:
             if chat:
-                if not (chat == DEFAULT_CHAT or folder.exists() or await ask(Knows(chat))):
+                if not (chat == DEFAULT_CHAT or folder.exists() or await ask(knows_chat(chat))):
                     raise unknown_chat(chat)
                 return reply_texts.nothing_running(language)
-            tasks = await ask(OpenTasks())
+            tasks = await ask(open_tasks())
             for task in tasks:
-                await ask(MarkStopping(task.id))
-            return stop_texts.stopped_at_rest(language, len(tasks), await ask(PauseSchedules()))
+                await ask(mark_stopping(task.id))
+            return stop_texts.stopped_at_rest(language, len(tasks), await ask(pause_schedules()))

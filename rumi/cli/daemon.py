@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from rumi.cli.printing import echo
+from rumi.texts import gettext
 
 if TYPE_CHECKING:
     import trio
@@ -113,7 +114,6 @@ async def attached_to_daemon(
 
     from rumi.channels.attach.client import NotAccepting
     from rumi.platform.home import HomeLocked
-    from rumi.platform.texts import operating as operation_texts
 
     home, language, since, announced = launch.home, launch.language, time.monotonic(), False
     while (
@@ -144,7 +144,7 @@ async def attached_to_daemon(
                 if lock_holder and not announced and waited_s > QUIET_S:
                     announced = True
                     (reattaching.notify if reattaching else say)(
-                        operation_texts.waiting_for(language, lock_holder)
+                        gettext(language, "Waiting for {lock_holder}…", lock_holder=lock_holder)
                     )
             else:
                 yield attached

@@ -11,6 +11,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.printing import Styled, echo, echo_json
 from rumi.cli.speaking import tr
+from rumi.texts import gettext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,9 +88,7 @@ def command(
     elif following:
         run_async(_follow, path, wanted, LAST if lines is None else lines, as_json, language)
     elif not _print(_last(read(path, wanted), lines), as_json, language):
-        from rumi.platform.texts import operating as operation_texts
-
-        echo(operation_texts.log_empty(language, str(path)), err=True)
+        echo(gettext(language, "Nothing of that kind is in {path}.", path=str(path)), err=True)
 
 
 def _language() -> "Language":

@@ -9,6 +9,7 @@ import click
 from rumi.cli.asking import ask
 from rumi.cli.printing import JSON, console, echo, echo_json, local_day
 from rumi.cli.speaking import confirms_deletion, tr
+from rumi.texts import gettext
 
 if TYPE_CHECKING:
     from rumi.platform.home import Home
@@ -129,7 +130,7 @@ def extract(owner: str, as_json: bool) -> None:
     text = (
         memory_texts.facts_extracted(language, new_facts)
         if new_facts is not None
-        else memory_texts.still_extracting(language)
+        else gettext(language, "Still reading what was said; that will take a little longer.")
     )
     _say(answer, as_json, text)
 

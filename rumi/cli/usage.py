@@ -10,6 +10,7 @@ from rumi.cli.daemon import say
 from rumi.cli.printing import JSON, echo, echo_json
 from rumi.cli.speaking import reader
 from rumi.platform.printable import flat
+from rumi.texts import gettext
 
 
 @click.command()
@@ -42,18 +43,24 @@ def _show(found: Mapping[str, Any]) -> None:
 
     language, by = reader(), found["by"]
     if not found["rows"]:
-        say(budget_texts.usage_none(language))
+        say(gettext(language, "Nothing was used yet."))
     rows = [budget_texts.usage_columns(language, by)] if found["rows"] else []
-    nothing = budget_texts.usage_in_words(language) if by == "tool" else "-"
+    nothing = gettext(language, "(answer)") if by == "tool" else "-"
     rows.extend(_cells(flat(str(row[by])) or nothing, row) for row in found["rows"])
     if found["rows"]:
-        rows.append(_cells(budget_texts.usage_total(language), found["total"]))
+        rows.append(_cells(gettext(language, "total"), found["total"]))
     widths = [max(len(row[at]) for row in rows) for at in range(6)] if rows else []
     for name, *figures in rows:
         cells = (figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True))
         echo("  ".join((name.ljust(widths[0]), *cells)))
     if found["total"]["unpriced_tokens"]:
-        echo(budget_texts.usage_unpriced(language, f"{found['total']['unpriced_tokens']:,} tokens"))
+        echo(
+            gettext(
+                language,
+                "{tokens} are of models without a known price: [prices] in config.toml.",
+                tokens=f"{found['total']['unpriced_tokens']:,} tokens",
+            )
+        )
     for budget in found["budgets"]:
         limit = budget["limit"] + budget["granted"]
         echo(f"{budget['budget']} {budget['of']}: {budget['used']:g} / {limit:g} ({budget['share']:.0%})")

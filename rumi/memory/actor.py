@@ -4,27 +4,22 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import trio
 
-from actors import Actor, ActorError, ActorRef, Refused, Request, answers
-from rumi.memory.messages import (
-    FactRefused,
-    Forget,
-    MemoryMessage,
-    MemoryUnavailable,
-    MemoryUnwritable,
-    Remember,
-)
+from actors import Actor, ActorError, ActorRef, Refused, answers
+from rumi.memory.messages import FactRefused, MemoryUnavailable, MemoryUnwritable
+from rumi.memory.rows import forget_key, remember_fact
 from rumi.memory.store import MemoryStore
 from rumi.platform.threads import Offload
 from rumi.store.backend import Backend
+from rumi.store.steps import Run
 
 R = TypeVar("R")
 
 
-class Memory(Actor[MemoryMessage]):
+class Memory(Actor[Run[Any]]):
     """The memory's actor: executes one request after another, each in a separate transaction.
 
     A full disk does not crash the actor: the request is refused with `MemoryUnavailable`, and the next
@@ -55,8 +50,8 @@ class Memory(Actor[MemoryMessage]):
             if self.incarnation == 1:
                 raise
 
-    @answers(Request)
-    async def answer(self, message: Request[R]) -> R:
+    @answers(Run)
+    async def answer(self, message: Run[R]) -> R:
         """Execute a request. A cancelled caller waits until the transaction is complete."""
         self._answered += 1
         try:
@@ -83,7 +78,7 @@ class Memory(Actor[MemoryMessage]):
 class AskMemory(Protocol):
     """A function that sends requests to the memory, in this process or in another one."""
 
-    async def __call__(self, request: Request[R]) -> R:
+    async def __call__(self, request: Run[R]) -> R:
         """Send a request and return the reply. On cancellation the request is executed either fully or not.
 
         Raises:
@@ -102,7 +97,7 @@ async def open_memory(database: Path | Backend) -> AsyncIterator[AskMemory]:
     """
     store = MemoryStore(database)
 
-    async def ask(request: Request[R]) -> R:
+    async def ask(request: Run[R]) -> R:
         await trio.lowlevel.checkpoint()
         return store.do(request)
 
@@ -113,11 +108,12 @@ async def open_memory(database: Path | Backend) -> AsyncIterator[AskMemory]:
 
 
 def asking_for_turn(ask: AskMemory, turn: str) -> AskMemory:
-    """Return a function that sends requests on behalf of a turn. `TakeFactsBack` can undo their changes."""
+    """Return a function that sends requests on behalf of a turn. `take_facts_back` can undo their changes."""
 
-    async def of_turn(request: Request[R]) -> R:
-        noted = replace(request, turn=turn) if isinstance(request, Remember | Forget) else request
-        return await ask(cast(Request[R], noted))
+    async def of_turn(request: Run[R]) -> R:
+        if request.step in (remember_fact, forget_key):
+            request = replace(request, kwargs={**request.kwargs, "turn": turn})
+        return await ask(request)
 
     return of_turn
 
@@ -125,7 +121,7 @@ def asking_for_turn(ask: AskMemory, turn: str) -> AskMemory:
 def asking(memory: ActorRef[Any]) -> AskMemory:
     """Return a function that sends requests to the actor; it raises `MemoryUnavailable` without an answer."""
 
-    async def ask(request: Request[R]) -> R:
+    async def ask(request: Run[R]) -> R:
         try:
             return await memory.ask(request)
         except ActorError as error:

@@ -8,7 +8,7 @@ from typing import Final
 from rumi.memory.messages import Fact
 from rumi.models.model import text_tokens
 from rumi.platform.texts import memory as memory_texts
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 MAX_TOKENS = 2000
 CHOSEN = 8
@@ -64,7 +64,10 @@ def memory_block(
         note = [memory_texts.facts_left_out(language, more)] if more else []
         title, listed = memory_texts.memory_title(language), [f"{IS}{line}" for line in shown]
     else:
-        title, note = memory_texts.memory_changed(language), []
+        title, note = (
+            gettext(language, "Changes to what you know about the user (+ holds now, × holds no longer):"),
+            [],
+        )
         listed = [f"{GONE}{line}" for line in sorted(noted - set(lines))]
         listed += [f"{NEW}{line}" for line in shown if line not in noted]
     if not listed or max_facts < 1:

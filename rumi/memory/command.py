@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Final
 
 from rumi.memory.actor import AskMemory
-from rumi.memory.messages import Fact, Facts, Forget, PastFact, PastFacts
+from rumi.memory.messages import Fact, PastFact
+from rumi.memory.rows import facts_of, forget_key, past_facts
 from rumi.memory.writing import folded, written
 from rumi.platform.texts import memory as memory_texts
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 MAX_LISTED: Final = 100
 
@@ -26,12 +27,16 @@ async def memory_command(ask: AskMemory, owner: str, language: Language, rest: s
     """
     word, _, key = rest.strip().partition(" ")
     if not word:
-        return _listed(language, await ask(Facts(owner)))
+        return _listed(language, await ask(facts_of(owner)))
     if word.casefold() in _HISTORY and written(key):
-        return _history(language, written(key), await ask(PastFacts(owner, key)), await ask(Facts(owner)))
+        return _history(language, written(key), await ask(past_facts(owner, key)), await ask(facts_of(owner)))
     if word.casefold() not in _FORGET or not written(key):
-        return memory_texts.memory_usage(language)
-    return memory_texts.forgotten(language, _verbatim(written(key)), await ask(Forget(owner, key)))
+        return gettext(
+            language,
+            "`/memory` shows what I know about you; `/memory forget KEY` forgets a key; `/memory "
+            "history KEY` shows what it was before.",
+        )
+    return memory_texts.forgotten(language, _verbatim(written(key)), await ask(forget_key(owner, key)))
 
 
 def _listed(language: Language, facts: Sequence[Fact]) -> str:
@@ -46,8 +51,17 @@ def _listed(language: Language, facts: Sequence[Fact]) -> str:
         ),
     ]
     if len(facts) > MAX_LISTED:
-        lines += ["", memory_texts.facts_more(language, len(facts) - MAX_LISTED)]
-    return "\n".join([*lines, "", memory_texts.how_to_forget(language)])
+        lines += ["", gettext(language, "… and {count} more.", count=len(facts) - MAX_LISTED)]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            gettext(
+                language,
+                "`/memory forget KEY` forgets a key; `/memory history KEY` shows what it was before.",
+            ),
+        ]
+    )
 
 
 def _history(language: Language, key: str, past: Sequence[PastFact], facts: Sequence[Fact]) -> str:

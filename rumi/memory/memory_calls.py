@@ -9,7 +9,8 @@ from pydantic import AfterValidator, ValidationInfo
 
 from rumi.errors import UsageError
 from rumi.memory.actor import AskMemory
-from rumi.memory.messages import Fact, Facts, Forget, PastFacts, Remember
+from rumi.memory.messages import Fact
+from rumi.memory.rows import facts_of, forget_key, past_facts, remember_fact
 from rumi.memory.writing import checked, folded, written
 from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call, declared_in
@@ -56,7 +57,7 @@ class MemoryCalls:
     async def list(self, caller: Caller, *, owner: str | None = None, after: int = 0) -> object:
         """Return a page of the facts whose numbers are greater than `after`, and the number of all facts."""
         of = self._owner(caller, owner)
-        facts = await self.ask(Facts(of))
+        facts = await self.ask(facts_of(of))
         page: list[dict[str, object]] = []
         size = 0
         for fact in facts[max(after, 0) :]:
@@ -78,15 +79,15 @@ class MemoryCalls:
     ) -> object:
         """Store a `value` under a `key`. It replaces other values under the key, unless `also` is true."""
         fact = checked(key, value)
-        others = await self.ask(Remember(self._owner(caller, owner), fact, also=also))
+        others = await self.ask(remember_fact(self._owner(caller, owner), fact, also=also))
         return {"key": fact.key, "value": fact.value, "others": [other.value for other in others]}
 
     @call("memory.history")
     async def history(self, caller: Caller, *, key: FilledText, owner: str | None = None) -> object:
         """Return the past and present facts under a `key`."""
         of = self._owner(caller, owner)
-        past = await self.ask(PastFacts(of, key))
-        now = [fact for fact in await self.ask(Facts(of)) if folded(fact.key) == folded(key)]
+        past = await self.ask(past_facts(of, key))
+        now = [fact for fact in await self.ask(facts_of(of)) if folded(fact.key) == folded(key)]
         return [
             *({**fact_as_json(of, past_fact.fact), "ended": utc(past_fact.ended)} for past_fact in past),
             *({**fact_as_json(of, fact), "ended": None} for fact in now),
@@ -95,7 +96,7 @@ class MemoryCalls:
     @call("memory.forget")
     async def forget(self, caller: Caller, *, key: FilledText, owner: str | None = None) -> object:
         """Delete the facts under a `key`."""
-        forgotten = await self.ask(Forget(self._owner(caller, owner), key))
+        forgotten = await self.ask(forget_key(self._owner(caller, owner), key))
         return {"key": written(key), "forgotten": forgotten}
 
     @call("memory.extract", key=PartitionKey("owner", default=LOCAL))

@@ -1,28 +1,13 @@
-"""Functions that read, add and remove rows of `memory.db` within the open transaction."""
+"""The steps of the memory: they store, delete, share and list facts in `memory.db`, each with one owner."""
+
+from collections.abc import Iterable
+from dataclasses import replace
 
 from rumi.memory.changes import recording_changes, take_back
-from rumi.memory.messages import (
-    MAX_FACTS,
-    Fact,
-    FactRefused,
-    Facts,
-    Forget,
-    ForgetOwner,
-    IsExtracted,
-    NewFact,
-    PastFact,
-    PastFacts,
-    Remember,
-    Share,
-    Shared,
-    StoreExtracted,
-    TakeFactsBack,
-    TakenBack,
-    Unshare,
-)
+from rumi.memory.messages import MAX_FACTS, Fact, FactRefused, NewFact, PastFact, Source, TakenBack
 from rumi.memory.writing import checked, folded
 from rumi.store.protocol import Database
-from rumi.store.steps import Steps, Transaction
+from rumi.store.steps import Transaction, step
 
 FORGOTTEN_FOR_S = 30 * 86_400.0
 """Retention of forgotten keys in seconds; every session that began earlier has ended by then."""
@@ -32,52 +17,74 @@ MOST_PAST = 1000
 
 _FACT = "key, value, source, chat, tainted, created, updated, turn"
 
-steps: Steps[Transaction] = Steps()
+
+def _of_owner(transaction: Transaction, owner: str) -> Iterable[str]:
+    return (owner,)
 
 
-@steps.of(Facts)
-def facts_of(request: Facts, transaction: Transaction) -> tuple[Fact, ...]:
+def _of_changed_by(transaction: Transaction, turn: str) -> Iterable[str]:
+    rows = transaction.db.execute("SELECT DISTINCT owner FROM changes WHERE turn = ?", (turn,))
+    return [str(owner) for (owner,) in rows.fetchall()]
+
+
+@step(reads=True)
+def facts_of(transaction: Transaction, owner: str) -> tuple[Fact, ...]:
     """Return all facts of an owner: explicit ones first, then the most recent first."""
     rows = transaction.db.execute(
         f"SELECT {_FACT} FROM facts WHERE owner = ? ORDER BY source = 'auto', updated DESC, id DESC",
-        (request.owner,),
+        (owner,),
     )
     return tuple(fact_of(row) for row in rows)
 
 
-@steps.of(Remember)
-def remember(request: Remember, transaction: Transaction) -> tuple[Fact, ...]:
-    """Add or renew a fact. Return the other facts with the same key, oldest first."""
-    now, new = transaction.now(), checked(request.fact.key, request.fact.value)
-    fact = Fact(new.key, new.value, request.source, request.chat, request.tainted, now, now, request.turn)
+@step(_of_owner)
+def remember_fact(
+    transaction: Transaction,
+    owner: str,
+    fact: NewFact,
+    source: Source = "explicit",
+    chat: str = "",
+    tainted: bool = False,
+    turn: str = "",
+    also: bool = True,
+) -> tuple[Fact, ...]:
+    """Store a fact, or renew its time if it is stored. The reply lists the key's other facts, oldest first.
+
+    `turn` stores the fact and can be undone; it is empty for none. Without `also`, the new fact replaces
+    these other facts, which move to the key's history. Keys are compared without regard to case and blanks. A
+    fact has the most recent spelling of its key. An explicit fact stays explicit, and a fact from an
+    untainted source stays untainted.
+    """
+    now, new = transaction.now(), checked(fact.key, fact.value)
+    stored = Fact(new.key, new.value, source, chat, tainted, now, now, turn)
     rows = transaction.db.execute(
         f"SELECT id, {_FACT} FROM facts WHERE owner = ? AND folded = ? AND value <> ? ORDER BY created, id",
-        (request.owner, folded(fact.key), fact.value),
+        (owner, folded(stored.key), stored.value),
     ).fetchall()
-    with recording_changes(transaction, request.turn, request.owner):
-        if not request.also:
+    with recording_changes(transaction, turn, owner):
+        if not also:
             for row in rows:
-                _retire(transaction.db, request.owner, row[0], now)
-        put(transaction.db, request.owner, fact)
+                _retire(transaction.db, owner, row[0], now)
+        put(transaction.db, owner, stored)
     return tuple(fact_of(row[1:]) for row in rows)
 
 
-@steps.of(PastFacts)
-def past_facts(request: PastFacts, transaction: Transaction) -> tuple[PastFact, ...]:
-    """Return a key's replaced facts, oldest first."""
+@step(reads=True)
+def past_facts(transaction: Transaction, owner: str, key: str) -> tuple[PastFact, ...]:
+    """Return the replaced facts of a key, oldest first."""
     rows = transaction.db.execute(
         f"SELECT {_FACT}, ended FROM past WHERE owner = ? AND folded = ? ORDER BY id",
-        (request.owner, folded(request.key)),
+        (owner, folded(key)),
     )
     return tuple(PastFact(fact_of(row[:-1]), float(row[-1])) for row in rows)
 
 
-@steps.of(ForgetOwner)
-def forget_owner(request: ForgetOwner, transaction: Transaction) -> int:
-    """Delete an owner's facts with all their records; return the number of deleted current facts."""
-    count = transaction.db.execute("DELETE FROM facts WHERE owner = ?", (request.owner,)).rowcount
+@step(_of_owner, erases=True)
+def forget_owner(transaction: Transaction, owner: str) -> int:
+    """Delete all facts of an owner with their history. The reply is the number of deleted current facts."""
+    count = transaction.db.execute("DELETE FROM facts WHERE owner = ?", (owner,)).rowcount
     for table in ("past", "forgotten", "shared", "changes"):
-        transaction.db.execute(f"DELETE FROM {table} WHERE owner = ?", (request.owner,))
+        transaction.db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))
     return count
 
 
@@ -96,15 +103,18 @@ def _retire(db: Database, owner: str, id: int, now: float) -> None:
     )
 
 
-@steps.of(Forget)
-def forget(request: Forget, transaction: Transaction) -> int:
-    """Delete all facts with a key, record the key as forgotten, and return the number of facts."""
-    db, now, of = transaction.db, transaction.now(), (request.owner, folded(request.key))
-    with recording_changes(transaction, request.turn, request.owner):
+@step(_of_owner, erases=True)
+def forget_key(transaction: Transaction, owner: str, key: str, turn: str = "") -> int:
+    """Delete all facts with a key. The reply is the number of deleted facts.
+
+    If the `turn` is undone, the facts are restored.
+    """
+    db, now, of = transaction.db, transaction.now(), (owner, folded(key))
+    with recording_changes(transaction, turn, owner):
         gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
     db.execute("DELETE FROM past WHERE owner = ? AND folded = ?", of)
     db.execute("DELETE FROM shared WHERE owner = ? AND folded = ?", of)
-    if not request.turn:  # a person forgets it: no undo brings it back
+    if not turn:  # a person forgets it: no undo brings it back
         db.execute("DELETE FROM changes WHERE owner = ? AND folded = ?", of)
     # Sessions that began before this may still mention the key: see `_put_extracted`.
     db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
@@ -116,51 +126,66 @@ def forget(request: Forget, transaction: Transaction) -> int:
     return gone
 
 
-@steps.of(TakeFactsBack)
-def take_facts_back(request: TakeFactsBack, transaction: Transaction) -> TakenBack:
-    """Restore the facts that a turn has changed. Idempotent: a second call restores nothing."""
-    return take_back(transaction, request.turn)
+@step(_of_changed_by, erases=True)
+def take_facts_back(transaction: Transaction, turn: str) -> TakenBack:
+    """Undo a turn's changes to facts. Facts that were changed again after the turn stay as they are."""
+    return take_back(transaction, turn)
 
 
-@steps.of(IsExtracted)
-def is_extracted(request: IsExtracted, transaction: Transaction) -> bool:
-    """Return True if facts were already extracted from the session up to the entry `upto`."""
+@step(reads=True)
+def is_extracted(transaction: Transaction, chat: str, session: int, upto: int) -> bool:
+    """Return True if facts were already extracted from a session up to the entry `upto`."""
     found = transaction.db.execute(
         "SELECT EXISTS (SELECT 1 FROM learned WHERE chat = ? AND session = ? AND upto = ?)",
-        (request.chat, request.session, request.upto),
+        (chat, session, upto),
     )
     return bool(found.fetchone()[0])
 
 
-@steps.of(StoreExtracted)
-def store_extracted(request: StoreExtracted, transaction: Transaction) -> int:
-    """Add extracted facts, once for each session and entry `upto`. Return the number of new facts."""
+@step(_of_owner)
+def store_extracted(
+    transaction: Transaction,
+    owner: str,
+    chat: str,
+    session: int,
+    upto: int,
+    facts: tuple[NewFact, ...],
+    began: float | None = None,
+) -> int:
+    """Store facts that were extracted from a session's history up to the entry `upto`.
+
+    The reply is the number of new facts. Idempotent: a second request for the same chat, session and `upto`
+    stores nothing and returns 0, even after a crash. `began` is the time at which the session began: a fact
+    is not stored if the user has deleted its key since then. If exactly one fact of the owner has the key
+    that a new fact names in `replaces`, the new fact replaces it. An explicit fact (one that the user stated)
+    is replaced only by a fact with the same key.
+    """
     now = transaction.now()
     # The row that makes this idempotent is written in the transaction that stores the facts.
     inserted = transaction.db.execute(
         "INSERT INTO learned (chat, session, upto, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (request.chat, request.session, request.upto, now),
+        (chat, session, upto, now),
     )
     if inserted.rowcount == 0:
         return 0
-    return sum(_put_extracted(transaction.db, request, found, now) for found in request.facts)
+    source = Fact("", "", "auto", chat, created=now, updated=now, turn=f"session {session}")
+    return sum(_put_extracted(transaction.db, owner, found, source, began) for found in facts)
 
 
-def _put_extracted(db: Database, request: StoreExtracted, found: NewFact, now: float) -> bool:
-    """Store an extracted fact; return True if it is new.
+def _put_extracted(db: Database, owner: str, found: NewFact, source: Fact, began: float | None) -> bool:
+    """Store an extracted fact, with the other fields of `source`; return True if it is new.
 
     A fact that is refused counts as not new, so that it does not prevent the others from being stored.
     """
     try:
         new = checked(found.key, found.value)
-        if request.began is not None and _forgotten_since(db, request.owner, new.key, request.began):
+        if began is not None and _forgotten_since(db, owner, new.key, began):
             return False
-        turn = f"session {request.session}"
-        fact = Fact(new.key, new.value, "auto", request.chat, created=now, updated=now, turn=turn)
+        fact = replace(source, key=new.key, value=new.value)
         # A known fact is only renewed: it replaces nothing.
-        if _find_fact(db, request.owner, fact) is None:
-            _retire_replaced(db, request.owner, found.replaces, fact)
-        return put(db, request.owner, fact)
+        if _find_fact(db, owner, fact) is None:
+            _retire_replaced(db, owner, found.replaces, fact)
+        return put(db, owner, fact)
     except FactRefused:
         return False
 
@@ -290,15 +315,18 @@ MOST_SHARED = 100
 """Maximum number of keys that one owner may share with one group."""
 
 
-@steps.of(Share)
-def share(request: Share, transaction: Transaction) -> int:
-    """Share an owner's facts under one key with a group; return the number of these facts."""
-    db, of = transaction.db, (request.owner, folded(request.key))
+@step(_of_owner)
+def share_key(transaction: Transaction, owner: str, key: str, group: str) -> int:
+    """Share the facts that an owner has under one key with a group. The reply is the number of these facts.
+
+    Refused with `FactRefused` if the owner already shares too many keys with that group.
+    """
+    db, of = transaction.db, (owner, folded(key))
     (facts,) = db.execute("SELECT count(*) FROM facts WHERE owner = ? AND folded = ?", of).fetchone()
     if not facts:
         return 0
     (shared,) = db.execute(
-        'SELECT count(*) FROM shared WHERE owner = ? AND "group" = ?', (request.owner, request.group)
+        'SELECT count(*) FROM shared WHERE owner = ? AND "group" = ?', (owner, group)
     ).fetchone()
     if shared >= MOST_SHARED:
         raise FactRefused(
@@ -306,29 +334,32 @@ def share(request: Share, transaction: Transaction) -> int:
         )
     db.execute(
         "INSERT INTO shared VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (*of, request.group, transaction.now()),
+        (*of, group, transaction.now()),
     )
     return int(facts)
 
 
-@steps.of(Unshare)
-def unshare(request: Unshare, transaction: Transaction) -> int:
-    """Stop sharing an owner's facts under one key; return 1 if the facts were shared, otherwise 0."""
+@step(_of_owner)
+def unshare_key(transaction: Transaction, owner: str, key: str, group: str) -> int:
+    """Stop sharing an owner's facts under one key. The reply is 1 if they were shared, otherwise 0."""
     gone = transaction.db.execute(
         'DELETE FROM shared WHERE owner = ? AND folded = ? AND "group" = ?',
-        (request.owner, folded(request.key), request.group),
+        (owner, folded(key), group),
     )
     return gone.rowcount
 
 
-@steps.of(Shared)
-def shared_with(request: Shared, transaction: Transaction) -> tuple[tuple[str, Fact], ...]:
-    """Return the facts that a group sees, ordered by owner and by the time of sharing."""
+@step(reads=True)
+def shared_with(transaction: Transaction, group: str, owner: str = "") -> tuple[tuple[str, Fact], ...]:
+    """Return the facts that people have shared with a group, each with its owner.
+
+    With an `owner`, return only the facts of that owner.
+    """
     rows = transaction.db.execute(
         "SELECT facts.owner, key, value, source, chat, tainted, created, updated, turn FROM shared"
         " JOIN facts ON facts.owner = shared.owner AND facts.folded = shared.folded"
         " WHERE shared.\"group\" = ?1 AND (shared.owner = ?2 OR ?2 = '')"
         " ORDER BY facts.owner, shared.at, facts.id",
-        (request.group, request.owner),
+        (group, owner),
     )
     return tuple((str(owner), fact_of(tuple(fact))) for owner, *fact in rows)

@@ -13,20 +13,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from actors import Request
-from rumi.memory.messages import (
-    Facts,
-    Forget,
-    ForgetOwner,
-    IsExtracted,
-    MemoryUnavailable,
-    MemoryUnwritable,
-    PastFacts,
-    Shared,
-    TakeFactsBack,
-)
+from rumi.memory.messages import MemoryUnavailable, MemoryUnwritable
 from rumi.memory.original import has_original, take_over
-from rumi.memory.rows import steps
 from rumi.memory.schema import MEMORY
 from rumi.store.backend import Backend, SqliteFile, closed
 from rumi.store.protocol import Database
@@ -40,15 +28,12 @@ from rumi.store.sqlite import (
     make_durable,
     transaction,
 )
-from rumi.store.steps import Transaction
+from rumi.store.steps import Run, Transaction
 
 R = TypeVar("R")
 
 ATTEMPTS: Final = 3
 """Maximum number of attempts at a transaction that other workers or a lost connection have aborted."""
-
-_LOOKS: Final = (Facts, IsExtracted, PastFacts, Shared)
-"""Requests that only read."""
 
 
 class MemoryFile(SqliteFile):
@@ -108,7 +93,7 @@ class MemoryStore:
         """Close the database."""
         closed(self._db)
 
-    def do(self, request: Request[R]) -> R:
+    def do(self, request: Run[R]) -> R:
         """Execute a request in one transaction and return its reply.
 
         If the connection breaks during a commit, reconnect and look up whether the server has committed. If
@@ -123,13 +108,13 @@ class MemoryStore:
             self._connect()
             mark = ""
             try:
-                with transaction(self._db, "BEGIN" if isinstance(request, _LOOKS) else "BEGIN IMMEDIATE"):
-                    if not isinstance(request, _LOOKS):
+                with transaction(self._db, "BEGIN" if request.step.reads else "BEGIN IMMEDIATE"):
+                    if not request.step.reads:
                         # Steps read an owner's facts before they write, so requests of other workers about
                         # the same owner must wait.
-                        self._backend.lock(self._db, self._owners(request))
-                    answer = steps.do(request, self._transaction)
-                    if not isinstance(request, _LOOKS):
+                        self._backend.lock(self._db, self._locks(request))
+                    answer = request.do(self._transaction)
+                    if not request.step.reads:
                         mark = self._backend.mark(self._db)
             except (self._backend.error, OSError) as error:
                 broken = getattr(self._db, "broken", False)
@@ -141,7 +126,7 @@ class MemoryStore:
                     continue
                 raise self._unusable(error) from error
             # Deleted facts must not remain readable in the write-ahead log.
-            if isinstance(request, Forget | ForgetOwner | TakeFactsBack):
+            if request.step.erases:
                 self._leave_no_trace()
             return answer
         raise AssertionError("the last attempt returns or raises")
@@ -160,13 +145,10 @@ class MemoryStore:
         except self._backend.error as error:
             raise self._unusable(error) from error
 
-    def _owners(self, request: Request[Any]) -> Iterable[str]:
+    def _locks(self, request: Run[Any]) -> Iterable[str]:
         """Return the lock names for the owners whose facts a request changes."""
-        if isinstance(request, TakeFactsBack):
-            sql = "SELECT DISTINCT owner FROM changes WHERE turn = ?"
-            owners = [str(owner) for (owner,) in self._db.execute(sql, (request.turn,)).fetchall()]
-        else:
-            owners = [str(getattr(request, "owner", ""))]
+        keys = request.step.keys
+        owners = () if keys is None else keys(self._transaction, request.args[0])
         return [f"facts of {owner}" for owner in owners]
 
     def _leave_no_trace(self) -> None:

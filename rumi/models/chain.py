@@ -32,7 +32,7 @@ from rumi.models.rates import RateLimits
 from rumi.models.reading import Seen
 from rumi.models.token_budget import TokenBudget
 from rumi.platform.texts import models as model_texts
-from rumi.texts import Language, translate
+from rumi.texts import Language, gettext, translate
 
 MAX_WAIT_S: Final = 60.0
 """Maximum wait for one model, in seconds. If the wait would be longer, the chain calls the next model."""
@@ -204,8 +204,11 @@ class Chain:
             ]
             if failures:
                 events.discard()
-                why = model_texts.model_falls_back(
-                    self._language, self._reason(failures[-1]), step.model.name
+                why = gettext(
+                    self._language,
+                    "{why}; trying {model} instead",
+                    why=self._reason(failures[-1]),
+                    model=step.model.name,
                 )
                 emit(Waiting(0.0, why))
             outcome = await self._ask(step, request, events, others)
@@ -241,7 +244,16 @@ class Chain:
         # Instructions and tools cannot be cut, so the request may not get smaller: it would be refused again.
         if request_tokens(smaller) >= tokens:
             return outcome
-        events(Waiting(0.0, model_texts.model_takes_less(self._language, step.model.name)))
+        events(
+            Waiting(
+                0.0,
+                gettext(
+                    self._language,
+                    "{model} does not take so much at once; trying again with less",
+                    model=step.model.name,
+                ),
+            )
+        )
         return await self._persist(step, smaller, events, others, tries)
 
     async def _persist(
@@ -267,7 +279,9 @@ class Chain:
             if outcome.kind == "rate_limited" and await self._sooner(others, request, seconds):
                 return outcome
             events.discard()
-            events(Waiting(seconds, model_texts.model_retrying(self._language, self._reason(outcome))))
+            events(
+                Waiting(seconds, gettext(self._language, "{why}; trying again", why=self._reason(outcome)))
+            )
             await trio.sleep(seconds)
             if outcome.failed_generation:
                 request = _corrected(request, outcome.failed_generation)

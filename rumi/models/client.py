@@ -5,10 +5,12 @@ from typing import Any
 
 import httpx
 
+from rumi.platform.direct_http import DirectClient
+
 _CUT = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 
 
-class Client(httpx.AsyncClient):
+class Client(DirectClient):
     """An HTTP client that resends a request if the server had already closed the reused connection.
 
     A server may close a keep-alive connection at any time, even while a request is on its way (RFC 9112,

@@ -1,15 +1,22 @@
-"""Steps of a transaction: functions that each execute one type of request in the open transaction."""
+"""Steps: functions that run in a transaction. Calling a step makes a request, which a store executes.
 
-from collections.abc import Callable, Collection
+@step(of_task, owned=True)
+def begin_task(transaction: Transaction, id: int) -> None: ...
+
+await journal.ask(begin_task(7))
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from actors import Request
 from rumi.store.protocol import Database
 
-Q = TypeVar("Q")
-Q_co = TypeVar("Q_co", covariant=True)
+A = TypeVar("A")
+P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T", bound="Transaction")
 
 
@@ -31,42 +38,69 @@ class Transaction:
     lock_rows: str = ""
 
 
-class Steps(Generic[T]):
-    """Registry of the functions that execute requests in transactions of one kind, by request type."""
+@dataclass(frozen=True, slots=True)
+class Run(Request[R_co]):
+    """The request to run a step with these arguments; the reply is what the step returns."""
 
-    def __init__(self) -> None:
-        self._steps: dict[type, Callable[[Any, T], object]] = {}
+    step: "Step[Any, ..., R_co]"
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def kinds(self) -> Collection[type]:
-        """Return the request types that have a registered function."""
-        return self._steps.keys()
+    def request_name(self) -> str:
+        """Return the name of the step."""
+        return self.step.name
 
-    def of(self, kind: type[Q]) -> "_Step[Q, T]":
-        """Register a function for a request type: `@steps.of(Get) def get(request, transaction)`.
-
-        A type checker rejects a function that takes another request type. It also rejects a return type other
-        than the `R` of the request's base class `Request[R]`.
-        """
-        return _Step(kind, self._steps)
-
-    def do(self, request: Request[R], transaction: T) -> R:
-        """Execute a request in the open transaction; return its reply.
-
-        Raises:
-            TypeError: No function is registered for this request type.
-        """
-        step = self._steps.get(type(request))
-        if step is None:
-            raise TypeError(f"no step executes {type(request).__name__}")
-        return cast(R, step(request, transaction))
+    def do(self, transaction: "Transaction") -> R_co:
+        """Run the step in the open transaction; return its reply."""
+        return self.step.do(transaction, *self.args, **self.kwargs)
 
 
-class _Step(Generic[Q_co, T]):
-    def __init__(self, kind: type[Q_co], steps: dict[type, Callable[[Any, T], object]]) -> None:
-        self._kind = kind
-        self._steps = steps
+@dataclass(eq=False, slots=True)
+class Step(Generic[T, P, R_co]):
+    """A function `do` that runs in a transaction, and what a store must know about it.
 
-    def __call__(self: "_Step[Request[R], T]", step: Callable[[Q_co, T], R]) -> Callable[[Q_co, T], R]:
-        self._steps[self._kind] = step
-        return step
+    Other steps call `do` in their own transaction. `keys` returns, for the first argument, the keys of what
+    the step changes; a store locks them. `owned`: in a shared database, only the worker that owns these keys
+    may run the step. `shared`: the step also reads data of all chats before it changes it. `reads`: the step
+    reads, and writes at most rows that it needs but that do not exist yet. `erases`: the step deletes content
+    that must also vanish from the database's log.
+    """
+
+    do: Callable[Concatenate[T, P], R_co]
+    keys: Callable[[Any, Any], Iterable[str]] | None = None
+    owned: bool = False
+    shared: bool = False
+    reads: bool = False
+    erases: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the name of the function."""
+        return self.do.__name__
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Run[R_co]:
+        """Return the request to run this step; nothing is executed yet."""
+        return Run(self, args, kwargs)
+
+
+@overload
+def step(
+    *, owned: bool = ..., shared: bool = ..., reads: bool = ..., erases: bool = ...
+) -> Callable[[Callable[Concatenate[T, P], R]], Step[T, P, R]]: ...
+@overload
+def step(
+    keys: Callable[[Transaction, A], Iterable[str]],
+    /,
+    *,
+    owned: bool = ...,
+    shared: bool = ...,
+    reads: bool = ...,
+    erases: bool = ...,
+) -> Callable[[Callable[Concatenate[T, A, P], R]], Step[T, Concatenate[A, P], R]]: ...
+def step(keys: Any = None, /, **flags: bool) -> Any:
+    """Make a function a step: see `Step` for the flags.
+
+    With `keys`, the step's first argument is positional, and `keys` takes an argument of its type.
+    """
+    return lambda do: Step(do, keys, **flags)

@@ -33,10 +33,17 @@ from rumi.platform.texts import tasks as task_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.engine import Command, CommandResult, SandboxError
-from rumi.store.journal.history import MarkFiles
-from rumi.store.journal.inbox import Load
+from rumi.store.journal.history import mark_files
+from rumi.store.journal.inbox import load_chat
 from rumi.store.journal.records import HistoryEntry, IterationRecord, Reason, Spent, TaskRecord, TaskState
-from rumi.store.journal.tasks import BeginTask, EndIteration, EndTask, Iterations, KeepTask, LoadTask
+from rumi.store.journal.tasks import (
+    begin_task,
+    end_iteration,
+    end_task,
+    keep_task,
+    list_iterations,
+    load_task,
+)
 from rumi.tasks.costs import Costs, MeteredModel
 from rumi.tasks.kinds import NextIteration, TaskContext, TaskOutcome, TaskWork
 from rumi.tasks.services import TaskServices, turn_limits
@@ -124,7 +131,7 @@ class Task(Actor[TaskMessage]):
         await self._load()
 
     async def _load(self) -> None:
-        loaded = await self._services.journal.ask(LoadTask(self._id))
+        loaded = await self._services.journal.ask(load_task(self._id))
         if loaded is None or loaded[0].ended or not self._services.serves(loaded[0].partition_key):
             self._over = True
             self._services.ended(self._id)
@@ -132,7 +139,7 @@ class Task(Actor[TaskMessage]):
         self._record, entries = loaded
         self._entries = list(entries)
         if self._record.bot:
-            self._done = await self._services.journal.ask(Iterations(self._id))
+            self._done = await self._services.journal.ask(list_iterations(self._id))
         self._costs = self._costs_now()
         self._costs.load(self._record.spent, self._done[-1].spent if self._done else Spent())
         self._tainted = any(entry.tainted for entry in entries)
@@ -238,7 +245,7 @@ class Task(Actor[TaskMessage]):
                     # hold all slots would wait for their subtasks forever.
                     if not record.parent:
                         await slot.enter_async_context(self._services.slots.turn(record.owner))
-                    await self._services.journal.ask(BeginTask(self._id))
+                    await self._services.journal.ask(begin_task(self._id))
                     if not self._services.serves(record.partition_key):
                         # The partition was handed over: this actor is about to be stopped, and another worker
                         # resumes the task. Returning would store an end.
@@ -266,7 +273,7 @@ class Task(Actor[TaskMessage]):
 
     async def _stored(self) -> TaskRecord:
         """Load the task's current record, and return it."""
-        loaded = await self._services.journal.ask(LoadTask(self._id))
+        loaded = await self._services.journal.ask(load_task(self._id))
         assert loaded is not None, "a task that has not ended is not deleted"
         self._record = loaded[0]
         return self._record
@@ -276,7 +283,7 @@ class Task(Actor[TaskMessage]):
         services, spent = self._services, self._costs.by_now()
         done = IterationRecord(len(self._done) + 1, reason, again.summary, self._tainted, spent)
         stored = await services.journal.ask(
-            EndIteration(self._id, done, again.wake_at, again.message, again.buttons, again.asked)
+            end_iteration(self._id, done, again.wake_at, again.message, again.buttons, again.asked)
         )
         if stored is not None:
             services.wake(stored)
@@ -394,8 +401,8 @@ class Task(Actor[TaskMessage]):
         if not record.bot:
             return None
         ask, key = self._services.journal.ask, sandbox_of(record)
-        files_tainted = (await ask(Load(key, 1))).files_tainted
-        return FileTaint(files_tainted, lambda: self._tainted, partial(ask, MarkFiles(key, True)))
+        files_tainted = (await ask(load_chat(key, 1))).files_tainted
+        return FileTaint(files_tainted, lambda: self._tainted, partial(ask, mark_files(key, True)))
 
     async def _store(self, *messages: TurnMessage, heard: int = 0) -> None:
         """Store messages and the spending so far, in one transaction."""
@@ -405,7 +412,7 @@ class Task(Actor[TaskMessage]):
         )
         self._entries += entries
         self._tainted = self._tainted or any(turn_message.tainted for turn_message in messages)
-        await self._services.journal.ask(KeepTask(self._id, entries, self._costs.by_now(), heard))
+        await self._services.journal.ask(keep_task(self._id, entries, self._costs.by_now(), heard))
 
     def _watch(self, event: TurnEvent) -> None:
         match event:
@@ -465,7 +472,7 @@ class Task(Actor[TaskMessage]):
         # Stored before it is published: subscribers must not see an end that a crash would lose. The journal
         # stores only the first end of a task.
         message = await services.journal.ask(
-            EndTask(
+            end_task(
                 self._id,
                 record.state,
                 record.answer,

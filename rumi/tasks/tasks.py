@@ -25,19 +25,19 @@ from rumi.platform.texts.translation import error_text
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import Incoming, IterationRecord, Spent, TaskRecord
 from rumi.store.journal.tasks import (
-    AddTask,
-    DeleteTask,
-    EndIteration,
-    EndTask,
-    InterruptTasks,
-    Iterations,
-    ListTasks,
-    LoadTask,
-    MarkStopping,
-    OldTasks,
-    OpenTasks,
-    ReopenTask,
-    SayToTask,
+    add_task,
+    delete_task,
+    end_iteration,
+    end_task,
+    interrupt_tasks,
+    list_iterations,
+    list_tasks,
+    load_task,
+    mark_stopping,
+    old_tasks,
+    open_tasks,
+    reopen_task,
+    say_to_task,
 )
 from rumi.store.ownership import partition_of
 from rumi.tasks.costs import Costs
@@ -119,21 +119,21 @@ class StoredTasks:
 
         With `bot`, return only the sessions of this bot.
         """
-        return await self._ask(ListTasks(owner, limit, bot=bot))
+        return await self._ask(list_tasks(owner, limit, bot=bot))
 
     async def iterations(self, id: int) -> tuple[IterationRecord, ...]:
         """Return the completed iterations of a bot's session, oldest first."""
-        return await self._ask(Iterations(id))
+        return await self._ask(list_iterations(id))
 
     async def past_session(self, bot: str, summaries: Sequence[str]) -> None:
         """Store a session that a bot had in another program.
 
         `summaries` contains the summaries of the session's iterations, oldest first.
         """
-        task = await self._ask(AddTask(TaskRecord("bot", LOCAL, "", attached=True, bot=bot)))
+        task = await self._ask(add_task(TaskRecord("bot", LOCAL, "", attached=True, bot=bot)))
         for number, summary in enumerate(summaries, 1):
-            await self._ask(EndIteration(task.id, IterationRecord(number, "complete", summary), 0.0))
-        await self._ask(EndTask(task.id, "succeeded", summaries[-1]))
+            await self._ask(end_iteration(task.id, IterationRecord(number, "complete", summary), 0.0))
+        await self._ask(end_task(task.id, "succeeded", summaries[-1]))
 
     async def show(self, id: int, owner: str | None) -> TaskRecord:
         """Return a task.
@@ -141,7 +141,7 @@ class StoredTasks:
         Raises:
             UsageError: The task does not exist, or belongs to another owner.
         """
-        loaded = await self._ask(LoadTask(id))
+        loaded = await self._ask(load_task(id))
         if loaded is None or owner not in (None, loaded[0].owner):
             raise UsageError("Unknown task {id}.", "Look at the list of tasks.", id=id)
         return loaded[0]
@@ -176,7 +176,7 @@ class StoredTasks:
         task = await self.show(id, owner)
         # The record first: if the deletion of files fails or is interrupted, `_tidy` finds a workspace
         # without a record and deletes it.
-        if not await self._ask(DeleteTask(id)):
+        if not await self._ask(delete_task(id)):
             raise UsageError("Task {id} has not ended.", "Stop it first.", id=id)
         await self._workspaces.remove(task_key(task.id))
         await self._workspaces.offload(partial(rmtree, self._files / str(task.id), ignore_errors=True))
@@ -230,9 +230,15 @@ class Tasks(StoredTasks):
                         model=message.model,
                         user=message.user,
                     )
-                    return task_texts.task_begins(language, (await self.begin(task)).id)
+                    return gettext(
+                        language,
+                        "🔎 Task {id} has begun. Its result comes here; /stop {id} stops it.",
+                        id=(await self.begin(task)).id,
+                    )
                 case _:
-                    return task_texts.task_usage(language)
+                    return gettext(
+                        language, "Use /research QUESTION, /tasks, or /stop and the number of a task."
+                    )
         except RumiError as error:
             return f"❌ {error_text(language, error)}"
         except ActorError as error:
@@ -290,7 +296,7 @@ class Tasks(StoredTasks):
         Raises:
             UsageError: The task is not a session that can be resumed, or its bot has an open session.
         """
-        stored = await self._services.journal.ask(ReopenTask(task.id, task.options, task.model, attached))
+        stored = await self._services.journal.ask(reopen_task(task.id, task.options, task.model, attached))
         if stored is None:
             raise UsageError("Session {id} cannot go on.", "Look at: rumi bot history NAME", id=task.id)
         self.begun(stored)
@@ -324,7 +330,7 @@ class Tasks(StoredTasks):
             done = await child.ask(RunTask(report))
         except ActorError as error:
             text = f"❌ {error_text(task.language, error)}"
-            await self._services.journal.ask(EndTask(stored.id, "failed", text, spent=self.spent(stored.id)))
+            await self._services.journal.ask(end_task(stored.id, "failed", text, spent=self.spent(stored.id)))
             raise RumiError("The task {id} failed.", Text("Try again."), id=stored.id) from error
         finally:
             self.ended(stored.id)
@@ -339,7 +345,7 @@ class Tasks(StoredTasks):
             task = replace(task, user=self._open[task.parent].user)
 
         async def add() -> None:
-            stored = await self._services.journal.ask(AddTask(task))
+            stored = await self._services.journal.ask(add_task(task))
             added.append(stored)
             self.begun(stored)
 
@@ -374,7 +380,7 @@ class Tasks(StoredTasks):
         task = await self.show(id, owner)
         # Stored before the actor gets the request: after a crash, or on another worker, the task reads the
         # stored state and stops.
-        if not await self._services.journal.ask(MarkStopping(id)):
+        if not await self._services.journal.ask(mark_stopping(id)):
             raise UsageError("Task {id} has ended already.", "Look at the list of tasks.", id=id)
         if self._serves(task):
             await self.start(id, StopTask())
@@ -386,7 +392,7 @@ class Tasks(StoredTasks):
         Raises:
             UsageError: The session has ended, or has too many unread messages.
         """
-        if not await self._services.journal.ask(SayToTask(id, text)):
+        if not await self._services.journal.ask(say_to_task(id, text)):
             raise UsageError("Task {id} hears nothing now.", "Look at the list of tasks.", id=id)
         await self.start(id, WakeTask())
 
@@ -426,7 +432,7 @@ class Tasks(StoredTasks):
 
     async def look(self) -> None:
         """Start and stop tasks that other workers have stored or stopped in this worker's partitions."""
-        for task in await self._services.journal.ask(OpenTasks()):
+        for task in await self._services.journal.ask(open_tasks()):
             if task.id not in self._open:
                 self.begun(task)
             elif task.state == "stopping" and self._serves(task):
@@ -528,8 +534,8 @@ class TaskRecovery(Actor[RecoveryMessage]):
         """Mark attached tasks as interrupted, and start resuming the detached tasks."""
         # In this order: the callers of attached tasks ended with the earlier process, so these tasks must
         # not be among the open ones that are resumed.
-        await self._services.journal.ask(InterruptTasks())
-        tasks = await self._services.journal.ask(OpenTasks())
+        await self._services.journal.ask(interrupt_tasks())
+        tasks = await self._services.journal.ask(open_tasks())
         self._tasks.open_are(tasks)
         self.start_soon(self._resume, tasks)
         self.start_soon(self._tidy)
@@ -542,8 +548,8 @@ class TaskRecovery(Actor[RecoveryMessage]):
             case GaveUp():
                 await self._fail(message.id)
             case Resume(partitions):
-                await self._services.journal.ask(InterruptTasks(partitions))
-                tasks = await self._services.journal.ask(OpenTasks(partitions=partitions))
+                await self._services.journal.ask(interrupt_tasks(partitions))
+                tasks = await self._services.journal.ask(open_tasks(partitions=partitions))
                 self._tasks.open_too(tasks)
                 await self._resume(tasks)
             case TaskStored(id) | Abandoned(id):
@@ -553,15 +559,15 @@ class TaskRecovery(Actor[RecoveryMessage]):
                     logger.info("task %d is not started: %r", id, error)
 
     async def _fail(self, id: int) -> None:
-        loaded = await self._services.journal.ask(LoadTask(id))
+        loaded = await self._services.journal.ask(load_task(id))
         if loaded is None or loaded[0].ended:
             return
         task = loaded[0]
-        text = task_texts.task_gave_up(task.language)
+        text = gettext(task.language, "❌ Something failed several times. Ask for it again.")
         result = task_texts.task_result(task.language, task.id, "failed", task.question, text)
         spent = self._tasks.spent(task.id)
         stored = await self._services.journal.ask(
-            EndTask(task.id, "failed", text, spent=spent, message=result)
+            end_task(task.id, "failed", text, spent=spent, message=result)
         )
         self._tasks.ended(task.id)
         if stored is not None:
@@ -584,7 +590,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
         services = self._services
         while True:
             for id in await services.workspaces.offload(partial(_ids_in, services.workspaces.folder)):
-                loaded = await services.journal.ask(LoadTask(id))
+                loaded = await services.journal.ask(load_task(id))
                 ended = loaded is None or (loaded[0].ended and not keeps_files(loaded[0]))
                 # A task whose actor still exists removes its own files in `Task.stopped`.
                 if ended and not self._tasks.has_actor(id):
@@ -598,7 +604,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
     async def _sweep(self) -> None:
         while True:
             before = self._services.now() - self._services.settings.tasks.retention_s
-            for id in await self._services.journal.ask(OldTasks(before)):
+            for id in await self._services.journal.ask(old_tasks(before)):
                 try:
                     await self._tasks.delete(id, None)
                 except RumiError as error:

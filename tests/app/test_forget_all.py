@@ -9,11 +9,11 @@ from rumi.app.app import App, open_app
 from rumi.app.forget_all import Forgetting
 from rumi.channels.telegram import Telegram
 from rumi.chats.hub import reply_to
-from rumi.memory.messages import Facts
+from rumi.memory.rows import facts_of
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
-from rumi.store.journal.outbox import Delivered
-from rumi.store.journal.schedules import ListSchedules
+from rumi.store.journal.outbox import mark_acknowledged
+from rumi.store.journal.schedules import list_schedules
 from tests.fakes.containers import FakeEngine
 
 ENV = {"TELEGRAM_TOKEN": "11111:" + "x" * 35, "TELEGRAM_BASE_URL": "http://127.0.0.1:9"}
@@ -22,7 +22,7 @@ ENV = {"TELEGRAM_TOKEN": "11111:" + "x" * 35, "TELEGRAM_BASE_URL": "http://127.0
 async def ask(app: App, text: str, chat: str = "cli") -> str:
     with app.services.hub.listening(chat) as events:
         reply = await reply_to(events, await app.inbox.accept(chat, text, "en"))
-    await app.services.journal.ask(Delivered(reply.delivery, by_reader=True))
+    await app.services.journal.ask(mark_acknowledged(reply.delivery))
     return reply.text
 
 
@@ -49,17 +49,17 @@ async def test_after_a_yes_nothing_of_an_owner_is_left(tmp_path: Path) -> None:
             assert "Xanadu" in await ask(app, "/memory history city")
             told = await ask(app, "/forget_everything")
             assert "/forget_everything yes" in told
-            assert len(await memory(Facts("local"))) == 1
+            assert len(await memory(facts_of("local"))) == 1
             done = await ask(app, "/forget_everything yes")
             assert done.startswith("🗑 Everything is forgotten: 1 schedules, 2 chats, 1 facts, ")
             assert "in the audit log" in done
             assert traces(home, "Xanadu", "Zembla") == []
             assert traces(home, "Ruritania") != []
-            assert await memory(Facts("local")) == ()
-            assert await app.services.journal.ask(ListSchedules("local")) == ()
+            assert await memory(facts_of("local")) == ()
+            assert await app.services.journal.ask(list_schedules("local")) == ()
             assert "Nothing" in await ask(app, "/recall Zembla")
             assert "Ruritania" in await ask(app, "/recall Ruritania", "tg7")
-            assert len(await memory(Facts("tg7"))) == 1
+            assert len(await memory(facts_of("tg7"))) == 1
 
 
 async def test_in_a_group_a_member_forgets_nothing(tmp_path: Path) -> None:

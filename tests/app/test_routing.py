@@ -4,15 +4,15 @@ from pathlib import Path
 
 from rumi.app.routing import partition_key_lookup
 from rumi.store.journal.records import TaskRecord
-from rumi.store.journal.tasks import AddTask
+from rumi.store.journal.tasks import add_task
 from tests.chats.house import house
 
 
 async def test_a_request_is_about_the_chat_that_it_names_or_that_its_task_has(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         ask = home.services.journal.ask
-        of_chat = await ask(AddTask(TaskRecord("web", "local", "why?", "kitchen")))
-        of_owner = await ask(AddTask(TaskRecord("web", "local", "why?", "")))
+        of_chat = await ask(add_task(TaskRecord("web", "local", "why?", "kitchen")))
+        of_owner = await ask(add_task(TaskRecord("web", "local", "why?", "")))
         place_of = partition_key_lookup(ask)
         assert await place_of("stop", {"chat": "cli"}) == "cli"
         assert await place_of("window", {"chat": "den"}) == "den"

@@ -31,7 +31,7 @@ from rumi.chats.undo.snapshots import Snapshots
 from rumi.chats.undo_sweep import UndoSweep
 from rumi.memory.actor import Memory, asking
 from rumi.memory.extractor import extract
-from rumi.memory.messages import Facts
+from rumi.memory.rows import facts_of
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account
 from rumi.models.model import Emit, Model, ModelRequest, Reply
@@ -49,7 +49,7 @@ from rumi.platform.redact import Redactor
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.store.journal.actor import Journal
-from rumi.store.journal.inbox import OpenChats
+from rumi.store.journal.inbox import open_chats
 from rumi.store.journal.records import Incoming, TaskRecord
 from rumi.tasks.kinds import TaskKind
 from rumi.tasks.schedules.clock import ScheduleClock
@@ -169,7 +169,7 @@ class House:
         """What is known in the chat, the oldest first."""
         context = self.services.context
         assert context.memory is not None
-        known = await context.memory(Facts(context.ids.owner_of(chat)))
+        known = await context.memory(facts_of(context.ids.owner_of(chat)))
         return [(fact.key, fact.value) for fact in sorted(known, key=lambda fact: fact.created)]
 
     def chat(self, chat: str = "cli") -> LocalChat:
@@ -179,7 +179,7 @@ class House:
         """The chats with messages that lack a final reply."""
         while True:
             with suppress(ActorCrashed):
-                return await self.services.journal.ask(OpenChats())
+                return await self.services.journal.ask(open_chats())
 
     async def ask(self, text: str, chat: str = "cli") -> str:
         """Send a message and wait for its final reply."""

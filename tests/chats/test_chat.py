@@ -16,7 +16,7 @@ from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.errors import ConfigError, RumiError
 from rumi.models.model import Emit, Model, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.sandbox.engine import SandboxError
-from rumi.store.journal.inbox import Accept
+from rumi.store.journal.inbox import accept_messages
 from rumi.store.journal.records import Attachment, Incoming
 from rumi.store.journal.store import JournalError
 from tests.chats.house import FunctionModel, House, MemorySandboxes, echo, house, reasons, reply_to
@@ -222,7 +222,7 @@ async def test_a_messages_model_works_on_its_turn_alone(autojump_clock: MockCloc
             assert set(used) == {"other"}
             used.clear()
             missed = Incoming(chat="cli", text="four", model="fourth")
-            (stored,) = await home.services.journal.ask(Accept((missed,)))  # type: ignore[misc]
+            (stored,) = await home.services.journal.ask(accept_messages((missed,)))  # type: ignore[misc]
             await home.inbox.accept("cli", "/status")  # the chat reads what it was not woken for
             assert await reply_to(events, stored.id) == "you said four"
             assert set(used) == {"fourth"}

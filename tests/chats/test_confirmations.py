@@ -17,7 +17,7 @@ from rumi.chats.hub import HubSubscription
 from rumi.chats.jobs import Asked, Job
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.texts.questions import Verdict
-from rumi.store.journal.inbox import Load
+from rumi.store.journal.inbox import load_chat
 from rumi.store.journal.records import Incoming
 from tests.chats.house import House, house
 from tests.fakes.tools import Unasked
@@ -382,7 +382,7 @@ async def test_without_a_yes_a_reset_deletes_nothing(
     async with asking(tmp_path) as home:
         await home.say("remembered")
         await home.replied()
-        before = await home.house.services.journal.ask(Load("tg7", 10))
+        before = await home.house.services.journal.ask(load_chat("tg7", 10))
         await home.say("/reset files")
         await home.asked()
         if answer:
@@ -391,7 +391,7 @@ async def test_without_a_yes_a_reset_deletes_nothing(
         assert finished is not None
         assert (finished.reason, replied.text) == (reason, said)
         assert note.exists()
-        assert (await home.house.services.journal.ask(Load("tg7", 10))).history == before.history
+        assert (await home.house.services.journal.ask(load_chat("tg7", 10))).history == before.history
 
 
 async def test_a_plain_reset_behind_the_question_keeps_the_files(

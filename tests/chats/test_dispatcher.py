@@ -12,8 +12,8 @@ from rumi.chats.session import ChatSession
 from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.platform.texts.operating import gave_up
 from rumi.platform.texts.replies import busy
-from rumi.store.journal.inbox import Accept, Begin, OpenMessages
-from rumi.store.journal.outbox import Undelivered
+from rumi.store.journal.inbox import accept_messages, begin_turn, open_messages
+from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import ChatRecord, Incoming
 from rumi.store.journal.store import Store
 from rumi.store.journal.transaction import JournalMessage
@@ -43,12 +43,16 @@ async def settled(home: House) -> None:
 
 async def replies(home: House, chat: str) -> list[tuple[tuple[int, ...], str]]:
     """The chat's replies, and the messages that share each of them."""
-    return [(reply.messages, reply.text) for reply in await home.services.journal.ask(Undelivered(chat))]
+    return [
+        (reply.messages, reply.text) for reply in await home.services.journal.ask(undelivered_replies(chat))
+    ]
 
 
 async def store(home: House, *texts: str) -> list[Incoming]:
     """Store messages of which no chat is told."""
-    stored = await home.services.journal.ask(Accept(tuple(Incoming(chat="cli", text=text) for text in texts)))
+    stored = await home.services.journal.ask(
+        accept_messages(tuple(Incoming(chat="cli", text=text) for text in texts))
+    )
     return [message for message in stored if message is not None]  # type: ignore[union-attr]
 
 
@@ -59,7 +63,7 @@ async def test_a_stop_costs_no_read_of_the_journal(
     run = Store.run
 
     def counted(self: Store, requests: list[JournalMessage]) -> list[object]:
-        reads.extend(request for request in requests if isinstance(request, OpenMessages))
+        reads.extend(request for request in requests if request.step is open_messages)
         return run(self, requests)
 
     monkeypatch.setattr(Store, "run", counted)
@@ -272,7 +276,7 @@ async def test_a_chat_that_is_woken_before_recovery_is_up_begins_no_turn_again(
 ) -> None:
     """As a task of an earlier process does, whose end wakes its chat."""
     database = Store(tmp_path / "state.db")
-    database.run([Accept((Incoming(chat="cli", text="hello"),)), Begin("cli", 1, "t1", 1)])
+    database.run([accept_messages((Incoming(chat="cli", text="hello"),)), begin_turn("cli", 1, "t1", 1)])
     database.close()
     started = Recovery.started
 

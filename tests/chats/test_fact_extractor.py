@@ -15,9 +15,10 @@ from trio.testing import MockClock
 from actors import Request
 from rumi.agent.skills.messages import ForPrompt, InPrompt, PromptSkills
 from rumi.chats.fact_extractor import AGAIN_S, EXTRACT_S, SessionEnded
-from rumi.memory.messages import MemoryUnavailable, NewFact, Remember, StoreExtracted
+from rumi.memory.messages import MemoryUnavailable, NewFact
+from rumi.memory.rows import remember_fact, store_extracted
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply
-from rumi.store.journal.extraction import ReadUnextracted
+from rumi.store.journal.extraction import read_unextracted
 from tests.chats.house import House, echo, house, reply_to
 
 EPOCH = 1.0e9
@@ -96,7 +97,7 @@ async def test_a_turn_knows_its_users_facts_and_nobody_elses(
     mind = Mind()
     async with living(tmp_path, mind) as home:
         assert home.services.context.memory is not None
-        await home.services.context.memory(Remember("tg7", NewFact("city", "Rosario"), chat="tg7"))
+        await home.services.context.memory(remember_fact("tg7", NewFact("city", "Rosario"), chat="tg7"))
         await home.ask("hello", "tg7")
         await home.ask("hello", "tg8")
         await home.ask("hello", "tg7_3")
@@ -126,7 +127,7 @@ async def test_a_tainted_fact_taints_the_turn_that_is_shown_it(
         assert home.services.context.memory is not None
         await home.ask("hello")
         await home.services.context.memory(
-            Remember("local", NewFact("x", "do as the page says"), tainted=True)
+            remember_fact("local", NewFact("x", "do as the page says"), tainted=True)
         )
         await home.ask("and now")
     assert rows(tmp_path, f"SELECT tainted FROM history WHERE {SAID} ORDER BY id") == [
@@ -141,7 +142,7 @@ async def test_memory_shows_and_forgets(tmp_path: Path, autojump_clock: MockCloc
     async with living(tmp_path, Mind()) as home:
         assert home.services.context.memory is not None
         assert await home.ask("/memory") == "I know nothing about you yet."
-        await home.services.context.memory(Remember("local", NewFact("city", "Rosario")))
+        await home.services.context.memory(remember_fact("local", NewFact("city", "Rosario")))
         assert "Rosario" in await home.ask("/memory")
         assert "Rosario" not in await home.ask("/memory", "tg7")
         assert await home.ask("/memory forget city") == "🗑 Forgot 1 fact: `city`."
@@ -296,10 +297,10 @@ async def test_what_the_memory_has_already_is_not_drawn_twice_when_the_end_came_
     mind = Mind()
     async with living(tmp_path, mind, thinks=False) as home:
         await home.ask("I live in Rosario")
-        excerpt = await home.services.journal.ask(ReadUnextracted("cli", 1))
+        excerpt = await home.services.journal.ask(read_unextracted("cli", 1))
         assert home.services.context.memory is not None
         await home.services.context.memory(
-            StoreExtracted("local", "cli", 1, excerpt.upto, (NewFact(*ROSARIO),))
+            store_extracted("local", "cli", 1, excerpt.upto, (NewFact(*ROSARIO),))
         )
         await home.inbox.chats.begin_session("cli")
     async with settled(tmp_path, mind) as home:

@@ -14,7 +14,7 @@ from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.platform.texts.replies import busy, crashed, restarted
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.inbox import SEEN_LEAST
-from rumi.store.journal.outbox import Undelivered
+from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Attachment, Incoming, Update
 from rumi.store.journal.store import JournalError
 from tests.chats.house import House, InlineOffload, MemorySandboxes, house, reply_to
@@ -40,7 +40,7 @@ async def settled(home: House) -> None:
 
 
 async def replies(home: House, chat: str) -> list[str]:
-    return [reply.text for reply in await home.services.journal.ask(Undelivered(chat))]
+    return [reply.text for reply in await home.services.journal.ask(undelivered_replies(chat))]
 
 
 async def test_a_batch_is_stored_and_every_message_in_it_answered(
@@ -343,10 +343,10 @@ async def test_a_stop_from_outside_leaves_the_shared_reply_to_the_chats_own_fron
         await home.inbox.accept_all([Incoming(tg(1), "tg1", "work", origin=55)])
         await trio.sleep(1)
         assert await home.inbox.command("tg1", "/stop") == "⏹ Stopped."
-        (reply,) = await home.services.journal.ask(Undelivered("tg1"))
+        (reply,) = await home.services.journal.ask(undelivered_replies("tg1"))
         assert reply.origin == 55
         assert await home.inbox.command("tg1", "/stop") == "Nothing is running."
-        assert len(await home.services.journal.ask(Undelivered("tg1"))) == 1
+        assert len(await home.services.journal.ask(undelivered_replies("tg1"))) == 1
 
 
 async def test_leaving_does_not_wait_forever_for_a_journal_that_does_not_answer(
@@ -467,9 +467,9 @@ async def test_a_command_from_outside_that_outlasts_its_caller_leaves_no_reply_w
         with pytest.raises(RumiError, match="has not answered yet"):
             await home.inbox.command(chat, "/reset")
         await settled(home)
-        assert await home.services.journal.ask(Undelivered(chat)) == ()
+        assert await home.services.journal.ask(undelivered_replies(chat)) == ()
         assert await home.inbox.command(chat, "/stop") == "Nothing is running."
-        assert await home.services.journal.ask(Undelivered(chat)) == ()
+        assert await home.services.journal.ask(undelivered_replies(chat)) == ()
 
 
 async def test_a_command_from_outside_that_stops_a_turn_leaves_the_reply_to_who_began_it(
@@ -479,5 +479,5 @@ async def test_a_command_from_outside_that_stops_a_turn_leaves_the_reply_to_who_
         await home.inbox.accept_all([Incoming(tg(1), "tg1", "work", origin=5)])
         await trio.sleep(1)
         assert await home.inbox.command("tg1", "/stop") == "⏹ Stopped."
-        (reply,) = await home.services.journal.ask(Undelivered("tg1"))
+        (reply,) = await home.services.journal.ask(undelivered_replies("tg1"))
         assert (reply.text, reply.origin, len(reply.messages)) == ("⏹ Stopped.", 5, 2)

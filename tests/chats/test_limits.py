@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from rumi.chats.hub import reply_to
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.chat_ids import TELEGRAM
-from rumi.store.journal.inbox import Accept, OpenMessages
+from rumi.store.journal.inbox import accept_messages, open_messages
 from rumi.store.journal.records import Incoming
 from tests.chats.house import House, house, limited
 
@@ -72,6 +72,6 @@ async def test_a_message_that_is_tried_again_has_the_limits_of_the_retry(
 async def test_the_journal_keeps_the_channel_of_a_message(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with house(tmp_path, restless) as home:
         journal = home.services.journal
-        await journal.ask(Accept((Incoming(chat="other", text="go", channel="terminal"),)))
-        (found,) = await journal.ask(OpenMessages("other", 0))
+        await journal.ask(accept_messages((Incoming(chat="other", text="go", channel="terminal"),)))
+        (found,) = await journal.ask(open_messages("other", 0))
         assert found.channel == "terminal"

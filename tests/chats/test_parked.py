@@ -17,7 +17,7 @@ from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.config.schema import SchedulesSection
-from rumi.store.journal.outbox import Undelivered
+from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Button, ScheduleRecord
 from rumi.tasks.schedules.when import After
 from tests.chats.house import Answer, House, house
@@ -92,7 +92,7 @@ class Parking:
 
     async def buttons(self) -> list[Button]:
         """The buttons below the last reply that has some."""
-        replies = await self.house.services.journal.ask(Undelivered("cli"))
+        replies = await self.house.services.journal.ask(undelivered_replies("cli"))
         return list(next((reply.buttons for reply in reversed(replies) if reply.buttons), ()))
 
 

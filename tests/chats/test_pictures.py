@@ -15,7 +15,7 @@ from rumi.platform.threads import Threads
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file
 from rumi.sandbox.workspace import prepare_workspace
-from rumi.store.journal.inbox import Load
+from rumi.store.journal.inbox import load_chat
 from rumi.store.journal.records import Attachment
 from rumi.web.readers.files.reading import ViewLimits
 from rumi.web.readers.files.viewer import Viewer
@@ -70,7 +70,7 @@ async def test_the_history_has_a_reference_and_a_later_process_reads_the_bytes(t
         (tmp_path / "workspace" / "cli" / "a.png").write_bytes(files.picture(30, 20))
         await ask(home, "what", "a.png")
         await ask(home, "what", "a.png")
-        record = await home.services.journal.ask(Load("cli", 100))
+        record = await home.services.journal.ask(load_chat("cli", 100))
         pictures = [picture for entry in record.history for picture in entry.message.pictures]
         assert [picture.data for picture in pictures] == [b"", b""]
         assert all(entry.tainted for entry in record.history if entry.message.pictures)

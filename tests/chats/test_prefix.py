@@ -34,7 +34,8 @@ from rumi.chats.context import ChatContext
 from rumi.chats.session import ChatSession
 from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.memory.block import Block, memory_block
-from rumi.memory.messages import Facts, Forget, NewFact, Remember
+from rumi.memory.messages import NewFact
+from rumi.memory.rows import facts_of, forget_key, remember_fact
 from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.models.wire import messages_json, tools_json
 from rumi.store.journal import history as journal_history
@@ -257,11 +258,11 @@ async def change(home: House, watched: Watched) -> None:
     key = f"key{random.randint(0, 5)}"
     match random.choice(("nothing", "nothing", "fact", "fact", "forget", "evil", "skill", "no skill")):
         case "fact":
-            await memory(Remember("local", NewFact(key, f"value {random.randint(0, 9)} & <more>")))
+            await memory(remember_fact("local", NewFact(key, f"value {random.randint(0, 9)} & <more>")))
         case "forget":
-            await memory(Forget("local", key))
+            await memory(forget_key("local", key))
         case "evil" if random.random() < 0.1:
-            await memory(Remember("local", NewFact("page", EVIL), tainted=True))
+            await memory(remember_fact("local", NewFact("page", EVIL), tainted=True))
         case "skill":
             watched.skills = sorted({*watched.skills, random.choice(("gamma", "delta", "eps"))})
         case "no skill" if watched.skills:
@@ -272,7 +273,7 @@ async def one_turn(home: House, watched: Watched, path: Path, now: Callable[[], 
     """One message, and what holds behind it."""
     random = watched.random
     assert home.services.context.memory is not None
-    known = await home.services.context.memory(Facts("local"))
+    known = await home.services.context.memory(facts_of("local"))
     watched.facts = frozenset(f"{fact.key}: {escaped(fact.value)}" for fact in known)
     watched.today = f"Today is {datetime.fromtimestamp(now()).astimezone():%A, %Y-%m-%d}."
     watched.steps = [random.choice((1, 1, 2, 5)) for _ in range(random.choice((0, 0, 0, 1, 4)))]

@@ -22,7 +22,7 @@ from rumi.chats.summing import GAP, NO_SUMMARY, sum_up
 from rumi.memory.messages import Fact
 from rumi.models.fitting import request_tokens
 from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall
-from rumi.store.journal.inbox import Load
+from rumi.store.journal.inbox import load_chat
 from rumi.store.journal.records import HistoryEntry
 from tests.chats.house import FunctionModel, House, echo, house
 from tests.chats.test_confirmations import Page
@@ -96,7 +96,7 @@ async def test_a_summary_takes_in_the_one_before_and_survives_a_restart(
     async with living(tmp_path, mind) as home:
         await talk(home, 1, 20)
         before = len(mind.summed)
-        record = await home.services.journal.ask(Load("cli", 100))
+        record = await home.services.journal.ask(load_chat("cli", 100))
     assert before > 2
     assert mind.summed[1].startswith("Earlier summary: summary 1\n")
     assert len(record.history) <= MESSAGES
@@ -131,7 +131,7 @@ async def test_what_was_cut_before_there_was_a_summary_is_told_in_the_next_one(
     async with living(tmp_path, mind) as home:
         await talk(home, 1, 16)
         await trio.sleep(31)
-        record = await home.services.journal.ask(Load("cli", 100))
+        record = await home.services.journal.ask(load_chat("cli", 100))
         assert record.summary is not None
         assert (record.summary.text, record.summary.gap) == ("summary 1", True)
         await talk(home, 17, 17)
@@ -140,7 +140,7 @@ async def test_what_was_cut_before_there_was_a_summary_is_told_in_the_next_one(
         await talk(home, 18, 18)
         await trio.sleep(90)
         await talk(home, 19, 19)
-        record = await home.services.journal.ask(Load("cli", 100))
+        record = await home.services.journal.ask(load_chat("cli", 100))
         assert record.summary is not None
         assert not record.summary.gap
     assert said_in(*mind.summed, *mind.last) == [f"m{number}" for number in range(1, 20)]
@@ -177,7 +177,7 @@ async def test_a_reset_ends_it_and_what_comes_is_a_new_conversation(
         await trio.sleep(60)
         await talk(home, 7, 7)
         assert mind.last == ["m7"]
-        record = await home.services.journal.ask(Load("cli", 100))
+        record = await home.services.journal.ask(load_chat("cli", 100))
         assert record.summary is None
 
 
@@ -191,7 +191,7 @@ async def test_what_strangers_said_stays_marked_in_a_summary_and_the_session_sta
         await talk(home, 1, 8)
     async with living(tmp_path, mind) as home:
         await talk(home, 9, 9)
-        record = await home.services.journal.ask(Load("cli", 100))
+        record = await home.services.journal.ask(load_chat("cli", 100))
     assert record.summary is not None
     assert record.summary.tainted
     assert record.tainted

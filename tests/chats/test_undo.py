@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.memory.messages import Facts, NewFact, Remember
+from rumi.memory.messages import NewFact
+from rumi.memory.rows import facts_of, remember_fact
 from rumi.store.journal.records import Incoming
 from tests.chats.house import reply_to
 from tests.chats.undoing import state, undoing
@@ -89,10 +90,10 @@ async def test_a_fact_that_something_else_changed_since_stays_and_is_listed(
         await house.ask("second")
         memory = house.services.context.memory
         assert memory is not None
-        await memory(Remember("local", NewFact("dog", "Rex")))
+        await memory(remember_fact("local", NewFact("dog", "Rex")))
         said = await house.ask("/undo")
         assert "facts changed since: dog" in said
-        assert {fact.value for fact in await memory(Facts("local"))} == {"Toby", "Rex", "Rosario"}
+        assert {fact.value for fact in await memory(facts_of("local"))} == {"Toby", "Rex", "Rosario"}
 
 
 async def test_an_undo_during_a_turn_says_to_stop_it_first(tmp_path: Path, autojump_clock: object) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 import trio
 
 from rumi.app.app import open_app
-from rumi.memory.messages import Fact, Remember
+from rumi.memory.messages import Fact
+from rumi.memory.rows import remember_fact
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
 from rumi.platform.threads import Threads
 from rumi.store.journal.records import IterationRecord, TaskRecord
-from rumi.store.journal.tasks import AddTask, EndIteration, EndTask
+from rumi.store.journal.tasks import add_task, end_iteration, end_task
 from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.project.tree import ProjectLimits
 from rumi.tasks.research.sources import Sources
@@ -67,15 +68,15 @@ async def _rows(home: Home) -> None:
                 await reply_to(events, await app.inbox.accept("cli", text, "en"))
         memory, ask = app.services.context.memory, app.services.journal.ask
         assert memory is not None
-        await memory(Remember("bot.tidy", Fact("colour", "blue")))
+        await memory(remember_fact("bot.tidy", Fact("colour", "blue")))
         report = json.dumps(
             {"sources": [{"number": 1, "address": EVIL, "title": EVIL}], "unverified": [EVIL]}
         )
         for kind, bot in (("web", ""), ("bot", "tidy")):
-            task = await ask(AddTask(TaskRecord(kind, "local", "why?", attached=True, bot=bot)))
+            task = await ask(add_task(TaskRecord(kind, "local", "why?", attached=True, bot=bot)))
             if bot:
-                await ask(EndIteration(task.id, IterationRecord(1, "complete", "done"), 0.0))
-            await ask(EndTask(task.id, "succeeded" if bot else "failed", "so", report))
+                await ask(end_iteration(task.id, IterationRecord(1, "complete", "done"), 0.0))
+            await ask(end_task(task.id, "succeeded" if bot else "failed", "so", report))
     sources = await Sources.open(home.tasks / "1", Threads())
     await sources.add("page", "https://example.org/", "A page", "words")
 

@@ -20,7 +20,7 @@ from rumi.platform.home import Home
 from rumi.store.journal.actor import open_journal
 from rumi.store.journal.records import TaskRecord
 from rumi.store.journal.store import Store
-from rumi.store.journal.tasks import AddTask, BeginTask, EndTask
+from rumi.store.journal.tasks import add_task, begin_task, end_task
 from rumi.store.sqlite import DatabaseFault
 from tests.cli.program import BOUND_S, Program
 
@@ -90,13 +90,13 @@ def test_it_holds_what_cannot_be_made_again_for_its_owner_alone(home: Home, tmp_
 
 async def _begin_task(home: Home) -> None:
     async with open_journal(home.state_db) as ask:
-        await ask(AddTask(TaskRecord("web", "local", "Why?")))
-        await ask(BeginTask(1))
+        await ask(add_task(TaskRecord("web", "local", "Why?")))
+        await ask(begin_task(1))
 
 
 async def _end_task(home: Home) -> None:
     async with open_journal(home.state_db) as ask:
-        await ask(EndTask(1, "succeeded", "Because."))
+        await ask(end_task(1, "succeeded", "Because."))
 
 
 def test_sources_and_prompts_are_in_it_and_clones_are_not(home: Home, tmp_path: Path) -> None:

@@ -185,13 +185,13 @@ async def plant_a_task_of_another(program: Program) -> None:
     from rumi.platform.home import Home
     from rumi.store.journal.actor import open_journal
     from rumi.store.journal.records import TaskRecord
-    from rumi.store.journal.tasks import AddTask, EndTask
+    from rumi.store.journal.tasks import add_task, end_task
 
     async with open_journal(Home(program.home).make().state_db) as ask:
-        await ask(AddTask(TaskRecord("web", "tg7", "where is Zembla?", attached=True)))
-        await ask(EndTask(1, "succeeded", "Zembla is there"))
-        await ask(AddTask(TaskRecord("web", "local", "where is Xanadu?", attached=True)))
-        await ask(EndTask(2, "succeeded", "Xanadu is there"))
+        await ask(add_task(TaskRecord("web", "tg7", "where is Zembla?", attached=True)))
+        await ask(end_task(1, "succeeded", "Zembla is there"))
+        await ask(add_task(TaskRecord("web", "local", "where is Xanadu?", attached=True)))
+        await ask(end_task(2, "succeeded", "Xanadu is there"))
 
 
 async def check_tasks(client: "Client") -> None:

@@ -9,7 +9,7 @@ import trio
 from rumi.platform.home import Home
 from rumi.store.journal.actor import open_journal
 from rumi.store.journal.records import TaskRecord
-from rumi.store.journal.tasks import AddTask, BeginTask, EndTask
+from rumi.store.journal.tasks import add_task, begin_task, end_task
 from rumi.tasks.research.sources import Sources
 from tests.cli.program import Program
 
@@ -21,10 +21,10 @@ def home(tmp_path: Path) -> Home:
 
     async def store() -> None:
         async with open_journal(home.state_db) as ask:
-            await ask(AddTask(TaskRecord("web", "local", "Why is it\x1b[2J blue?")))
-            await ask(EndTask(1, "succeeded", "Because. [1]"))
-            await ask(AddTask(TaskRecord("repo", "tg7", "Who?", "tg7")))
-            await ask(BeginTask(2))
+            await ask(add_task(TaskRecord("web", "local", "Why is it\x1b[2J blue?")))
+            await ask(end_task(1, "succeeded", "Because. [1]"))
+            await ask(add_task(TaskRecord("repo", "tg7", "Who?", "tg7")))
+            await ask(begin_task(2))
         sources = await Sources.open(home.tasks / "1")
         await sources.add("page", "https://a.example/", "A", "It is so.")
 

@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-from rumi.memory.messages import NewFact, Remember, StoreExtracted
+from rumi.memory.messages import NewFact
+from rumi.memory.rows import remember_fact, store_extracted
 from rumi.memory.store import MemoryStore
 from rumi.platform.chat_ids import LOCAL
 
@@ -13,10 +14,10 @@ def main(path: Path) -> None:
     number = 0
     while number < 150:
         number += 1
-        store.do(Remember(LOCAL, NewFact(f"key {number}", f"said {number}")))
+        store.do(remember_fact(LOCAL, NewFact(f"key {number}", f"said {number}")))
         print(f"said {number}", flush=True)
         heard = tuple(NewFact(f"key {number}", f"heard {number} {part}") for part in range(5))
-        store.do(StoreExtracted(LOCAL, "cli", 1, number, heard))
+        store.do(store_extracted(LOCAL, "cli", 1, number, heard))
         print(f"learned {number}", flush=True)
 
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from rumi.memory.messages import Fact, Facts, Forget, NewFact, Remember, StoreExtracted
+from rumi.memory.messages import Fact, NewFact
+from rumi.memory.rows import facts_of, forget_key, remember_fact, store_extracted
 from rumi.memory.store import MemoryStore
 from rumi.platform.chat_ids import LOCAL
 from rumi.store.backend import Backend
@@ -23,22 +24,24 @@ def open_store(database_at: Path | Backend, clock: Clock) -> MemoryStore:
 
 
 def facts(store: MemoryStore, owner: str = LOCAL) -> tuple[Fact, ...]:
-    found = store.do(Facts(owner))
+    found = store.do(facts_of(owner))
     assert isinstance(found, tuple)
     return found
 
 
 def explicit(store: MemoryStore, key: str, value: str, owner: str = LOCAL) -> tuple[Fact, ...]:
-    others = store.do(Remember(owner, NewFact(key, value)))
+    others = store.do(remember_fact(owner, NewFact(key, value)))
     assert isinstance(others, tuple)
     return others
 
 
-def store_extracted(
+def extracted(
     store: MemoryStore, *heard: tuple[str, str], upto: int = 1, began: float | None = None
 ) -> object:
-    return store.do(StoreExtracted(LOCAL, "cli", 1, upto, tuple(NewFact(*fields) for fields in heard), began))
+    return store.do(
+        store_extracted(LOCAL, "cli", 1, upto, tuple(NewFact(*fields) for fields in heard), began)
+    )
 
 
 def forget(store: MemoryStore, key: str) -> object:
-    return store.do(Forget(LOCAL, key))
+    return store.do(forget_key(LOCAL, key))

@@ -12,14 +12,15 @@ from rumi.errors import UsageError
 from rumi.memory.actor import AskMemory, open_memory
 from rumi.memory.command import memory_command
 from rumi.memory.memory_calls import PAGE_CHARS, MemoryCalls
-from rumi.memory.messages import FactRefused, NewFact, Remember, StoreExtracted
+from rumi.memory.messages import FactRefused, NewFact
+from rumi.memory.rows import remember_fact, store_extracted
 from rumi.platform.caller import TERMINAL
 from rumi.platform.calls import served
 from rumi.platform.chat_ids import BUILT_IN
 
 
 async def remember(ask: AskMemory, owner: str, key: str, value: str) -> None:
-    await ask(Remember(owner, NewFact(key, value)))
+    await ask(remember_fact(owner, NewFact(key, value)))
 
 
 async def test_the_command_shows_and_forgets_its_owners_facts(tmp_path: Path) -> None:
@@ -53,7 +54,7 @@ async def test_nothing_in_a_fact_is_markdown(tmp_path: Path) -> None:
 async def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         facts = tuple(NewFact(f"key {number}", "x") for number in range(130))
-        await ask(StoreExtracted("local", "cli", 1, 1, facts))
+        await ask(store_extracted("local", "cli", 1, 1, facts))
         shown = await memory_command(ask, "local", "en", "")
     assert shown.count("\n- ") == 100
     assert "… and 30 more." in shown
@@ -62,7 +63,7 @@ async def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
 async def test_a_list_of_any_length_comes_in_pages(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         facts = tuple(NewFact(f"key {number}", "🚀" * 1000) for number in range(300))
-        await ask(StoreExtracted("local", "cli", 1, 1, facts))
+        await ask(store_extracted("local", "cli", 1, 1, facts))
         serve = served(MemoryCalls(ask, BUILT_IN))["memory"]
         seen: list[dict[str, object]] = []
         while True:

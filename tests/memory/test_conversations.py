@@ -12,7 +12,8 @@ from typing import TypeAlias
 import pytest
 
 from rumi.memory.extractor import extract
-from rumi.memory.messages import Facts, NewFact, Remember, StoreExtracted
+from rumi.memory.messages import NewFact
+from rumi.memory.rows import facts_of, remember_fact, store_extracted
 from rumi.memory.store import MemoryStore
 from rumi.models.model import Message
 from rumi.platform.chat_ids import LOCAL as OWNER
@@ -127,18 +128,18 @@ async def test_what_is_known_after_a_conversation(tmp_path: Path, row: Row) -> N
     store = MemoryStore(tmp_path / "memory.db", lambda: 1000.0)
     for number, (key, value, _) in enumerate(facts_in(before)):
         if value.endswith("!"):
-            store.do(Remember(OWNER, NewFact(key, value.rstrip("!"))))
+            store.do(remember_fact(OWNER, NewFact(key, value.rstrip("!"))))
         else:
-            store.do(StoreExtracted(OWNER, "cli", 1, number + 1, (NewFact(key, value),)))
-    store.do(Remember("tg7", NewFact("city", "lives in Rosario")))
-    known = store.do(Facts(OWNER))
+            store.do(store_extracted(OWNER, "cli", 1, number + 1, (NewFact(key, value),)))
+    store.do(remember_fact("tg7", NewFact("city", "lives in Rosario")))
+    known = store.do(facts_of(OWNER))
     facts = [{"key": key, "value": value, "replaces": old or None} for key, value, old in facts_in(answer)]
     messages = [Message("user", text) for text in said.split(" | ")]
     language: Language = "es" if any(c in said for c in "áéíóúñ¿") else "en"
     found = (await extract(Says(json.dumps({"facts": facts})), language, messages, known, TODAY)).facts
-    store.do(StoreExtracted(OWNER, "cli", 2, 100, found))
-    assert {(fact.key, fact.value) for fact in store.do(Facts(OWNER))} == {
+    store.do(store_extracted(OWNER, "cli", 2, 100, found))
+    assert {(fact.key, fact.value) for fact in store.do(facts_of(OWNER))} == {
         (key, " ".join(value.rstrip("!").split())) for key, value, _ in facts_in(after)
     }
-    assert [fact.value for fact in store.do(Facts("tg7"))] == ["lives in Rosario"]
+    assert [fact.value for fact in store.do(facts_of("tg7"))] == ["lives in Rosario"]
     store.close()

@@ -6,8 +6,16 @@ from pathlib import Path
 from rumi.memory.actor import open_memory
 from rumi.memory.command import memory_command
 from rumi.memory.memory_calls import MemoryCalls
-from rumi.memory.messages import Facts, Forget, ForgetOwner, NewFact, PastFacts, Remember, StoreExtracted
-from rumi.memory.rows import MOST_PAST
+from rumi.memory.messages import NewFact
+from rumi.memory.rows import (
+    MOST_PAST,
+    facts_of,
+    forget_key,
+    forget_owner,
+    past_facts,
+    remember_fact,
+    store_extracted,
+)
 from rumi.memory.schema import MEMORY
 from rumi.memory.store import MemoryStore
 from rumi.platform.caller import TERMINAL
@@ -18,23 +26,23 @@ from tests.memory.earlier import FIRST
 
 
 def values(store: MemoryStore, owner: str = "local") -> list[str]:
-    return [fact.value for fact in store.do(Facts(owner))]
+    return [fact.value for fact in store.do(facts_of(owner))]
 
 
 def past(store: MemoryStore, key: str = "city", owner: str = "local") -> list[tuple[str, str, float]]:
     return [
         (past_fact.fact.value, past_fact.fact.turn, past_fact.ended)
-        for past_fact in store.do(PastFacts(owner, key))
+        for past_fact in store.do(past_facts(owner, key))
     ]
 
 
 def test_a_new_value_replaces_the_old_one_which_the_history_keeps(database_at: Path | Backend) -> None:
     now = 100.0
     store = MemoryStore(database_at, lambda: now)
-    store.do(Remember("local", NewFact("city", "Rosario"), chat="cli", turn="t1", also=False))
-    store.do(Remember("tg1", NewFact("city", "Salta")))
+    store.do(remember_fact("local", NewFact("city", "Rosario"), chat="cli", turn="t1", also=False))
+    store.do(remember_fact("tg1", NewFact("city", "Salta")))
     now = 200.0
-    (before,) = store.do(Remember("local", NewFact("City", "Lima"), chat="cli", turn="t9", also=False))
+    (before,) = store.do(remember_fact("local", NewFact("City", "Lima"), chat="cli", turn="t9", also=False))
     assert before.value == "Rosario"
     assert values(store) == ["Lima"]
     assert past(store) == [("Rosario", "t1", 200.0)]
@@ -44,8 +52,8 @@ def test_a_new_value_replaces_the_old_one_which_the_history_keeps(database_at: P
 
 def test_an_extracted_fact_that_replaces_another_one_keeps_it_too(database_at: Path | Backend) -> None:
     store = MemoryStore(database_at, lambda: 100.0)
-    store.do(StoreExtracted("local", "cli", 3, 1, (NewFact("city", "Rosario"),)))
-    store.do(StoreExtracted("local", "cli", 4, 9, (NewFact("home", "Lima", "city"),)))
+    store.do(store_extracted("local", "cli", 3, 1, (NewFact("city", "Rosario"),)))
+    store.do(store_extracted("local", "cli", 4, 9, (NewFact("home", "Lima", "city"),)))
     assert values(store) == ["Lima"]
     assert past(store) == [("Rosario", "session 3", 100.0)]
     store.close()
@@ -55,10 +63,10 @@ def test_what_is_forgotten_has_no_history_and_leaves_no_trace(tmp_path: Path) ->
     store = MemoryStore(tmp_path / "memory.db", lambda: 100.0)
     for value in ("Xanadu", "Zembla"):
         for key in ("city", "town"):
-            store.do(Remember("local", NewFact(key, value), also=False))
-    store.do(Forget("local", "city"))
+            store.do(remember_fact("local", NewFact(key, value), also=False))
+    store.do(forget_key("local", "city"))
     assert (past(store), len(past(store, "town"))) == ([], 1)
-    assert store.do(ForgetOwner("local")) == 1
+    assert store.do(forget_owner("local")) == 1
     assert past(store, "town") == []
     store.close()
     assert b"Xanadu" not in (tmp_path / "memory.db").read_bytes()
@@ -68,7 +76,7 @@ def test_the_history_is_bounded(tmp_path: Path) -> None:
     store = MemoryStore(tmp_path / "memory.db", lambda: 100.0)
     store._db.execute("PRAGMA synchronous = OFF")
     for number in range(MOST_PAST + 20):
-        store.do(Remember("local", NewFact("n", str(number)), also=False))
+        store.do(remember_fact("local", NewFact("n", str(number)), also=False))
     kept = past(store, "n")
     assert (len(kept), kept[0][0]) == (MOST_PAST, "19")
     store.close()
@@ -84,7 +92,7 @@ def test_a_file_of_the_first_schema_becomes_what_a_new_one_is(tmp_path: Path) ->
     db.close()
     store = MemoryStore(path)
     assert values(store) == ["Rosario"]
-    store.do(Remember("local", NewFact("city", "Lima"), also=False))
+    store.do(remember_fact("local", NewFact("city", "Lima"), also=False))
     assert [row[0] for row in past(store)] == ["Rosario"]
     store.close()
     assert (tmp_path / f"memory.db.before-{MEMORY.version}").exists()
@@ -93,7 +101,7 @@ def test_a_file_of_the_first_schema_becomes_what_a_new_one_is(tmp_path: Path) ->
 async def test_people_see_what_a_key_was_and_where_that_was_said(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         for value, turn in (("Rosario", "t1"), ("Lima", "t2")):
-            await ask(Remember("local", NewFact("city", value), chat="cli", turn=turn, also=False))
+            await ask(remember_fact("local", NewFact("city", value), chat="cli", turn=turn, also=False))
         shown = await memory_command(ask, "local", "en", "history city")
         assert "`Rosario` (cli t1)" in shown
         assert "`Lima` (cli t2)" in shown

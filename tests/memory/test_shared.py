@@ -9,17 +9,8 @@ import pytest
 from actors import ChildSpec
 from actors.testing import Tree, crash
 from rumi.memory.actor import Memory, asking
-from rumi.memory.messages import (
-    Fact,
-    Facts,
-    Forget,
-    MemoryUnwritable,
-    NewFact,
-    Remember,
-    StoreExtracted,
-    TakeFactsBack,
-    TakenBack,
-)
+from rumi.memory.messages import Fact, MemoryUnwritable, NewFact, TakenBack
+from rumi.memory.rows import facts_of, forget_key, remember_fact, store_extracted, take_facts_back
 from rumi.memory.schema import MEMORY
 from rumi.memory.store import MemoryStore
 from rumi.platform.threads import Threads
@@ -49,7 +40,9 @@ def test_changes_of_one_persons_facts_follow_one_another(url: str) -> None:
 
     def change(database_at: int) -> list[tuple[Fact, ...]]:
         return [
-            stores[database_at].do(Remember("local", NewFact("city", f"{database_at} {number}"), also=False))
+            stores[database_at].do(
+                remember_fact("local", NewFact("city", f"{database_at} {number}"), also=False)
+            )
             for number in range(15)
         ]
 
@@ -67,18 +60,18 @@ def test_a_commit_without_an_answer_is_looked_up_and_a_server_comes_back(url: st
     proxy = Proxy(postgres.port)
     try:
         store = MemoryStore(PostgresServer(url.replace(str(postgres.port), str(proxy.port))))
-        learn = StoreExtracted("local", "cli", 1, 1, (NewFact("city", "Lima"), NewFact("dog", "Toby")))
+        learn = store_extracted("local", "cli", 1, 1, (NewFact("city", "Lima"), NewFact("dog", "Toby")))
         proxy.cut = "after"
         assert store.do(learn) == 2, "as it was committed; done twice it would be 0"
         proxy.cut = "after"
-        assert store.do(Forget("local", "dog", turn="t1")) == 1
+        assert store.do(forget_key("local", "dog", turn="t1")) == 1
         assert proxy.cuts == 2
         proxy.server = free_port()
         proxy.end_connections()
         with pytest.raises(MemoryUnwritable, match="does not answer"):
-            store.do(Remember("local", NewFact("cat", "Misu")))
+            store.do(remember_fact("local", NewFact("cat", "Misu")))
         proxy.server = postgres.port
-        assert store.do(TakeFactsBack("t1")) == TakenBack(("dog",))
+        assert store.do(take_facts_back("t1")) == TakenBack(("dog",))
         assert {fact.key for fact in facts(store)} == {"city", "dog"}
         store.close()
     finally:
@@ -96,16 +89,16 @@ async def test_a_memory_that_is_restarted_while_the_database_is_away_waits_for_i
     ask = asking(memory)
     try:
         async with tree.up(within_s=30):
-            await ask(Remember("local", NewFact("dog", "Toby")))
+            await ask(remember_fact("local", NewFact("dog", "Toby")))
             proxy.server = free_port()
             proxy.end_connections()
             crash(memory)
             for _ in range(3):
                 with pytest.raises(MemoryUnwritable, match="does not answer"):
-                    await ask(Facts("local"))
+                    await ask(facts_of("local"))
             assert tree.node("memory").incarnation == 2
             proxy.server = postgres.port
-            assert [fact.value for fact in await ask(Facts("local"))] == ["Toby"]
+            assert [fact.value for fact in await ask(facts_of("local"))] == ["Toby"]
     finally:
         proxy.close()
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rumi.memory.messages import FactRefused, Forget, NewFact, Remember, Share, Shared, Unshare
-from rumi.memory.rows import MOST_SHARED
+from rumi.memory.messages import FactRefused, NewFact
+from rumi.memory.rows import MOST_SHARED, forget_key, remember_fact, share_key, shared_with, unshare_key
 from rumi.memory.schema import MIGRATIONS
 from rumi.memory.store import MemoryStore
 from rumi.store.backend import Backend
@@ -16,7 +16,7 @@ ANN, BOB, GROUP = "tg11", "tg12", "tg-100"
 
 
 def shown(store: MemoryStore, group: str = GROUP) -> list[tuple[str, str, str]]:
-    return [(owner, fact.key, fact.value) for owner, fact in store.do(Shared(group))]
+    return [(owner, fact.key, fact.value) for owner, fact in store.do(shared_with(group))]
 
 
 def test_a_group_sees_a_shared_key_as_it_is_now_until_it_is_unshared_or_forgotten(
@@ -24,18 +24,18 @@ def test_a_group_sees_a_shared_key_as_it_is_now_until_it_is_unshared_or_forgotte
 ) -> None:
     store = MemoryStore(database_at)
     for owner in (ANN, BOB):
-        store.do(Remember(owner, NewFact("city", f"of {owner}"), tainted=owner == BOB))
-    assert store.do(Share(ANN, "shoes", GROUP)) == 0
-    assert store.do(Share(BOB, "CITY", GROUP)) == 1
+        store.do(remember_fact(owner, NewFact("city", f"of {owner}"), tainted=owner == BOB))
+    assert store.do(share_key(ANN, "shoes", GROUP)) == 0
+    assert store.do(share_key(BOB, "CITY", GROUP)) == 1
     assert shown(store) == [(BOB, "city", "of tg12")]
-    assert [fact.tainted for _, fact in store.do(Shared(GROUP))] == [True], "taint comes along"
+    assert [fact.tainted for _, fact in store.do(shared_with(GROUP))] == [True], "taint comes along"
     assert shown(store, "tg-200") == []
-    assert store.do(Unshare(ANN, "city", GROUP)) == 0
-    assert store.do(Unshare(BOB, "city", GROUP)) == 1
+    assert store.do(unshare_key(ANN, "city", GROUP)) == 0
+    assert store.do(unshare_key(BOB, "city", GROUP)) == 1
     assert shown(store) == []
-    store.do(Share(BOB, "city", GROUP))
-    store.do(Forget(BOB, "city"))
-    store.do(Remember(BOB, NewFact("city", "another")))
+    store.do(share_key(BOB, "city", GROUP))
+    store.do(forget_key(BOB, "city"))
+    store.do(remember_fact(BOB, NewFact("city", "another")))
     assert shown(store) == [], "a forgotten fact is shared no more, also when it is known again"
     store.close()
 
@@ -43,11 +43,11 @@ def test_a_group_sees_a_shared_key_as_it_is_now_until_it_is_unshared_or_forgotte
 def test_so_many_facts_can_be_shared_and_no_more(database_at: Path | Backend) -> None:
     store = MemoryStore(database_at)
     for number in range(MOST_SHARED + 1):
-        store.do(Remember(ANN, NewFact(f"key {number}", "x")))
+        store.do(remember_fact(ANN, NewFact(f"key {number}", "x")))
     for number in range(MOST_SHARED):
-        store.do(Share(ANN, f"key {number}", GROUP))
+        store.do(share_key(ANN, f"key {number}", GROUP))
     with pytest.raises(FactRefused, match="shared with this group already"):
-        store.do(Share(ANN, f"key {MOST_SHARED}", GROUP))
+        store.do(share_key(ANN, f"key {MOST_SHARED}", GROUP))
     store.close()
 
 
@@ -61,6 +61,6 @@ def test_a_file_of_the_first_version_keeps_its_facts_and_can_share_them(tmp_path
     db.close()
     assert set(MIGRATIONS) >= {1}
     store = MemoryStore(path)
-    assert store.do(Share(ANN, "city", GROUP)) == 1
+    assert store.do(share_key(ANN, "city", GROUP)) == 1
     assert shown(store) == [(ANN, "city", "Salta")]
     store.close()

@@ -11,24 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rumi.memory.messages import (
-    MAX_FACTS,
-    Fact,
-    FactRefused,
-    Forget,
-    IsExtracted,
-    MemoryUnavailable,
-    NewFact,
-    Remember,
-    Source,
-    StoreExtracted,
-)
+from rumi.memory.messages import MAX_FACTS, Fact, FactRefused, MemoryUnavailable, NewFact, Source
+from rumi.memory.rows import forget_key, is_extracted, remember_fact, store_extracted
 from rumi.memory.schema import SCHEMA_VERSION
 from rumi.memory.store import MemoryStore
 from rumi.platform.chat_ids import BUILT_IN, LOCAL
 from rumi.store.backend import Backend
 from tests.memory.files import EXPECTED, ORIGINAL_SCHEMA, original
-from tests.memory.stores import Clock, explicit, facts, forget, open_store, store_extracted
+from tests.memory.stores import Clock, explicit, extracted, facts, forget, open_store
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -70,7 +60,7 @@ def test_the_file_is_durable_and_its_owners_alone(tmp_path: Path, in_file: Memor
 def test_a_fact_is_there_after_the_file_was_closed(
     tmp_path: Path, in_file: MemoryStore, clock: Clock
 ) -> None:
-    in_file.do(Remember(LOCAL, NewFact("city", "Rosario"), chat="cli", tainted=True))
+    in_file.do(remember_fact(LOCAL, NewFact("city", "Rosario"), chat="cli", tainted=True))
     in_file.close()
     again = open_store(tmp_path / "memory.db", clock)
     assert facts(again) == (Fact("city", "Rosario", "explicit", "cli", True, clock.start, clock.start),)
@@ -119,22 +109,22 @@ def test_a_fact_that_was_said_is_not_demoted_and_one_that_was_drawn_is_promoted(
 ) -> None:
     explicit(store, "city", "Rosario")
     clock.now += 1
-    assert store_extracted(store, ("City", "rosario")) == 0
+    assert extracted(store, ("City", "rosario")) == 0
     assert [(fact.key, fact.value, fact.source) for fact in facts(store)] == [("city", "Rosario", "explicit")]
-    store_extracted(store, ("dog", "Toto"), upto=2)
+    extracted(store, ("dog", "Toto"), upto=2)
     explicit(store, "dog", "Toto")
     assert {fact.source for fact in facts(store)} == {"explicit"}
 
 
 def test_what_is_known_from_a_clean_source_stays_clean_and_becomes_so(store: MemoryStore) -> None:
-    store.do(Remember(LOCAL, NewFact("a", "x"), chat="clean"))
-    store.do(Remember(LOCAL, NewFact("a", "x"), chat="web", tainted=True))
-    store.do(Remember(LOCAL, NewFact("b", "x"), chat="web", tainted=True))
+    store.do(remember_fact(LOCAL, NewFact("a", "x"), chat="clean"))
+    store.do(remember_fact(LOCAL, NewFact("a", "x"), chat="web", tainted=True))
+    store.do(remember_fact(LOCAL, NewFact("b", "x"), chat="web", tainted=True))
     assert {(fact.key, fact.chat, fact.tainted) for fact in facts(store)} == {
         ("a", "clean", False),
         ("b", "web", True),
     }
-    store.do(Remember(LOCAL, NewFact("b", "x"), chat="clean"))
+    store.do(remember_fact(LOCAL, NewFact("b", "x"), chat="clean"))
     assert not any(fact.tainted for fact in facts(store))
 
 
@@ -143,7 +133,7 @@ def test_explicit_facts_come_first_then_the_most_recent(store: MemoryStore, cloc
         [("auto", "1"), ("explicit", "2"), ("auto", "3"), ("explicit", "4")]
     ):
         clock.now = clock.start + number
-        store.do(Remember(LOCAL, NewFact("n", value), "auto" if source == "auto" else "explicit"))
+        store.do(remember_fact(LOCAL, NewFact("n", value), "auto" if source == "auto" else "explicit"))
     assert [fact.value for fact in facts(store)] == ["4", "2", "3", "1"]
 
 
@@ -158,20 +148,20 @@ def test_facts_are_stored_on_one_line_without_what_steers_a_terminal(store: Memo
 def test_a_fact_that_is_empty_or_too_long_is_refused(store: MemoryStore, key: str, value: str) -> None:
     with pytest.raises(FactRefused):
         explicit(store, key, value)
-    assert store_extracted(store, (key, value), ("good", "one")) == 1
+    assert extracted(store, (key, value), ("good", "one")) == 1
     assert pairs(store) == [("good", "one")]
 
 
 def test_sessions_are_learned_from_once(store: MemoryStore) -> None:
-    assert not store.do(IsExtracted("cli", 1, 9))
-    assert store_extracted(store, ("city", "Rosario"), ("dog", "Toto"), upto=9) == 2
-    assert store.do(IsExtracted("cli", 1, 9))
+    assert not store.do(is_extracted("cli", 1, 9))
+    assert extracted(store, ("city", "Rosario"), ("dog", "Toto"), upto=9) == 2
+    assert store.do(is_extracted("cli", 1, 9))
     forget(store, "dog")
-    assert store_extracted(store, ("city", "Rosario"), ("dog", "Toto"), upto=9) == 0
-    assert store_extracted(store, ("city", "Rosario"), ("cat", "Misu"), upto=12) == 1
+    assert extracted(store, ("city", "Rosario"), ("dog", "Toto"), upto=9) == 0
+    assert extracted(store, ("city", "Rosario"), ("cat", "Misu"), upto=12) == 1
     assert pairs(store) == [("cat", "Misu"), ("city", "Rosario")]
-    assert not store.do(IsExtracted("tg1", 1, 9))
-    assert not store.do(IsExtracted("cli", 2, 9))
+    assert not store.do(is_extracted("tg1", 1, 9))
+    assert not store.do(is_extracted("cli", 2, 9))
 
 
 def test_what_was_forgotten_during_a_session_is_not_learned_from_it(store: MemoryStore, clock: Clock) -> None:
@@ -181,12 +171,12 @@ def test_what_was_forgotten_during_a_session_is_not_learned_from_it(store: Memor
     assert forget(store, "City") == 1
     assert forget(store, "dog") == 0
     heard = (("city", "Rosario"), ("dog", "Toto"), ("cat", "Misu"))
-    assert store_extracted(store, *heard, upto=1, began=began) == 1
+    assert extracted(store, *heard, upto=1, began=began) == 1
     assert pairs(store) == [("cat", "Misu")]
-    assert store_extracted(store, *heard, upto=2, began=clock.now + 1) == 2
+    assert extracted(store, *heard, upto=2, began=clock.now + 1) == 2
     forget(store, "city")
     explicit(store, "city", "Salta")
-    assert store_extracted(store, ("city", "Rosario"), upto=3, began=began) == 0
+    assert extracted(store, ("city", "Rosario"), upto=3, began=began) == 0
     assert ("city", "Salta") in pairs(store)
 
 
@@ -202,12 +192,12 @@ def test_the_oldest_that_nobody_asked_to_keep_gives_way_and_what_was_said_does_n
     store._db.execute("COMMIT")
     explicit(store, "new", "1")
     assert "v5" not in {fact.value for fact in facts(store)}
-    assert store_extracted(store, ("new", "2")) == 1
+    assert extracted(store, ("new", "2")) == 1
     assert "v9" not in {fact.value for fact in facts(store)}
     explicit(store, "new", "3")
     with pytest.raises(FactRefused, match="full"):
         explicit(store, "new", "4")
-    assert store_extracted(store, ("new", "5"), upto=2) == 0
+    assert extracted(store, ("new", "5"), upto=2) == 0
     assert len(facts(store)) == MAX_FACTS
     explicit(store, "new", "3")
     assert explicit(store, "new", "4", owner="tg1") == ()
@@ -241,15 +231,15 @@ def test_no_owner_ever_sees_or_changes_what_is_anothers(
         mine = known.setdefault(owner, set())
         if what == "forget":
             gone = {fact for fact in mine if fact[0] == key.strip().lower()}
-            assert store.do(Forget(owner, key)) == len(gone)
+            assert store.do(forget_key(owner, key)) == len(gone)
             mine -= gone
         elif what == "learn":
             new = (key.strip().lower(), told) not in mine
-            assert store.do(StoreExtracted(owner, owner, 1, number, (NewFact(key, told),))) == new
+            assert store.do(store_extracted(owner, owner, 1, number, (NewFact(key, told),))) == new
             mine.add((key.strip().lower(), told))
         else:
             source: Source = "auto" if what == "auto" else "explicit"
-            others = store.do(Remember(owner, NewFact(key, told), source))
+            others = store.do(remember_fact(owner, NewFact(key, told), source))
             assert isinstance(others, tuple)
             assert all(fact.value.startswith(owner + " ") for fact in others)
             mine.add((key.strip().lower(), told))
@@ -264,11 +254,11 @@ def test_a_full_disk_is_told_and_nothing_is_half_stored(tmp_path: Path, in_file:
     in_file._db.execute(f"PRAGMA max_page_count = {pages}")
     many = tuple((f"key {number}", "v" * 900) for number in range(50))
     with pytest.raises(MemoryUnavailable, match="full"):
-        store_extracted(in_file, *many, upto=7)
+        extracted(in_file, *many, upto=7)
     assert pairs(in_file) == [("city", "Rosario")]
-    assert not in_file.do(IsExtracted("cli", 1, 7))
+    assert not in_file.do(is_extracted("cli", 1, 7))
     in_file._db.execute("PRAGMA max_page_count = 100000")
-    assert store_extracted(in_file, *many, upto=7) == 50
+    assert extracted(in_file, *many, upto=7) == 50
 
 
 @pytest.mark.parametrize(
@@ -416,6 +406,6 @@ def test_what_was_confirmed_before_a_kill_is_there_and_the_file_is_sound(tmp_pat
         # One that was not confirmed is there wholly, with its mark, or not at all.
         last = max(learned, default=0) + 1
         there = sum(f"heard {last} {part}" in known for part in range(5))
-        assert there == (5 if store.do(IsExtracted("cli", 1, last)) else 0)
+        assert there == (5 if store.do(is_extracted("cli", 1, last)) else 0)
         assert store._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         store.close()

@@ -23,7 +23,7 @@ from rumi.platform.caller import PROGRAM, TERMINAL, WORKER, Caller
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home, socket_path
 from rumi.store.journal.records import TaskRecord
-from rumi.store.journal.tasks import AddTask, EndTask
+from rumi.store.journal.tasks import add_task, end_task
 from tests import mypy_snippet
 from tests.chats.house import reply_to
 from tests.fakes.containers import FakeEngine
@@ -83,8 +83,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             for owner, word in OWNERS.items():
                 await say(app, f"remember city = {word}", CHATS[owner])
                 await say(app, f"/remind in 20 minutes {word}", CHATS[owner])
-                task = await app.services.journal.ask(AddTask(TaskRecord("web", owner, f"Where is {word}?")))
-                await app.services.journal.ask(EndTask(task.id, "succeeded", f"{word} is there."))
+                task = await app.services.journal.ask(add_task(TaskRecord("web", owner, f"Where is {word}?")))
+                await app.services.journal.ask(end_task(task.id, "succeeded", f"{word} is there."))
                 tasks[owner] = task.id
             schedules = {schedule.owner: schedule.id for schedule in await app.schedules.listed(None)}
             yield World(app, socket_path(home.run, home.installation()), tasks, schedules)
@@ -246,7 +246,7 @@ async def test_a_session_of_another_owner_is_not_shown_woken_or_stopped(tmp_path
     async with world(tmp_path) as home:
         await home.call(TERMINAL, "bots", do="create", name="tidy")
         new = TaskRecord("bot", "local", "find Xanadu", attached=True, bot="tidy")
-        session = await home.app.services.journal.ask(AddTask(new))
+        session = await home.app.services.journal.ask(add_task(new))
         home.app.tasks._open[session.id] = session  # as one that sleeps
         shown = await say(home.app, "/bots", "tg7")
         assert "tidy" in shown

@@ -22,7 +22,7 @@ from rumi.sandbox.packing import PIECE_BYTES, PackLimits, SpoiltWorkspace, Unpac
 from rumi.store.journal.actor import AskJournal, open_journal
 from rumi.store.journal.piece_store import JournalPieces
 from rumi.store.journal.store import Store
-from rumi.store.journal.workspaces import LoadWorkspace
+from rumi.store.journal.workspaces import load_workspace
 from tests.conftest import ROOT
 from tests.fakes.engines import MakeEngine, cleaned_up
 from tests.sandbox.desk import sandbox_desk
@@ -169,7 +169,7 @@ async def test_what_is_too_much_is_refused_with_a_reason_and_the_stored_files_st
     first = carrier(ask, tmp_path / "one", PackLimits(max_bytes=2 * PIECE_BYTES, max_files=20))
     await first.fetch("cli", 1)
     await first.store("cli", 1)
-    before = await ask(LoadWorkspace("cli", 1))
+    before = await ask(load_workspace("cli", 1))
     for number in range(30):
         (files / f"f{number}").touch()
     with pytest.raises(Unpackable, match="more than 20"):
@@ -179,7 +179,7 @@ async def test_what_is_too_much_is_refused_with_a_reason_and_the_stored_files_st
     (files / "large").write_bytes(b"x" * (2 * PIECE_BYTES + 1))
     with pytest.raises(Unpackable, match="larger than 2 MB"):
         await first.store("cli", 1)
-    assert await ask(LoadWorkspace("cli", 1)) == before
+    assert await ask(load_workspace("cli", 1)) == before
 
 
 def test_a_file_that_changes_all_the_time_is_refused_and_not_stored_half(

@@ -5,8 +5,8 @@ import re
 import secrets
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from importlib import resources
 from pathlib import Path
 
@@ -157,33 +157,55 @@ def ignore(_: bytes) -> None:
     pass
 
 
+@asynccontextmanager
+async def refusing_daemon(folder: Path, *, registry: bool) -> AsyncIterator[str]:
+    """The address of a daemon that refuses builds, and whose registry keeps silent or has everything."""
+    listener = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    await listener.bind(str(folder / "d.sock"))
+    listener.listen(8)
+
+    async def daemon(stream: trio.SocketStream) -> None:
+        async with stream:
+            asked = bytes(await stream.receive_some())
+            if b"/images/create" in asked and not registry:
+                await trio.sleep_forever()
+            with trio.move_on_after(
+                0.5 if b"/build" in asked else 0
+            ):  # what is unread would reset the connection
+                while await stream.receive_some():
+                    pass
+            body = json.dumps({"ApiVersion": "1.41", "message": "nothing here"}).encode()
+            if b"/images/create" in asked:
+                body = b"{}"
+            known = any(path in asked for path in (b"/_ping", b"/version", b"/images/create"))
+            head = b"HTTP/1.1 %s\r\nApi-Version: 1.41\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+            await stream.send_all(head % (b"200 OK" if known else b"404 Not Found", len(body)) + body)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, daemon, [trio.SocketListener(listener)])
+        yield f"unix://{folder}/d.sock"
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_registry_that_keeps_silent_is_given_up_in_bounded_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Real time: the docker SDK waits in a thread, which no virtual clock moves.
     monkeypatch.setattr(image, "REGISTRY_S", 1)
-    listener = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    await listener.bind(str(tmp_path / "d.sock"))
-    listener.listen(8)
-    lines: list[str] = []
-
-    async def daemon(stream: trio.SocketStream) -> None:
-        async with stream:
-            asked = bytes(await stream.receive_some())
-            if b"/images/create" in asked:
-                await trio.sleep_forever()
-            body = json.dumps({"ApiVersion": "1.41", "message": "nothing here"}).encode()
-            status = b"200 OK" if b"/_ping" in asked or b"/version" in asked else b"404 Not Found"
-            head = b"HTTP/1.1 %s\r\nApi-Version: 1.41\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
-            await stream.send_all(head % (status, len(body)) + body)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.serve_listeners, daemon, [trio.SocketListener(listener)])
+    async with refusing_daemon(tmp_path, registry=False) as address:
         began = trio.current_time()
         with pytest.raises(SandboxError, match="No registry can be reached"):
-            await build_image("x:y", lines.append, address=f"unix://{tmp_path}/d.sock", sources=("alpine",))
+            await build_image("x:y", lambda line: None, address=address, sources=("alpine",))
         assert trio.current_time() - began < 10
-        nursery.cancel_scope.cancel()
+
+
+async def test_what_the_daemon_says_when_it_refuses_a_build_is_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image, "STEP_S", 10)
+    async with refusing_daemon(tmp_path, registry=True) as address:
+        with pytest.raises(SandboxError, match=r"Docker says: .*nothing here"):
+            await build_image("x:y", lambda line: None, address=address, sources=("alpine",))
 
 
 CHECKED = r"for program in \\\n(.*?); \\\n"

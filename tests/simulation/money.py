@@ -5,7 +5,7 @@ from typing import Any, Final
 from rumi.chats.budgets.meter import Rules
 from rumi.models.metering import Limit
 from rumi.store.journal.actor import AskJournal
-from rumi.store.journal.spending import ReserveCall, SettleCall
+from rumi.store.journal.spending import reserve_call, settle_call
 from tests.simulation.book import Book
 from tests.simulation.world import World
 
@@ -33,17 +33,17 @@ class Purse:
         """Return the journal's `ask`, at which this stands."""
 
         async def watched(request: Any) -> Any:
-            free = isinstance(request, SettleCall) and request.rows == ()
-            again = free and request.key in self._freed  # it may be counted by now, by a start in between
-            if isinstance(request, ReserveCall):
-                self._asked.add(request.key)
+            free = request.step is settle_call and request.args[2] == ()
+            again = free and request.args[0] in self._freed  # it may be counted by now, by a start in between
+            if request.step is reserve_call:
+                self._asked.add(request.args[0])
             elif free:
-                self._freed.add(request.key)
+                self._freed.add(request.args[0])
             reply = await ask(request)
-            if isinstance(request, ReserveCall) and reply is None:
-                self._granted.add(request.key)
+            if request.step is reserve_call and reply is None:
+                self._granted.add(request.args[0])
             elif free and self._alone and not again:
-                self._released.add(request.key)
+                self._released.add(request.args[0])
             return reply
 
         return watched

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from actors import ActorRef, Request
-from rumi.store.journal.schedules import AddSchedule
+from actors import ActorRef
+from rumi.store.journal.schedules import add_schedule
 from rumi.store.journal.transaction import JournalMessage
+from rumi.store.steps import Run
 from tests.simulation.book import Book
 from tests.simulation.ports import Life
 from tests.simulation.sim_chats import SimChat
@@ -37,9 +38,9 @@ class WatchedJournal:
         self._journal = journal
         self._life = life
 
-    async def ask(self, request: Request[R]) -> R:
+    async def ask(self, request: Run[R]) -> R:
         reply = await self._journal.ask(request)
-        if isinstance(request, AddSchedule):
+        if request.step is add_schedule:
             self._life.moment("sets")
         return reply
 

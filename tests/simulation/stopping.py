@@ -17,9 +17,8 @@ from rumi.app.stop_all import Everything
 from rumi.chats.commands import ChatCommand
 from rumi.chats.events import ChatEvent, Replied
 from rumi.platform.chat_ids import TASK, task_key
-from rumi.platform.texts import stopping as stop_texts
 from rumi.store.journal.records import Incoming
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
 from tests.simulation.sim_chats import ANN, SimChat
@@ -39,7 +38,10 @@ MOMENTS = ("stop all", "stop all", "stopped all")
 """When a process may die where people ask for it, besides at other times."""
 
 LANGUAGES: tuple[Language, ...] = ("es", "en")
-REFUSED = frozenset(f"❌ {stop_texts.stop_all_refused(language)}" for language in LANGUAGES)
+REFUSED = frozenset(
+    f"❌ {gettext(language, 'Only an admin may stop everything. /stop stops what I am doing here.')}"
+    for language in LANGUAGES
+)
 _CONFIRMED = re.compile(r"⏹ (?:Detuve|Stopped) \d+ (?:turn|task)")
 _LEFT = re.compile(r"⚠️ (?:Todavía no terminó|Not ended yet): ")
 

@@ -53,16 +53,14 @@ from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
 from rumi.store.journal import forgetting, spending
 from rumi.store.journal import inbox as journal_inbox
-from rumi.store.journal import schedules as journal_schedules
 from rumi.store.journal import tasks as journal_tasks
 from rumi.store.journal.actor import Journal
-from rumi.store.journal.inbox import Accept, OpenChats, insert_message
-from rumi.store.journal.outbox import Delivered, Settle, Undelivered
+from rumi.store.journal.inbox import accept_messages, insert_message, open_chats
+from rumi.store.journal.outbox import mark_delivered, settle, undelivered_replies
 from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, Spent, TaskRecord
-from rumi.store.journal.schedules import AddSchedule, Fire
+from rumi.store.journal.schedules import add_schedule, fire_schedules
 from rumi.store.journal.store import Store, Unwritable
-from rumi.store.journal.tasks import EndTask
-from rumi.store.journal.transaction import steps
+from rumi.store.journal.tasks import end_task
 from rumi.store.steps import Transaction
 from rumi.tasks import task
 from rumi.tasks.schedules.schedules import Schedules
@@ -195,7 +193,7 @@ def marks_before_it_sends(patch: pytest.MonkeyPatch) -> None:
     bring = Delivery.bring
 
     async def marked_first(self: Delivery) -> None:
-        await self._journal.ask(Delivered(self._reply.delivery))
+        await self._journal.ask(mark_delivered(self._reply.delivery))
         await bring(self)
 
     patch.setattr(Delivery, "bring", marked_first)
@@ -220,7 +218,7 @@ def forgets_the_order(patch: pytest.MonkeyPatch) -> None:
 
     async def reversed_(self: ChatOutbox, request: Any) -> Any:
         answer = await ask(self, request)
-        return answer[::-1] if isinstance(request, Undelivered) else answer
+        return answer[::-1] if request.step is undelivered_replies else answer
 
     patch.setattr(ChatOutbox, "_ask", reversed_)
 
@@ -319,7 +317,7 @@ def takes_one_box_at_a_time(patch: pytest.MonkeyPatch) -> None:
 
 def leaves_a_reply_untold_that_a_failing_journal_wrote(patch: pytest.MonkeyPatch) -> None:
     async def open_all(self: recovery.Recovery) -> None:
-        for chat in await self._journal.ask(OpenChats()):
+        for chat in await self._journal.ask(open_chats()):
             await self._open(chat)
 
     patch.setattr(recovery.Recovery, "_open_all", open_all)
@@ -420,7 +418,7 @@ def forgets_what_a_full_disk_refused(patch: pytest.MonkeyPatch) -> None:
 
     async def loses_a_reply(self: Journal, store: Any, trouble: Any) -> None:
         for job in self._deferred:
-            if isinstance(job.request, Settle):
+            if job.request.step is settle:
                 job.answer(0)
         self._deferred = [job for job in self._deferred if not job.done.is_set()]
         await put_off(self, store, trouble)
@@ -462,13 +460,13 @@ def stores_a_result_before_its_tasks_end(patch: pytest.MonkeyPatch) -> None:
         text = task_texts.task_result(record.language, record.id, state, record.question, answer)
         if not record.attached:
             result = Incoming(chat=record.chat, text=text, language=record.language, task=record.id)
-            stored = await self._services.journal.ask(Accept((result,)))
+            stored = await self._services.journal.ask(accept_messages((result,)))
             if isinstance(stored, tuple) and stored[0] is not None:
                 self._services.wake(stored[0])
         return await end(self, record, outcome)
 
     patch.setattr(Task, "_end", brought_first)
-    patch.setattr(task, "EndTask", lambda *fields: EndTask(*fields[:6]))
+    patch.setattr(task, "end_task", lambda *fields: end_task(*fields[:6]))
 
 
 def brings_a_result_twice(patch: pytest.MonkeyPatch) -> None:
@@ -669,7 +667,9 @@ def forgets_reservations_at_a_restart(patch: pytest.MonkeyPatch) -> None:
 def frees_calls_that_are_cut_off(patch: pytest.MonkeyPatch) -> None:
     later = Budgets.settle_later
     patch.setattr(
-        Budgets, "settle_later", lambda self, request: None if request.rows is None else later(self, request)
+        Budgets,
+        "settle_later",
+        lambda self, account, request: None if request.args[2] is None else later(self, account, request),
     )
 
 
@@ -714,7 +714,9 @@ def advances_a_reminder_before_it_stores_its_text(patch: pytest.MonkeyPatch) -> 
     do = Schedules.do
 
     async def apart(self: Schedules, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
-        await self.services.journal.ask(Fire(tuple(replace(firing, message=None) for firing in firings)))
+        await self.services.journal.ask(
+            fire_schedules(tuple(replace(firing, message=None) for firing in firings))
+        )
         return await do(
             self, tuple(replace(firing, number=firing.number or int(firing.instant)) for firing in firings)
         )
@@ -729,7 +731,9 @@ def stores_the_text_of_a_reminder_before_it_advances(patch: pytest.MonkeyPatch) 
         done = await do(
             self, tuple(replace(firing, number=firing.number or next(numbers)) for firing in firings)
         )
-        await self.services.journal.ask(Fire(tuple(replace(firing, message=None) for firing in firings)))
+        await self.services.journal.ask(
+            fire_schedules(tuple(replace(firing, message=None) for firing in firings))
+        )
         return done
 
     patch.setattr(Schedules, "do", apart)
@@ -741,11 +745,12 @@ def has_a_reminder_come_again_when_it_is_asked_again(patch: pytest.MonkeyPatch) 
 
 
 def sets_a_reminder_again_when_it_is_asked_again(patch: pytest.MonkeyPatch) -> None:
-    def add(request: AddSchedule, transaction: Transaction) -> ScheduleRecord | None:
-        forgetful = replace(request, schedule=replace(request.schedule, message=0))
-        return journal_schedules.add_schedule(forgetful, transaction)
+    stored = add_schedule.do
 
-    patch.setitem(steps._steps, AddSchedule, add)
+    def add(transaction: Transaction, new: ScheduleRecord, *args: Any) -> ScheduleRecord | None:
+        return stored(transaction, replace(new, message=0), *args)
+
+    patch.setattr(add_schedule, "do", add)
 
 
 def wakes_no_chat_for_a_reminder(patch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,12 @@ from click.testing import CliRunner
 
 from rumi.cli.group import group
 from rumi.errors import RumiError, UsageError
-from rumi.memory.messages import NewFact, Remember
+from rumi.memory.messages import NewFact
+from rumi.memory.rows import remember_fact
 from rumi.memory.store import MemoryStore as MemoryStore
 from rumi.platform.home import Home
 from rumi.store.backend import PostgresServer
-from rumi.store.journal.leases import Join
+from rumi.store.journal.leases import join_cluster
 from rumi.store.journal.schema import ON_A_SERVER
 from rumi.store.journal.store import Store
 from rumi.store.ownership import Ownership
@@ -109,7 +110,7 @@ def test_a_copy_of_a_home_in_use_is_completed_once_nobody_uses_it(tmp_path: Path
         with pytest.raises(Exception, match="not complete"):
             Store(PostgresServer(url, ON_A_SERVER), ownership=Ownership("w"))
     memory = MemoryStore(home / "memory.db")
-    memory.do(Remember("local", NewFact("city", "Lima")))
+    memory.do(remember_fact("local", NewFact("city", "Lima")))
     memory.close()
     done = copied(home, "--to", url)
     assert done["complete"]
@@ -159,7 +160,7 @@ def test_workers_that_run_keep_a_copy_from_being_completed(tmp_path: Path, url: 
     copied(home, "--to", url)
     move_away(home)
     store = Store(PostgresServer(url, ON_A_SERVER), now=None, ownership=Ownership("w1"))
-    store.run([Join("w1", "1", "", 60.0)])
+    store.run([join_cluster("w1", "1", "", 60.0)])
     code, out, _ = rumi(home, "copy", "--from", url, "--to", "home")
     assert code == 1
     assert "1 workers use the database" in out

@@ -1,77 +1,83 @@
-"""The register of requests to a database: what mypy, strict, refuses, and that each request has its step."""
+"""Steps: what mypy, strict, refuses, how requests are made of them, and that their names are unique."""
 
 from pathlib import Path
-from typing import get_args
 
-from rumi.memory import rows as memory
-from rumi.memory.messages import MemoryMessage
-from rumi.store.journal import store as journal_store
-from rumi.store.journal import transaction as journal
+import pytest
+
+from rumi import memory
+from rumi.memory import recall
+from rumi.store import journal
+from rumi.store.journal.tasks import begin_task, list_tasks
+from rumi.store.steps import Run
 from tests import mypy_snippet
+from tests.store.registry import steps_in
 
 SNIPPET = """
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import assert_type
 
-from actors import Request
-from rumi.store.steps import Steps, Transaction
+from actors import ActorRef
+from rumi.store.journal.transaction import JournalMessage
+from rumi.store.steps import Run, Transaction, step
 
 
-@dataclass(frozen=True, slots=True)
-class Get(Request[int]):
-    key: str
+def of_chat(transaction: Transaction, chat: str) -> Iterable[str]:
+    return (chat,)
 
 
-@dataclass(frozen=True, slots=True)
-class Names(Request[tuple[str, ...] | None]):
+@step(of_chat, owned=True)
+def count(transaction: Transaction, chat: str, least: int = 0) -> int:
+    return least
+
+
+@step(reads=True)
+def names(transaction: Transaction, *, prefix: str = "") -> tuple[str, ...] | None:
+    return None
+
+
+@step(of_chat)  # expected: arg-type
+def of_a_number(transaction: Transaction, id: int) -> None:
     pass
 
 
-steps: Steps[Transaction] = Steps()
-
-
-@steps.of(Get)
-def get(request: Get, transaction: Transaction) -> int:
-    return len(request.key)
-
-
-@steps.of(Names)
-def names(request: Names, transaction: Transaction) -> tuple[str, ...]:
-    return ("a",)
-
-
-@steps.of(Get)  # expected: arg-type
-def text(request: Get, transaction: Transaction) -> str:
-    return request.key
-
-
-@steps.of(Get)  # expected: arg-type
-def nothing(request: Get, transaction: Transaction) -> None:
+@step(of_chat)  # expected: arg-type
+def of_nothing(transaction: Transaction) -> None:
     pass
 
 
-@steps.of(Get)  # expected: arg-type
-def of_another(request: Names, transaction: Transaction) -> int:
-    return 1
-
-
-def use(transaction: Transaction) -> None:
-    assert_type(steps.do(Get("a"), transaction), int)
-    assert_type(steps.do(Names(), transaction), tuple[str, ...] | None)
+async def use(transaction: Transaction, journal: ActorRef[JournalMessage]) -> None:
+    assert_type(await journal.ask(count("a", 1)), int)
+    assert_type(await journal.ask(count("a", least=1)), int)
+    assert_type(names(prefix="a"), Run[tuple[str, ...] | None])
+    assert_type(count.do(transaction, "a"), int)
+    count(1)  # expected: arg-type
+    count()  # expected: call-arg
+    count(chat="a")  # expected: call-arg
+    count("a", most=1)  # expected: call-arg
+    names("a")  # expected: call-arg
+    count.do(transaction, 1)  # expected: arg-type
 """
 
 
-def test_mypy_strict_refuses_a_step_of_another_request_or_with_another_reply(tmp_path: Path) -> None:
+def test_mypy_strict_refuses_wrong_arguments_of_a_step_and_a_wrong_key(tmp_path: Path) -> None:
     mypy_snippet.check(SNIPPET, tmp_path)
 
 
-def _kinds_of(base: type) -> set[str]:
-    """Return the names of all kinds of requests below a base."""
-    below = base.__subclasses__()
-    return set().union(*map(_kinds_of, below)) if below else {base.__name__}
+def test_calling_a_step_makes_a_request_and_executes_nothing() -> None:
+    assert list_tasks("a", limit=1) == Run(list_tasks, ("a",), {"limit": 1})
+    assert begin_task(7) != begin_task(8)
 
 
-def test_each_request_of_the_journal_and_of_the_memory_has_its_step() -> None:
-    assert journal_store  # it imports all modules with steps
-    assert {kind.__name__ for kind in journal.steps.kinds} == _kinds_of(journal.JournalRequest)
-    assert set(memory.steps.kinds) == set(get_args(MemoryMessage))
+def test_a_request_has_the_name_of_its_step() -> None:
+    assert begin_task(7).request_name == "begin_task"
+
+
+@pytest.mark.parametrize("package", [journal, memory, recall], ids=lambda package: package.__name__)
+def test_each_step_of_a_database_has_a_name_of_its_own(package: object) -> None:
+    names = [step.name for step in steps_in(package)]  # type: ignore[arg-type]
+    assert names
+    assert len(names) == len(set(names))
+
+
+def test_each_owned_step_says_what_must_be_owned() -> None:
+    assert all(step.keys is not None for step in steps_in(journal) if step.owned)

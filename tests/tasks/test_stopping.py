@@ -18,7 +18,7 @@ from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.config.schema import SchedulesSection
 from rumi.platform.texts.bots import bot_resume
 from rumi.store.journal.records import Incoming, Reason, ScheduleRecord, TaskRecord
-from rumi.store.journal.schedules import Fire
+from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork
 from rumi.tasks.schedules.when import Every
@@ -137,7 +137,7 @@ async def test_a_fire_that_is_stored_just_before_the_pause_is_stopped_too(
 
         async def ask(self, request: Any) -> Any:
             done = await self._journal.ask(request)
-            if isinstance(request, Fire):
+            if request.step is fire_schedules:
                 await trio.sleep(0.2)
             return done
 

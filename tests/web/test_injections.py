@@ -22,7 +22,8 @@ from rumi.chats.context import ChatView
 from rumi.chats.events import Replied
 from rumi.memory.actor import AskMemory, Memory, asking
 from rumi.memory.extractor import extract
-from rumi.memory.messages import Fact, Facts, NewFact, Remember
+from rumi.memory.messages import Fact, NewFact
+from rumi.memory.rows import facts_of, remember_fact
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.threads import Threads
@@ -164,10 +165,10 @@ async def victim(
 
             limits = limited(max_turns=20, consecutive_errors=20)
             async with house(path, answer, tools_for=tools_for, agent=limits, **more) as home:
-                await memory(Remember("local", NewFact("city", SECRET)))
+                await memory(remember_fact("local", NewFact("city", SECRET)))
                 someone = Victim(home, server, sent, memory)
                 yield someone
-                someone.facts = await memory(Facts("local"))
+                someone.facts = await memory(facts_of("local"))
 
 
 async def test_zero_effects_without_a_yes(tmp_path: Path) -> None:

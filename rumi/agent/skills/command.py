@@ -5,7 +5,7 @@ from typing import Final
 from rumi.agent.skills.actor import AskSkills
 from rumi.agent.skills.messages import Info, Listed, Listing, SkillEntry
 from rumi.platform.texts import skills as skill_texts
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 MOST_LISTED: Final = 50
 MOST_CHARS: Final = 160
@@ -21,7 +21,11 @@ async def skills_command(ask: AskSkills, language: Language, rest: str, project:
         return _listed(language, await ask(Listing(project)))
     found = await ask(Info(name, project))
     if not isinstance(found, SkillEntry):
-        return skill_texts.skill_unknown(language, _verbatim(name[:80]))
+        return gettext(
+            language,
+            "I don't know the skill {name}. /skills lists those that there are.",
+            name=_verbatim(name[:80]),
+        )
     return _described(language, found)
 
 
@@ -42,12 +46,18 @@ def _listed(language: Language, listed: Listed) -> str:
             f", {skill_texts.skills_more(language, len(off) - MOST_LISTED)}" if len(off) > MOST_LISTED else ""
         )
         tail.append(
-            skill_texts.skills_off(language, ", ".join(f"`{name}`" for name in off[:MOST_LISTED]) + more)
+            gettext(
+                language,
+                "Switched off: {names}.",
+                names=", ".join(f"`{name}`" for name in off[:MOST_LISTED]) + more,
+            )
         )
     if listed.problems:
         tail.append(skill_texts.skills_wrong(language, len(listed.problems)))
     if on:
-        tail.append(skill_texts.how_to_use_skills(language))
+        tail.append(
+            gettext(language, "Ask for something that one fits, or name it. `/skills NAME` shows one.")
+        )
     return "\n".join([*lines, *([""] if tail else []), *tail])
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.memory.actor import AskMemory
 from rumi.memory.filter import asks_to_forget
-from rumi.memory.messages import Forget
+from rumi.memory.rows import forget_key
 from rumi.memory.writing import written
 from rumi.models.model import ToolSpec
 from rumi.platform.texts import memory as memory_texts
@@ -48,5 +48,5 @@ class ForgetTool(Tool):
         key = arguments.get("key")
         if not isinstance(key, str) or not written(key):
             return ToolResult(False, Text("forget needs `key`, a string"))
-        count = await self._ask(Forget(self._owner, key))
+        count = await self._ask(forget_key(self._owner, key))
         return ToolResult(True, memory_texts.forgotten(self._language(), written(key), count))

@@ -9,12 +9,14 @@ from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import UsageError
 from rumi.memory.actor import AskMemory
 from rumi.memory.block import escaped
-from rumi.memory.messages import Fact, Facts, MemoryUnavailable
+from rumi.memory.messages import Fact, MemoryUnavailable
 from rumi.memory.recall.actor import AskRecall
+from rumi.memory.recall.messages import MOST_QUERY_CHARS
 from rumi.memory.recall.presenting import shown
 from rumi.memory.recall.query import read_query
 from rumi.memory.recall.request import search_of
 from rumi.memory.recall.words import stems_of
+from rumi.memory.rows import facts_of
 from rumi.models.model import ToolSpec
 from rumi.platform.texts import recall as recall_texts
 from rumi.platform.untrusted_text import untrusted_block
@@ -66,12 +68,11 @@ class RecallTool(Tool):
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Search passages and facts. The search changes no data, so cancellation is always safe."""
         try:
-            search = search_of(self._owner, arguments, self._now())
+            found = await self._ask(search_of(self._owner, arguments, self._now()))
         except UsageError as error:
             return ToolResult(False, error.text)
-        found = await self._ask(search)
         language = self._language()
-        facts = await self._facts(search.query)
+        facts = await self._facts(str(arguments["query"])[:MOST_QUERY_CHARS])
         text = "\n\n".join(filter(None, (facts[0], shown(language, found))))
         if not text:
             return ToolResult(True, recall_texts.nothing_recalled(language))
@@ -87,7 +88,7 @@ class RecallTool(Tool):
         conversations can still be searched.
         """
         try:
-            known = await self._memory(Facts(self._owner))
+            known = await self._memory(facts_of(self._owner))
         except MemoryUnavailable:
             return "", False
         found = facts_for(query, known, self._now())[:MOST_FACTS]

@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection, Mapping
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.memory.actor import AskMemory
 from rumi.memory.filter import asks_to_remember
-from rumi.memory.messages import FactRefused, Remember
+from rumi.memory.messages import FactRefused
+from rumi.memory.rows import remember_fact
 from rumi.memory.writing import checked
 from rumi.models.model import ToolSpec
 from rumi.platform.texts import memory as memory_texts
@@ -88,7 +89,7 @@ class RememberTool(Tool):
             fact = checked(key, value)
             also = arguments.get("also") is True
             others = await self._ask(
-                Remember(
+                remember_fact(
                     self._owner,
                     fact,
                     chat=self._chat,

@@ -21,8 +21,8 @@ from rumi.chats.recorder.recorder import Recorder
 from rumi.chats.services import ChatServices, CommandHandler, Undo
 from rumi.chats.undo.snapshots import Snapshots
 from rumi.chats.undo_sweep import UndoSweep
-from rumi.memory.messages import ForgetOwner
-from rumi.memory.recall.messages import Unindex
+from rumi.memory.recall.following import unindex_owner
+from rumi.memory.rows import forget_owner
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.threads import Threads
 from rumi.sandbox.policy import CommandPolicy
@@ -120,8 +120,8 @@ def add_all_chats(
         audit,
         {"schedules": schedules_of(tasks.schedules), "tasks": tasks_of(store.journal, tasks.tasks)},
         {
-            "facts": lambda owner: store.memory(ForgetOwner(owner)),
-            "passages": lambda owner: store.recall(Unindex(owner)),
+            "facts": lambda owner: store.memory(forget_owner(owner)),
+            "passages": lambda owner: store.recall(unindex_owner(owner)),
         },
     )
     handlers |= {"everything": everything, "forgetting": forgetting}

@@ -61,7 +61,8 @@ def add_store(
     # The lease is above all that serves chats: without it, nothing below may run.
     workers.add_lease(root, worker_status)
     budgets = Budgets(journal.ask, budget_rules_of(inputs.loaded), time.time)
-    ledger = root.add(ChildSpec("budgets", lambda: Ledger(budgets), shutdown=JOURNAL_SHUTDOWN_S))
+    models = tuple(step.model.name for step in inputs.models.steps)
+    ledger = root.add(ChildSpec("budgets", lambda: Ledger(budgets, models), shutdown=JOURNAL_SHUTDOWN_S))
     memory_database, memory_threads = workers.database_of(home.memory_db), Threads()
     memory = root.add(ChildSpec("memory", lambda: Memory(memory_database, memory_threads, time.time)))
     recall_threads = Threads()

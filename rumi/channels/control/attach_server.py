@@ -31,7 +31,7 @@ from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.calls import CHAT, answer, call
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import replies as reply_texts
-from rumi.store.journal.outbox import Undelivered
+from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import partition_of
@@ -393,7 +393,9 @@ class AttachServer:
         chat = client.chat
         while True:
             try:
-                replies = await chat.journal.ask(Undelivered(chat.chat, tuple(sorted(client.unanswered))))
+                replies = await chat.journal.ask(
+                    undelivered_replies(chat.chat, tuple(sorted(client.unanswered)))
+                )
             except ActorError as error:
                 logger.warning("a window on %s hears nothing: %r", chat.chat, error)
                 replies = ()
@@ -463,7 +465,7 @@ class AttachServer:
             local_chat, opening.person, language, events, opening.single, other, passed, away
         )
         if away:
-            stored = await self._journal.ask(Undelivered(chat))
+            stored = await self._journal.ask(undelivered_replies(chat))
             client.known_deliveries.update(reply.delivery for reply in stored)
         elif self._until_other_worker is not None and not self._pending.takes(chat):
             events.close()

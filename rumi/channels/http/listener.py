@@ -14,9 +14,8 @@ from rumi.channels.http.address import BoundSocket, listen
 from rumi.channels.http.listener_state import ListenerState, Taker
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
-from rumi.platform.texts import page as page_texts
 from rumi.store.journal.transaction import JournalMessage
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 MOST_RESTARTS: Final = 100
 """Maximum restarts in five seconds. The backoff allows at most three, so this limit is never reached."""
@@ -51,9 +50,21 @@ class Listener(ListenerState, Channel):
     @override
     async def introduce(self, say: Callable[[str], None]) -> None:
         """Print the URL of the listener, with a warning if other machines can reach it."""
-        say(page_texts.listens(self._language, self.bound.url))
+        say(
+            gettext(
+                self._language,
+                "Health and metrics: {url}/healthz, {url}/readyz, {url}/metrics",
+                url=self.bound.url,
+            )
+        )
         if not self.bound.loopback:
-            say(page_texts.listener_is_open(self._language))
+            say(
+                gettext(
+                    self._language,
+                    "⚠️ Other machines can reach this address, without TLS: they can read the "
+                    "metrics. Better: 127.0.0.1 behind a load balancer.",
+                )
+            )
 
     @override
     async def stop_receiving(self) -> None:

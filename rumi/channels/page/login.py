@@ -14,9 +14,8 @@ from pathlib import Path
 from starlette.requests import HTTPConnection
 
 from rumi.channels.http.address import BoundSocket, listen
-from rumi.platform.texts import page as page_texts
 from rumi.platform.texts.language import language_of_browser
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 LINK_S = 600.0
 """Lifetime of a login link, in seconds."""
@@ -152,7 +151,15 @@ class Entrance:
     def introduce(self) -> None:
         """Print the login link, and a warning if other machines can reach the page."""
         if not self.bound.loopback:
-            self.say(page_texts.page_is_open(self.language, self.bound.url))
+            self.say(
+                gettext(
+                    self.language,
+                    "⚠️ The page {url} can be reached from other machines, without TLS: everyone on "
+                    "the network path can read it and use your session. Better: --web 127.0.0.1:8080 "
+                    "and ssh -L 8080:127.0.0.1:8080 SERVER.",
+                    url=self.bound.url,
+                )
+            )
         self.door.offer()
 
 
@@ -172,7 +179,15 @@ def open_entrance(
     bound = listen(where, "--web")
 
     def announce(code: str) -> None:
-        say(page_texts.page_link(language, f"{bound.url}/login?code={code}", round(LINK_S / 60)))
+        say(
+            gettext(
+                language,
+                "The page: {link}\n(works once, for {minutes} minutes; asking for the page later prints "
+                "another)",
+                link=f"{bound.url}/login?code={code}",
+                minutes=round(LINK_S / 60),
+            )
+        )
 
     try:
         yield Entrance(bound, Door(announce, time.monotonic, sessions), language, say, ask_browsers)

@@ -32,7 +32,7 @@ from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.texts import page as page_texts
 from rumi.platform.texts.translation import error_text
 from rumi.sandbox.workspace import WorkspaceError
-from rumi.store.journal.reading import NameChat, ReadHistory, excerpt
+from rumi.store.journal.reading import excerpt, name_chat, read_history
 
 T = TypeVar("T")
 
@@ -259,7 +259,7 @@ class Handlers:
         if not before.isascii() or not before.isdigit() or len(before) > 18:
             raise HTTPException(400, "no number")
         rows = await self._asked(
-            request, self._page.journal.ask(ReadHistory(talk.chat.chat, int(before), MOST_ENTRIES))
+            request, self._page.journal.ask(read_history(talk.chat.chat, int(before), MOST_ENTRIES))
         )
         entries = await self._page.offload(
             lambda: [rendered_entry(entry.shape()) for entry in stored_entries(rows)]
@@ -273,7 +273,7 @@ class Handlers:
         if not isinstance(title, str) or len(title) > MOST_TITLE:
             raise HTTPException(400, "no title")
         shown = " ".join("".join(c if c.isprintable() else " " for c in title).split())
-        await self._asked(request, self._page.journal.ask(NameChat(talk.chat.chat, shown)))
+        await self._asked(request, self._page.journal.ask(name_chat(talk.chat.chat, shown)))
         return JSONResponse({"title": shown})
 
     async def _asked(self, request: Request, answer: Awaitable[T]) -> T:

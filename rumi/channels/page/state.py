@@ -23,7 +23,8 @@ from rumi.chats.inbox import Inbox
 from rumi.chats.local import LocalChat
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.threads import Threads
-from rumi.store.journal.reading import ListChats, SearchHistory
+from rumi.store.journal.history import MOST_ENTRY
+from rumi.store.journal.reading import list_chats, search_history
 from rumi.store.journal.records import StoredChat, StoredEntry
 from rumi.store.journal.transaction import JournalMessage
 
@@ -110,7 +111,7 @@ class PageState:
 
     async def chats(self) -> list[StoredChat]:
         """Return the chats that have messages, latest first. The terminal's chat is always included."""
-        found = list(await self.journal.ask(ListChats(self._others)))
+        found = list(await self.journal.ask(list_chats(self._others)))
         if all(chat.chat != DEFAULT_CHAT for chat in found):
             found.append(StoredChat(DEFAULT_CHAT, "", "", 0.0))
         return found
@@ -118,13 +119,13 @@ class PageState:
     async def search(self, words: str) -> list[StoredEntry]:
         """Search the local owner's chats. Return the entries that contain all of the words, latest first."""
         found: list[StoredEntry] = []
-        request = SearchHistory(words, without=self._others)
+        before = MOST_ENTRY
         for _ in range(MOST_SLICES):
-            part = await self.journal.ask(request)
+            part = await self.journal.ask(search_history(words, without=self._others, before=before))
             found += part.entries
             if len(found) >= MOST_FOUND or not part.next:
                 break
-            request = replace(request, before=part.next)
+            before = part.next
         return found[:MOST_FOUND]
 
     @property

@@ -10,7 +10,7 @@ from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
 from rumi.chats.events import Moved
 from rumi.chats.local import LocalChat
 from rumi.chats.port import ChatSubscription
-from rumi.store.journal.reading import ReadHistory
+from rumi.store.journal.reading import read_history
 
 
 class Talk:
@@ -42,7 +42,7 @@ class Talk:
         if self._begun:
             return
         replies = await self.chat.undelivered()
-        rows = await self.chat.journal.ask(ReadHistory(self.chat.chat, limit=MOST_ENTRIES))
+        rows = await self.chat.journal.ask(read_history(self.chat.chat, limit=MOST_ENTRIES))
         if not self._begun:  # another view may have loaded it meanwhile
             self._begun = True
             self.transcript.begin(rows)

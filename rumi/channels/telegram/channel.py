@@ -53,9 +53,10 @@ from rumi.platform.redact import Redactor
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
-from rumi.store.journal.inbox import MOST_MOVED, MovedGroups
+from rumi.store.journal.inbox import MOST_MOVED, moved_groups
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
+from rumi.texts import gettext
 
 logger = logging.getLogger(__name__)
 
@@ -273,7 +274,7 @@ class Telegram(Channel):
         if self._moves_until == inf or (groups <= self._met and now < self._moves_until):
             return
         try:
-            self._moves.load(await journal.ask(MovedGroups()))
+            self._moves.load(await journal.ask(moved_groups()))
         except ActorError:  # then the messages cannot be stored either
             return
         if len(self._met) > MOST_MOVED:
@@ -336,7 +337,14 @@ class Telegram(Channel):
         me, users = self._memory.me, len(self._who.allowed | self._who.admins)
         say(telegram_texts.serving(self._who.default, me.username if me is not None else "", users))
         if not users:
-            say(telegram_texts.nobody_allowed(self._who.default, self.account))
+            say(
+                gettext(
+                    self._who.default,
+                    "Nobody may talk to it yet. Write to the bot: it tells you your id. Put that "
+                    "into config.toml: [{section}] allowed_users = [YOUR_ID]",
+                    section=self.account,
+                )
+            )
 
     @override
     async def stop_receiving(self) -> None:

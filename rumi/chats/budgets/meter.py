@@ -8,7 +8,7 @@ interruption or at the next start.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import tzinfo
 from functools import partial
@@ -30,14 +30,15 @@ from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.spending import (
     Bound,
     BudgetState,
-    RecordUsage,
-    ReserveCall,
-    SettleCall,
-    Spending,
-    Standing,
     UsageRow,
+    budget_states,
+    read_usage,
+    record_usage,
+    reserve_call,
+    settle_call,
 )
-from rumi.texts import Language
+from rumi.store.steps import Run
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ class Budgets:
         self.used = Usage()
         """The usage of all calls since the process started."""
         self._gathered: dict[tuple[Any, ...], list[int]] = {}
-        self._unsettled: deque[SettleCall] = deque()
+        self._unsettled: deque[tuple[Account, Run[tuple[BudgetState, ...]]]] = deque()
         self._notices: dict[str, tuple[str, BudgetState]] = {}
 
     # The meter
@@ -103,7 +104,6 @@ class Budgets:
         Return an error instead if a budget does not allow the call, or if its cost is unknown. On
         cancellation, a stored reservation is released.
         """
-        await prepare(model, self.rules.prices)
         price = price_of(model, self.rules.prices, self.now())
         bounds = self._bounds(account) if model != OFFLINE else ()
         # The whole prompt may be written into the server's cache, which can cost more than reading it.
@@ -112,10 +112,20 @@ class Budgets:
         if not bounds:
             return begun
         if price is None and any(bound.limit.unit == "usd" for bound in bounds):
-            return ModelError("budget", budget_texts.no_price(language, model), model=model)
+            return ModelError(
+                "budget",
+                gettext(
+                    language,
+                    "⛔ There is a budget in money, and the price of {model} is not known. Set it in "
+                    'config.toml, in USD per million tokens: [prices."{model}"] input = 0.15, output '
+                    "= 0.60",
+                    model=model,
+                ),
+                model=model,
+            )
         try:
             refused = await self.ask(
-                ReserveCall(
+                reserve_call(
                     begun.key,
                     account,
                     model,
@@ -129,7 +139,7 @@ class Budgets:
             )
         except trio.Cancelled:
             # The journal may store the reservation nevertheless: settle it at nothing.
-            self.settle_later(SettleCall(begun.key, account, ()))
+            self.settle_later(account, settle_call(begun.key, account, ()))
             raise
         if refused is not None:
             return ModelError("budget", self._refusal(refused, begun, language), model=model)
@@ -168,12 +178,12 @@ class Budgets:
             counts[:] = [sum(pair) for pair in zip(counts, values[_KEY:], strict=True)]
         self.work.set()
 
-    def settle_later(self, request: SettleCall) -> None:
+    def settle_later(self, account: Account, request: Run[tuple[BudgetState, ...]]) -> None:
         """Queue the settlement of a reservation; never wait.
 
         If the process ends before the ledger writes the settlement, the next start settles the reservation.
         """
-        self._unsettled.append(request)
+        self._unsettled.append((account, request))
         self.work.set()
 
     async def write(self, grace_s: float = WRITE_S) -> None:
@@ -191,15 +201,15 @@ class Budgets:
         if gathered:
             rows = tuple(UsageRow(*key, *counts) for key, counts in gathered.items())
             try:
-                await with_grace(partial(self.ask, RecordUsage(rows)), grace_s)
+                await with_grace(partial(self.ask, record_usage(rows)), grace_s)
             except ActorError:
                 self.gather(rows)
                 raise
         # A settlement is removed only after its write: unlike usage it is idempotent, so a cancelled write
         # may be repeated.
         while self._unsettled:
-            request = self._unsettled[0]
-            self.queue_notices(request.account, await with_grace(partial(self.ask, request), grace_s))
+            account, request = self._unsettled[0]
+            self.queue_notices(account, await with_grace(partial(self.ask, request), grace_s))
             self._unsettled.popleft()
 
     # Notices
@@ -235,10 +245,10 @@ class Budgets:
         today, (first, last) = self.today(), days_of("month", self.now(), self.zone)
         sums = {}
         for name, days in (("today", (today, today)), ("month", (first, last))):
-            rows = await self.ask(Spending("all", *days))
+            rows = await self.ask(read_usage("all", *days))
             sums[name] = _figures(rows[0] if rows else UsageRow())
         bounds = tuple(self.bound(limit) for limit in self.rules.limits)
-        states = await self.ask(Standing(bounds)) if bounds else ()
+        states = await self.ask(budget_states(bounds)) if bounds else ()
         self.figures = {**sums, "budgets": [state_json(state, self) for state in states[:50]]}
 
 
@@ -317,11 +327,11 @@ class _CallAttempt:
         if not self._bounds:
             self._budgets.gather(rows)
             return usage
-        request = SettleCall(self.key, self.account, rows if counted is not None else None, self._bounds)
+        request = settle_call(self.key, self.account, rows if counted is not None else None, self._bounds)
         try:
             self._budgets.queue_notices(self.account, await self._budgets.ask(request))
         except (trio.Cancelled, ActorError):
-            self._budgets.settle_later(request)
+            self._budgets.settle_later(self.account, request)
             raise
         self._budgets.work.set()
         return usage
@@ -333,7 +343,7 @@ class _CallAttempt:
         self._over = True
         rows, _ = self._rows(None)
         if self._bounds:
-            self._budgets.settle_later(SettleCall(self.key, self.account, None, self._bounds))
+            self._budgets.settle_later(self.account, settle_call(self.key, self.account, None, self._bounds))
         else:
             self._budgets.gather(rows)
 
@@ -390,15 +400,17 @@ class WriteNow(Request[None]):
 
 
 class Ledger(Actor[WriteNow]):
-    """Writes the usage of model calls, at most once a second."""
+    """Writes the usage of model calls, at most once a second. Looks up the prices of `models` ahead."""
 
-    def __init__(self, budgets: Budgets) -> None:
+    def __init__(self, budgets: Budgets, models: Sequence[str] = ()) -> None:
         self._budgets = budgets
+        self._models = models
         self._writing = trio.Lock()
 
     async def started(self) -> None:
-        """Start the task that writes usage."""
+        """Start the tasks that write usage and look up prices."""
         self.start_soon(self._write)
+        self.start_soon(prepare, self._models, self._budgets.rules.prices)
 
     async def _write(self) -> None:
         self._budgets.work.set()  # one round even without usage, so that the status has figures

@@ -4,12 +4,11 @@ The package's data is a part of it: nothing is fetched. Loading it takes 0.1 s a
 the first model that may have a price there.
 """
 
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache
+from functools import lru_cache
 from importlib.metadata import version
 from math import ceil
 from typing import TYPE_CHECKING, Final
@@ -85,14 +84,17 @@ def price_of(model: str, own: Mapping[str, Price], at: float) -> Price | None:
     return None if info is None else Price(info.get_prices(datetime.fromtimestamp(at, UTC)))
 
 
-async def prepare(model: str, own: Mapping[str, Price]) -> None:
-    """Load the package in a thread if the model's price may come from it. The thread ignores cancellation."""
-    published = model.partition(":")[0] in PROVIDERS and not is_local(model) and model not in own
-    if published and "genai_prices.data" not in sys.modules:
-        await trio.to_thread.run_sync(_published, model, abandon_on_cancel=True)
+async def prepare(models: Sequence[str], own: Mapping[str, Price]) -> None:
+    """Load the package in a thread if the price of one of the models may come from it; else do nothing.
+
+    The thread ignores cancellation.
+    """
+    for model in models:
+        if model.partition(":")[0] in PROVIDERS and not is_local(model) and model not in own:
+            await trio.to_thread.run_sync(_published, model, abandon_on_cancel=True)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _published(model: str) -> "ModelInfo | None":
     """Return the package's facts about a model; None if it has none."""
     scheme, _, name = model.partition(":")

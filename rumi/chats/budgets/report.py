@@ -7,7 +7,7 @@ from rumi.chats.budgets.meter import Budgets, state_json
 from rumi.chats.budgets.periods import days_of
 from rumi.chats.budgets.prices import prices_source
 from rumi.errors import UsageError
-from rumi.store.journal.spending import By, Spending, Standing, UsageRow
+from rumi.store.journal.spending import By, UsageRow, budget_states, read_usage
 
 WAYS: Final = tuple(option for option in get_args(By) if option != "all")
 
@@ -27,10 +27,10 @@ async def report(
         raise UsageError("Usage is not summed up by {by}.", "It is by {ways}.", by=by, ways=", ".join(WAYS))
     month_first, month_last = days_of("month", budgets.now(), budgets.zone)
     first, last = first or month_first, last or month_last
-    rows = await budgets.ask(Spending(way, first, last, owner, chat))
-    whole = await budgets.ask(Spending("all", first, last, owner, chat))
+    rows = await budgets.ask(read_usage(way, first, last, owner, chat))
+    whole = await budgets.ask(read_usage("all", first, last, owner, chat))
     bounds = tuple(budgets.bound(limit) for limit in budgets.rules.limits)
-    states = await budgets.ask(Standing(bounds, owner, chat)) if bounds else ()
+    states = await budgets.ask(budget_states(bounds, owner, chat)) if bounds else ()
     return {
         "from": first,
         "to": last,

@@ -11,12 +11,12 @@ from rumi.chats.commands import ChatCommand
 from rumi.chats.people.people import People
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
-from rumi.memory.messages import Share, Shared, Unshare
+from rumi.memory.rows import share_key, shared_with, unshare_key
 from rumi.memory.writing import written
 from rumi.platform.texts import people as people_texts
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Incoming
-from rumi.store.journal.spending import BudgetState, Standing
+from rumi.store.journal.spending import BudgetState, budget_states
 from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class PeopleCommands:
         bounds = tuple(self.budgets.bound(limit) for limit in limits if limit.scope == "person")
         states: tuple[BudgetState, ...] = ()
         if bounds and account.person:
-            states = await self.budgets.ask(Standing(bounds, "", message.chat, account.person))
+            states = await self.budgets.ask(budget_states(bounds, "", message.chat, account.person))
         left = [
             (
                 state.bound.limit.period,
@@ -81,11 +81,14 @@ class PeopleCommands:
         """Share a fact of the sender with the group, or stop sharing it; without a key, list shared facts."""
         ids, key = self.people.ids, written(command.rest)
         if not ids.may_be_group(message.chat) or message.user is None:
-            return people_texts.share_in_groups(language)
+            return gettext(
+                language,
+                "Facts are shared in a group: send `/share KEY` there, and `/unshare KEY` to take it back.",
+            )
         group, owner = ids.owner_of(message.chat), ids.private_owner(message.chat, message.user)
         if not key:
-            shared = await self.memory(Shared(group, owner))
+            shared = await self.memory(shared_with(group, owner))
             return people_texts.shared_facts(language, [fact.key for _, fact in shared])
         if command.name == "unshare":
-            return people_texts.unshared(language, key, await self.memory(Unshare(owner, key, group)))
-        return people_texts.shared_now(language, key, await self.memory(Share(owner, key, group)))
+            return people_texts.unshared(language, key, await self.memory(unshare_key(owner, key, group)))
+        return people_texts.shared_now(language, key, await self.memory(share_key(owner, key, group)))

@@ -8,9 +8,8 @@ from rumi.agent.permissions.rights import ADMIN, MEMBER, NOBODY, Rights, RightsE
 from rumi.agent.tool import Tool
 from rumi.models.metering import Account
 from rumi.platform.chat_ids import LOCAL, ChatIds
-from rumi.platform.texts import people as people_texts
 from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 T = TypeVar("T", bound=Tool)
 
@@ -105,9 +104,17 @@ class People:
         if allowed:
             return ""
         if rights == NOBODY:
-            return people_texts.not_on_the_list(language)
-        what = f"/{name}" if name else people_texts.scheduled_work(language)
-        return people_texts.not_allowed(language, what, rights.role)
+            return gettext(
+                language,
+                "🔒 You are not on the list any more, so I do not do what you asked for. Ask the owner.",
+            )
+        what = f"/{name}" if name else gettext(language, "scheduled work")
+        return gettext(
+            language,
+            "🔒 Your role ({role}) does not allow {what}. /whoami says what you may do.",
+            role=rights.role,
+            what=what,
+        )
 
     def may_retry(self, message: Incoming, earlier: Incoming) -> bool:
         """Return True if the sender of a message may retry an `earlier` message with the sender's rights.

@@ -8,19 +8,15 @@ from typing import Any, Final, Protocol, TypeVar
 
 import trio
 
-from actors import Actor, ActorError, ActorRef, Refused, Request, answers
-from rumi.memory.recall.messages import (
-    CatchUp,
-    CountPassages,
-    Prune,
-    RecallMessage,
-    RecallUnavailable,
-    SearchPassages,
-)
+from actors import Actor, ActorError, ActorRef, Refused, answers
+from rumi.memory.recall.following import catch_up, prune_passages
+from rumi.memory.recall.messages import HistoryDeleted, RecallUnavailable
+from rumi.memory.recall.search import count_passages, search_passages
 from rumi.memory.recall.store import RecallStore
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.threads import Offload
 from rumi.store.backend import PostgresServer
+from rumi.store.steps import Run
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +30,7 @@ PAUSE_S: Final = 0.02
 """Pause between two slices in the background in seconds, because turns have priority."""
 
 
-class Recall(Actor[RecallMessage]):
+class Recall(Actor[Run[Any] | HistoryDeleted]):
     """The recall's actor: executes one request after another, and updates the search index in the background.
 
     A failure does not crash the actor: the request is refused with `RecallUnavailable`, and the next request
@@ -65,16 +61,16 @@ class Recall(Actor[RecallMessage]):
         self.start_soon(self._follow)
         self.start_soon(self._cut_at_the_end)
 
-    async def receive(self, message: RecallMessage) -> None:
+    async def receive(self, message: Run[Any] | HistoryDeleted) -> None:
         """Wake the task that updates the index, so that it removes deleted passages."""
         self._woken.set()
 
-    @answers(Request)
-    async def answer(self, message: Request[R]) -> R:
+    @answers(Run)
+    async def answer(self, message: Run[R]) -> R:
         """Execute a request. A cancelled caller waits until the transaction is complete."""
         self._answered += 1
         try:
-            if isinstance(message, SearchPassages):
+            if message.step is search_passages:
                 await self._catch_up(SLICES)
             return await self._do(message)
         except RecallUnavailable as error:
@@ -91,10 +87,10 @@ class Recall(Actor[RecallMessage]):
         if store is not None:
             await self._offload(store.close)
 
-    async def _do(self, request: Request[R]) -> R:
+    async def _do(self, request: Run[R]) -> R:
         return await self._offload(lambda: self._do_now(request))
 
-    def _do_now(self, request: Request[R]) -> R:
+    def _do_now(self, request: Run[R]) -> R:
         if self._store is None or self._store.closed:
             self._store = self._open()
         return self._store.do(request)
@@ -111,7 +107,7 @@ class Recall(Actor[RecallMessage]):
     async def _catch_up(self, most: int) -> bool:
         """Index at most `most` batches of rows; return True if more rows may remain."""
         for _ in range(most):
-            if not await self._do(CatchUp(self._ids)):
+            if not await self._do(catch_up(self._ids)):
                 return False
         return True
 
@@ -125,9 +121,9 @@ class Recall(Actor[RecallMessage]):
                     await trio.sleep(PAUSE_S)
                 cursor: int | None = 0
                 while cursor is not None:
-                    cursor = await self._do(Prune(cursor))
+                    cursor = await self._do(prune_passages(cursor))
                     await trio.sleep(PAUSE_S)
-                self._passages = await self._do(CountPassages())
+                self._passages = await self._do(count_passages())
             except RecallUnavailable as error:
                 logger.info("the index of conversations is not up to date: %s", error)
             with trio.move_on_after(LOOK_S):
@@ -137,7 +133,7 @@ class Recall(Actor[RecallMessage]):
 class AskRecall(Protocol):
     """A function that sends requests to the recall, in this process or in another one."""
 
-    async def __call__(self, request: Request[R]) -> R:
+    async def __call__(self, request: Run[R]) -> R:
         """Send a request and return the reply. On cancellation the request is executed either fully or not.
 
         Raises:
@@ -155,16 +151,16 @@ async def open_recall(path: Path, database: Path | PostgresServer, ids: ChatIds)
     """
     store = RecallStore(path, database)
 
-    async def ask(request: Request[R]) -> R:
+    async def ask(request: Run[R]) -> R:
         await trio.lowlevel.checkpoint()
         return store.do(request)
 
     try:
-        while await ask(CatchUp(ids)):
+        while await ask(catch_up(ids)):
             pass
         after: int | None = 0
         while after is not None:
-            after = await ask(Prune(after))
+            after = await ask(prune_passages(after))
         yield ask
     finally:
         store.close()
@@ -173,7 +169,7 @@ async def open_recall(path: Path, database: Path | PostgresServer, ids: ChatIds)
 def asking(recall: ActorRef[Any]) -> AskRecall:
     """Return a function that sends requests to the actor; it raises `RecallUnavailable` without an answer."""
 
-    async def ask(request: Request[R]) -> R:
+    async def ask(request: Run[R]) -> R:
         try:
             return await recall.ask(request)
         except ActorError as error:

@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from rumi.memory.recall.indexing import StoredPassage, add, remove
-from rumi.memory.recall.messages import CatchUp, Prune, Unindex
-from rumi.memory.recall.state import Indexing, StateTables, steps
+from rumi.memory.recall.state import Indexing, StateTables
 from rumi.platform.chat_ids import BOT, TASK, ChatIds
 from rumi.store.journal.history import load_message
 from rumi.store.protocol import Database
+from rumi.store.steps import step
 
 _Turn: TypeAlias = tuple[str, int, str]
 """A chat, its session, and the turn."""
@@ -48,34 +48,37 @@ _SHOWN = (
 )
 
 
-@steps.of(CatchUp)
-def catch_up(request: CatchUp, transaction: Indexing) -> bool:
-    """Index the next batch of history entries, ended tasks and session lines; return True if more remain."""
+@step()
+def catch_up(transaction: Indexing, ids: ChatIds) -> bool:
+    """Index a batch of new entries of the state. The reply is True if more new entries may remain.
+
+    `ids` maps chats to their owners.
+    """
     db, state = transaction.db, transaction.state
-    more = [_history(db, state, request.ids), _tasks(db, state), _episodes(db, state, request.ids)]
+    more = [_history(db, state, ids), _tasks(db, state), _episodes(db, state, ids)]
     return any(more)
 
 
-@steps.of(Prune)
-def prune(request: Prune, transaction: Indexing) -> int | None:
-    """Check the next batch of indexed passages; remove those that are too old or deleted from the state.
+@step(erases=True)
+def prune_passages(transaction: Indexing, after: int = 0) -> int | None:
+    """Check a batch of passages with ids above `after`; remove those too old or deleted from the state.
 
-    Return the cursor for the next batch, None at the end.
+    The reply is the cursor for the next batch, None at the end.
     """
     db, state = transaction.db, transaction.state
     last = db.execute(
         "SELECT max(id) FROM (SELECT id FROM passages WHERE id > ? ORDER BY id LIMIT ?)",
-        (request.after, LOOKED_AT),
+        (after, LOOKED_AT),
     ).fetchone()[0]
     if last is None:
         return None
-    gone = {row[0] for row in state.passages(_GONE, request.after, last)}
+    gone = {row[0] for row in state.passages(_GONE, after, last)}
     if oldest := state.oldest():
         gone |= {
             id
             for (id,) in db.execute(
                 "SELECT id FROM passages WHERE id > ? AND id <= ? AND kind = 'exchange' AND last <= ?",
-                (request.after, last, oldest),
+                (after, last, oldest),
             )
         }
     if gone:
@@ -83,12 +86,15 @@ def prune(request: Prune, transaction: Indexing) -> int | None:
     return int(last)
 
 
-@steps.of(Unindex)
-def unindex(request: Unindex, transaction: Indexing) -> int:
-    """Remove an owner's passages; return their number."""
+@step(erases=True)
+def unindex_owner(transaction: Indexing, owner: str) -> int:
+    """Remove all passages of an owner; the reply is their number.
+
+    Passages that are still in the state will be indexed again.
+    """
     db = transaction.db
     rows = db.execute(
-        "SELECT id FROM passages WHERE owner = (SELECT id FROM owners WHERE name = ?)", (request.owner,)
+        "SELECT id FROM passages WHERE owner = (SELECT id FROM owners WHERE name = ?)", (owner,)
     ).fetchall()
     if rows:
         _remove_for_good(db, [id for (id,) in rows])

@@ -1,11 +1,9 @@
-"""The requests to the recall: search and index passages of earlier conversations, each with one owner."""
+"""Passages of earlier conversations, and the other values that the recall takes and returns."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from actors import Request
 from rumi.errors import RumiError
-from rumi.platform.chat_ids import ChatIds
 
 Kind: TypeAlias = Literal["exchange", "task", "episode"]
 """The kind of a passage: an exchange in a chat, a task's result, or the line about an ended session."""
@@ -43,58 +41,5 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchPassages(Request[tuple[Passage, ...]]):
-    """Return an owner's passages for a query, the best first.
-
-    Only passages between the Unix times `since` and `until` are returned.
-    """
-
-    owner: str
-    query: str
-    since: float | None = None
-    until: float | None = None
-    who: Who = ""
-    limit: int = MOST
-
-
-@dataclass(frozen=True, slots=True)
-class CatchUp(Request[bool]):
-    """Index a batch of new entries of the state. The reply is True if more new entries may remain.
-
-    `ids` maps chats to their owners.
-    """
-
-    ids: ChatIds
-
-
-@dataclass(frozen=True, slots=True)
-class Prune(Request[int | None]):
-    """Check a batch of passages with ids above `after`; remove those that were deleted from the state.
-
-    The reply is the cursor for the next batch, None at the end.
-    """
-
-    after: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CountPassages(Request[int]):
-    """Return the number of indexed passages."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unindex(Request[int]):
-    """Remove all passages of an owner; the reply is their number.
-
-    Passages that are still in the state will be indexed again.
-    """
-
-    owner: str
-
-
-@dataclass(frozen=True, slots=True)
 class HistoryDeleted:
     """A notification that something was deleted from the state, so that its passages are removed now."""
-
-
-RecallMessage: TypeAlias = SearchPassages | CatchUp | Prune | Unindex | CountPassages | HistoryDeleted

@@ -8,8 +8,10 @@ from pydantic import Field
 
 from rumi.errors import UsageError
 from rumi.memory.recall.dates import DateSpan, span_in
-from rumi.memory.recall.messages import MOST, MOST_QUERY_CHARS, SearchPassages, Who
+from rumi.memory.recall.messages import MOST, MOST_QUERY_CHARS, Passage, Who
+from rumi.memory.recall.search import search_passages
 from rumi.platform.unaccented import unaccented
+from rumi.store.steps import Run
 
 MOST_LIMIT = 20
 
@@ -18,7 +20,7 @@ Since: TypeAlias = Annotated[str, Field(description="From this day on, such as 2
 Until: TypeAlias = Annotated[str, Field(description="Up to this day.")]
 
 
-def search_of(owner: str, request: Mapping[str, object], now: float) -> SearchPassages:
+def search_of(owner: str, request: Mapping[str, object], now: float) -> Run[tuple[Passage, ...]]:
     """Return the search that a request describes.
 
     Raises:
@@ -32,7 +34,7 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> SearchPa
     )
     # `since` counts from the first moment of its days, `until` to the last one.
     since, until = (_span(request.get(name), now) for name in ("since", "until"))
-    return SearchPassages(
+    return search_passages(
         owner,
         query[:MOST_QUERY_CHARS],
         datetime.combine(since.first, time.min).astimezone().timestamp() if since is not None else None,

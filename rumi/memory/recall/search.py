@@ -14,10 +14,11 @@ from typing import Final, TypeAlias
 
 from rumi.memory.recall.following import text_of
 from rumi.memory.recall.indexing import owner_number
-from rumi.memory.recall.messages import CountPassages, Passage, SearchPassages
+from rumi.memory.recall.messages import MOST, Passage, Who
 from rumi.memory.recall.query import ParsedQuery, QueryWord, read_query
-from rumi.memory.recall.state import Indexing, StateTables, steps
+from rumi.memory.recall.state import Indexing, StateTables
 from rumi.store.protocol import Database
+from rumi.store.steps import step
 
 CANDIDATES: Final = 40
 """Maximum number of passages in one list of candidates."""
@@ -75,8 +76,10 @@ class _OwnerIndex:
     db: Database
     state: StateTables
     owner: int
-    request: SearchPassages
     passages: int
+    since: float | None
+    until: float | None
+    who: Who
     counts: dict[str, int] = field(default_factory=dict)
 
     def weight(self, terms: Collection[str]) -> float:
@@ -120,8 +123,8 @@ class _OwnerIndex:
             chosen.append(f'"{term}"')
         if not chosen:
             return []
-        only = {"user": "said : ", "assistant": "answered : "}.get(self.request.who, "")
-        since, until = self.request.since, self.request.until
+        only = {"user": "said : ", "assistant": "answered : "}.get(self.who, "")
+        since, until = self.since, self.until
         dated = " AND at >= ? AND at <= ?" if since is not None or until is not None else ""
         span = [since if since is not None else 0.0, until if until is not None else 9e15] if dated else []
         rows = self.db.execute(
@@ -135,8 +138,8 @@ class _OwnerIndex:
         return [self.found(row) for row in rows]
 
     def within(self, at: float) -> bool:
-        """Return True if the time `at` is between `since` and `until` of the request."""
-        since, until = self.request.since, self.request.until
+        """Return True if the time `at` is between `since` and `until`."""
+        since, until = self.since, self.until
         return (since is None or at >= since) and (until is None or at <= until)
 
     def beside(self, found: _ScoredPassage, *, after: bool) -> _ScoredPassage | None:
@@ -153,7 +156,7 @@ class _OwnerIndex:
     def found(self, row: _Row) -> _ScoredPassage:
         """Convert a row of the index to a candidate."""
         id, kind, chat, session, first, at, flags, said, answered = row
-        who = self.request.who
+        who = self.who
         return _ScoredPassage(
             id, kind, chat, session, first, at, flags,
             frozenset(said.split()) if who != "assistant" else frozenset(),
@@ -188,28 +191,39 @@ def _in_common(one: str, other: str, size: int) -> float:
 _Scored: TypeAlias = Callable[[_ScoredPassage], float]
 
 
-@steps.of(CountPassages)
-def count(request: CountPassages, transaction: Indexing) -> int:
-    """Return the number of passages of all owners."""
+@step(reads=True)
+def count_passages(transaction: Indexing) -> int:
+    """Return the number of indexed passages."""
     return int(transaction.db.execute("SELECT coalesce(sum(passages), 0) FROM owners").fetchone()[0])
 
 
-@steps.of(SearchPassages)
-def search(request: SearchPassages, transaction: Indexing) -> tuple[Passage, ...]:
-    """Return the owner's best passages, with their texts and the adjacent passages."""
+@step(reads=True)
+def search_passages(
+    transaction: Indexing,
+    owner: str,
+    query: str,
+    since: float | None = None,
+    until: float | None = None,
+    who: Who = "",
+    limit: int = MOST,
+) -> tuple[Passage, ...]:
+    """Return an owner's passages for a query, the best first, each with its text and adjacent passages.
+
+    Only passages between the Unix times `since` and `until` are returned.
+    """
     db = transaction.db
-    owner = owner_number(db, request.owner)
-    if owner is None:
+    number = owner_number(db, owner)
+    if number is None:
         return ()
-    (passages,) = db.execute("SELECT passages FROM owners WHERE id = ?", (owner,)).fetchone()
-    query = read_query(request.query, datetime.fromtimestamp(transaction.now()).astimezone().date())
-    index = _OwnerIndex(db, transaction.state, owner, request, passages)
+    (passages,) = db.execute("SELECT passages FROM owners WHERE id = ?", (number,)).fetchone()
+    parsed = read_query(query, datetime.fromtimestamp(transaction.now()).astimezone().date())
+    index = _OwnerIndex(db, transaction.state, number, passages, since, until, who)
     shown: list[Passage] = []
-    for found in _ranked(index, query):
+    for found in _ranked(index, parsed):
         passage = _passage(index, found)
         if passage is not None:  # None: deleted from the state, but not from the index yet
             shown.append(passage)
-        if len(shown) == request.limit:
+        if len(shown) == limit:
             break
     return tuple(shown)
 
@@ -318,7 +332,7 @@ def _fit(query: ParsedQuery, pool: dict[int, _ScoredPassage]) -> None:
 
 def _of_the_span(index: _OwnerIndex, query: ParsedQuery) -> list[_ScoredPassage]:
     """Return the latest passages of the requested time span; used if no passage contains a query word."""
-    since, until = index.request.since, index.request.until
+    since, until = index.since, index.until
     if query.span is not None:
         since, until = _seconds(query.span.first, time.min), _seconds(query.span.last, time.max)
     if since is None and until is None:

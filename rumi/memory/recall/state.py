@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from rumi.store.backend import PostgresServer, closed
 from rumi.store.protocol import Database, Rows
-from rumi.store.steps import Steps, Transaction
+from rumi.store.steps import Transaction
 
 if TYPE_CHECKING:
     from rumi.store.postgres import Postgres
@@ -293,7 +293,3 @@ class SharedDatabase:
 def _origins(index: Database) -> list[str]:
     """Return the names of the shared databases of the index; empty for the index of a file."""
     return [name for (name,) in index.execute("SELECT name FROM cursors WHERE name GLOB 'of *'")]
-
-
-steps: Steps[Indexing] = Steps()
-"""The steps of `following` and `search`."""

@@ -12,10 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from actors import Request
-from rumi.memory.recall import following, search  # noqa: F401  # they register their steps
-from rumi.memory.recall.messages import CountPassages, Prune, RecallUnavailable, SearchPassages, Unindex
-from rumi.memory.recall.state import MOST_ENTRIES, AttachedFile, Indexing, SharedDatabase, StateTables, steps
+from rumi.memory.recall.messages import RecallUnavailable
+from rumi.memory.recall.state import MOST_ENTRIES, AttachedFile, Indexing, SharedDatabase, StateTables
 from rumi.store.backend import PostgresServer
 from rumi.store.sqlite import (
     OPEN_S,
@@ -30,11 +28,11 @@ from rumi.store.sqlite import (
     trouble_of,
     why_unwritten,
 )
+from rumi.store.steps import Run
 
 R = TypeVar("R")
 
 _ENDS: Final = ("", "-wal", "-shm")
-_READS: Final = (SearchPassages, CountPassages)
 
 
 def delete_index(path: Path) -> None:
@@ -125,7 +123,7 @@ class RecallStore:
         """Close the connection to the database, so that a thread blocked on it fails at once. Thread-safe."""
         self._state.cut()
 
-    def do(self, request: Request[R]) -> R:
+    def do(self, request: Run[R]) -> R:
         """Execute a request in one transaction and return its reply.
 
         Raises:
@@ -133,16 +131,16 @@ class RecallStore:
                 changed.
         """
         changes = self._db.total_changes
-        begin = "BEGIN" if isinstance(request, _READS) else "BEGIN IMMEDIATE"
+        begin = "BEGIN" if request.step.reads else "BEGIN IMMEDIATE"
         try:
             with self._state.snapshot(), transaction(self._db, begin):
-                answer = steps.do(request, self._transaction)
+                answer = request.do(self._transaction)
         except sqlite3.Error as error:
             raise self._unusable(error) from error
         except self._error as error:
             self.close()
             raise self._unusable(error) from error
-        if isinstance(request, Prune | Unindex) and self._db.total_changes != changes:
+        if request.step.erases and self._db.total_changes != changes:
             leave_no_trace(self._db)
         return answer
 

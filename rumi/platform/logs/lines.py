@@ -6,7 +6,7 @@ from rumi.platform.logs.entries import Entry, time_of
 from rumi.platform.printable import flat
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import storage as storage_texts
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 CHAT_CELLS = 14
 
@@ -78,12 +78,12 @@ def _mark(entry: Entry) -> str:
 def _words(entry: Entry, language: Language) -> str:
     match entry.get("event"):
         case "turn_started":
-            return operation_texts.log_turn_started(language, str(entry.get("turn") or ""))
+            return gettext(language, "turn {turn} begins", turn=str(entry.get("turn") or ""))
         case "command":
             return _tool(f"$ {entry.get('command') or ''}", entry)
         case "refused":
             what = f"{entry.get('tool') or ''} {entry.get('command') or ''}"
-            return f"{operation_texts.log_refused(language)}: {what}"
+            return f"{gettext(language, 'not done')}: {what}"
         case "tool":
             return _tool(f"{entry.get('tool') or ''} {entry.get('command') or ''}", entry)
         case "turn_finished":
@@ -97,17 +97,22 @@ def _words(entry: Entry, language: Language) -> str:
             usd = (entry.get("nano_usd") or 0) / 1e9
             return operation_texts.log_model_call(language, str(entry.get("model") or ""), tokens, usd)
         case "confirm":
-            return operation_texts.log_confirm(language, str(entry.get("text") or ""))
+            return gettext(language, "asks: {text}", text=str(entry.get("text") or ""))
         case "confirmed":
             return operation_texts.log_confirmed(language, str(entry.get("verdict") or ""))
         case "replied":
-            return operation_texts.log_replied(language)
+            return gettext(language, "replies")
         case "waiting":
-            return operation_texts.log_waiting(
-                language, float(entry.get("seconds") or 0), str(entry.get("why") or "")
+            return gettext(
+                language,
+                "waits {seconds} s: {why}",
+                seconds=f"{float(entry.get('seconds') or 0):.0f}",
+                why=str(entry.get("why") or ""),
             )
         case "queued":
-            return operation_texts.log_queued(language, int(entry.get("place") or 0))
+            return gettext(
+                language, "a message waits, place {position}", position=int(entry.get("place") or 0)
+            )
         case "crashed" | "restarted" | "failed" as event:
             return operation_texts.log_actor(
                 language, event, str(entry.get("actor") or ""), str(entry.get("error") or "")

@@ -10,48 +10,6 @@ from rumi.platform.texts.tasks import shortly, task_state
 from rumi.texts import Language, Text, gettext, ngettext, translate
 
 
-def bot_made(language: Language, name: str, path: str) -> str:
-    """Say that a bot was made, and what to do next."""
-    return gettext(
-        language,
-        "🤖 The bot {name} is made. Write what it is to do in {path}\nStart it with: rumi bot run {name}",
-        name=name,
-        path=path,
-    )
-
-
-def bot_forgot(language: Language, name: str, count: int) -> str:
-    """Say how many facts a bot has forgotten."""
-    return gettext(language, "The bot {name} forgot {count} facts.", name=name, count=count)
-
-
-def bot_imported(language: Language, name: str, facts: int, iterations: int) -> str:
-    """Say how many facts and iterations were imported for a bot from another program."""
-    return gettext(
-        language,
-        "🤖 {name}: {facts} facts, {iterations} iterations",
-        name=name,
-        facts=facts,
-        iterations=iterations,
-    )
-
-
-def bot_skill_there(language: Language, name: str) -> str:
-    """Say that the skill shared by all bots already exists and was not changed."""
-    return gettext(language, "The skill {name} was there already and stays as it was.", name=name)
-
-
-def bot_skills_question(language: Language, name: str, count: int) -> str:
-    """Ask for permission to install skills for a bot."""
-    return ngettext(
-        language,
-        "Install this skill in the bot {name}?",
-        "Install these {count} skills in the bot {name}?",
-        count,
-        name=name,
-    )
-
-
 def bot_iteration(language: Language, number: int, most: int) -> str:
     """Say which iteration begins."""
     of = f"{number}/{most}" if most else str(number)
@@ -195,21 +153,6 @@ def bot_limit(language: Language, limit: str, answer: str) -> str:
     return f"{answer}\n\n{note}".strip()
 
 
-def bot_begins(language: Language, name: str, id: int) -> str:
-    """Say that a session of a bot has begun."""
-    return gettext(
-        language,
-        "🤖 The bot {name} has begun session {id}. Its report comes here; /stop {name} stops it.",
-        name=name,
-        id=id,
-    )
-
-
-def bot_hears(language: Language, name: str) -> str:
-    """Say that a running bot will read a message in its next iteration."""
-    return gettext(language, "🤖 The bot {name} reads it in its next iteration.", name=name)
-
-
 def bot_wakes(language: Language, name: str) -> str:
     """Say that a sleeping bot has been woken and continues now."""
     return gettext(language, "🤖 The bot {name} goes on now.", name=name)
@@ -223,11 +166,6 @@ def bot_stops(language: Language, name: str) -> str:
 def bots_refused(language: Language) -> str:
     """Say that the user is not allowed to run bots."""
     return gettext(language, "You may not run bots here. `[bots] allowed` in config.toml says who may.")
-
-
-def bot_usage(language: Language) -> str:
-    """Say how to use the chat commands for bots."""
-    return gettext(language, "Use /bots, /bot NAME GOAL, /wake NAME, or /stop NAME.")
 
 
 def bot_list(language: Language, rows: Sequence[tuple[str, str, str, str]]) -> str:
@@ -254,11 +192,6 @@ def bot_resume(language: Language, name: str, id: int) -> str:
 def bot_clones(language: Language, folder: str) -> str:
     """Say that a bot's project is being copied."""
     return gettext(language, "copying {folder} for the bot", folder=shown(folder))
-
-
-def bot_without_history(language: Language, why: str) -> str:
-    """Say why the copy of a project for a bot has no git history."""
-    return gettext(language, "the project has no history of git: {why}", why=why)
 
 
 def bot_left_out(language: Language, path: str, reason: str) -> str:

@@ -36,8 +36,8 @@ def budget_refused(
     allow = gettext(language, "An admin can allow more: `/allow 2 USD today`.")
     return gettext(
         language,
-        "⛔ Used up: {name}. {used} of {most} is used, and the next call needs up to {asked}. "
-        "{again} {allow}",
+        "⛔ Used up: {name}. {used} of {most} is used, and the next call needs up to {asked}. {again} "
+        "{allow}",
         name=name,
         used=used,
         most=most,
@@ -65,26 +65,6 @@ def budget_notice(
         most=most,
         again=again,
     )
-
-
-def no_price(language: Language, model: str) -> str:
-    """Say that a money budget does not allow a model without a known price."""
-    return gettext(
-        language,
-        "⛔ There is a budget in money, and the price of {model} is not known. Set it in config.toml, "
-        'in USD per million tokens: [prices."{model}"] input = 0.15, output = 0.60',
-        model=model,
-    )
-
-
-def budget_allowed(language: Language, amount: str, chat: str) -> str:
-    """Say how much more a chat may use today."""
-    return gettext(language, "✅ The chat {chat} may use {amount} more today.", chat=chat, amount=amount)
-
-
-def budget_admins_only(language: Language) -> str:
-    """Say that only admins may allow more usage."""
-    return gettext(language, "⛔ Only an admin can allow more.")
 
 
 def allow_usage(language: Language) -> str:
@@ -161,28 +141,6 @@ def usage_columns(language: Language, by: str) -> tuple[str, ...]:
         gettext(language, "reply"),
         "USD",
     )
-
-
-def usage_in_words(language: Language) -> str:
-    """Return the title of the row for replies that called no tool, in the table of usage."""
-    return gettext(language, "(answer)")
-
-
-def usage_total(language: Language) -> str:
-    """Return the title of the row with the total, in the table of usage."""
-    return gettext(language, "total")
-
-
-def usage_unpriced(language: Language, tokens: str) -> str:
-    """Say how many tokens have no known price."""
-    return gettext(
-        language, "{tokens} are of models without a known price: [prices] in config.toml.", tokens=tokens
-    )
-
-
-def usage_none(language: Language) -> str:
-    """Say that no model calls have been made yet."""
-    return gettext(language, "Nothing was used yet.")
 
 
 def _when(language: Language, time: datetime) -> str:

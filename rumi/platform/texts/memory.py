@@ -10,11 +10,6 @@ def memory_title(language: Language) -> str:
     return gettext(language, "What you know about the user:")
 
 
-def memory_changed(language: Language) -> str:
-    """Return the line above the list of facts that have changed since the prompt last listed them."""
-    return gettext(language, "Changes to what you know about the user (+ holds now, × holds no longer):")
-
-
 def facts_left_out(language: Language, count: int) -> str:
     """Return the line that says how many facts a list leaves out. The line does not look like a fact."""
     if count == 1:
@@ -51,37 +46,11 @@ def facts_known(language: Language, count: int) -> str:
     return gettext(language, "What I know about you:")
 
 
-def facts_more(language: Language, count: int) -> str:
-    """Return the line below a shortened list of facts; `count` is the number of facts left out."""
-    return gettext(language, "… and {count} more.", count=count)
-
-
-def how_to_forget(language: Language) -> str:
-    """Say how to delete facts that a list shows."""
-    return gettext(
-        language, "`/memory forget KEY` forgets a key; `/memory history KEY` shows what it was before."
-    )
-
-
-def memory_usage(language: Language) -> str:
-    """Return how to use `/memory`."""
-    return gettext(
-        language,
-        "`/memory` shows what I know about you; `/memory forget KEY` forgets a key; `/memory history "
-        "KEY` shows what it was before.",
-    )
-
-
 def facts_extracted(language: Language, count: int) -> str:
     """Say how many facts were extracted."""
     if count == 0:
         return gettext(language, "There was nothing new to save.")
     return ngettext(language, "📝 Saved {count} fact to memory.", "📝 Saved {count} facts to memory.", count)
-
-
-def still_extracting(language: Language) -> str:
-    """Say that the extraction of facts continues in the background."""
-    return gettext(language, "Still reading what was said; that will take a little longer.")
 
 
 def fact_columns(language: Language) -> tuple[str, str, str, str]:

@@ -10,21 +10,6 @@ from typing import Literal
 from rumi.texts import Language, gettext
 
 
-def model_retrying(language: Language, why: str) -> str:
-    """Say why Rumi waits before it calls the model again."""
-    return gettext(language, "{why}; trying again", why=why)
-
-
-def model_falls_back(language: Language, why: str, model: str) -> str:
-    """Say why the next model of the chain answers instead."""
-    return gettext(language, "{why}; trying {model} instead", why=why, model=model)
-
-
-def model_takes_less(language: Language, model: str) -> str:
-    """Say that a request was too large for the model, and that Rumi sends a shorter one."""
-    return gettext(language, "{model} does not take so much at once; trying again with less", model=model)
-
-
 def model_queues(language: Language, cause: Literal["busy", "cool_down", "budget"], model: str) -> str:
     """Say why a model call has not started yet."""
     return {
@@ -40,13 +25,6 @@ def models_failed(language: Language, reasons: Sequence[str]) -> str:
     if len(reasons) == 1:
         return f"{tried}."
     return gettext(language, "no model answered: {tried}.", tried=tried)
-
-
-def cut_off(language: Language) -> str:
-    """Say that the answer is incomplete, because it exceeds the model's limit even in several pieces."""
-    return gettext(
-        language, "⚠️ The answer is cut off: it is longer than the model can write. Ask me to go on."
-    )
 
 
 def takes_no_pictures(language: Language, model: str, others: Sequence[str]) -> str:

@@ -15,11 +15,6 @@ def gave_up(language: Language) -> str:
     )
 
 
-def attached(language: Language, daemon: str, model: str) -> str:
-    """Return the first line that a client prints after it has attached to the daemon."""
-    return gettext(language, "A window on {daemon} · model {model}", daemon=daemon, model=model)
-
-
 def daemon_gone(language: Language) -> str:
     """Say that the daemon of an attached client has ended."""
     return gettext(language, "The process that served this chat has ended. Starting another one…")
@@ -38,11 +33,6 @@ def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
     )
 
 
-def moved(language: Language, model: str) -> str:
-    """Say that the chat continues in another process, and which model it uses."""
-    return gettext(language, "The chat goes on · model {model}", model=model)
-
-
 def other_settings(language: Language, daemon: str, keys: Sequence[str]) -> str:
     """Say which settings and keys of an attached client are ignored, because the daemon's values differ."""
     named = ", ".join(keys)
@@ -52,26 +42,6 @@ def other_settings(language: Language, daemon: str, keys: Sequence[str]) -> str:
         named=named,
         daemon=daemon,
     )
-
-
-def waiting_for(language: Language, lock_holder: str) -> str:
-    """Say that a client waits, because the process that has locked the home does not accept clients."""
-    return gettext(language, "Waiting for {lock_holder}…", lock_holder=lock_holder)
-
-
-def log_waiting(language: Language, seconds: float, why: str) -> str:
-    """Return the log's line for a turn that waits for the model."""
-    return gettext(language, "waits {seconds} s: {why}", seconds=f"{seconds:.0f}", why=why)
-
-
-def log_queued(language: Language, position: int) -> str:
-    """Return the log's line for a message that waits for the running turn."""
-    return gettext(language, "a message waits, place {position}", position=position)
-
-
-def log_turn_started(language: Language, turn: str) -> str:
-    """Return the log's line for the start of a turn."""
-    return gettext(language, "turn {turn} begins", turn=turn)
 
 
 def log_turn_finished(language: Language, turn: str, reason: str, tokens: int, cached: int) -> str:
@@ -88,11 +58,6 @@ def log_model_call(language: Language, model: str, tokens: int, usd: float) -> s
     return f"{text}, {usd:.4f} USD" if usd else text
 
 
-def log_confirm(language: Language, text: str) -> str:
-    """Return the log's line for a confirmation question."""
-    return gettext(language, "asks: {text}", text=text)
-
-
 def log_confirmed(language: Language, verdict: str) -> str:
     """Return the log's line for the answer to a confirmation question."""
     words = {
@@ -101,16 +66,6 @@ def log_confirmed(language: Language, verdict: str) -> str:
         "expired": gettext(language, "nobody answered in time"),
     }
     return words.get(verdict, verdict)
-
-
-def log_refused(language: Language) -> str:
-    """Return the beginning of the log's line for a refused tool call."""
-    return gettext(language, "not done")
-
-
-def log_replied(language: Language) -> str:
-    """Return the log's line for a reply that does not end a turn."""
-    return gettext(language, "replies")
 
 
 def log_actor(language: Language, event: str, actor: str, error: str) -> str:
@@ -137,11 +92,6 @@ def log_columns(language: Language) -> tuple[str, ...]:
         Text("longest"),
     )
     return tuple(translate(language, title) for title in titles)
-
-
-def log_empty(language: Language, path: str) -> str:
-    """Say that no entry of the log matches the filter."""
-    return gettext(language, "Nothing of that kind is in {path}.", path=path)
 
 
 def short_duration(seconds: float) -> str:

@@ -1,42 +1,6 @@
 """Texts of the web page, and messages about the page that the server prints to its terminal."""
 
-from rumi.texts import Language, Text, gettext, translate
-
-
-def page_link(language: Language, link: str, minutes: int) -> str:
-    """Return the line with the page's login link, and how long the link is valid."""
-    return gettext(
-        language,
-        "The page: {link}\n(works once, for {minutes} minutes; asking for the page later prints another)",
-        link=link,
-        minutes=minutes,
-    )
-
-
-def page_is_open(language: Language, url: str) -> str:
-    """Warn that other machines can reach the web page without TLS."""
-    return gettext(
-        language,
-        "⚠️ The page {url} can be reached from other machines, without TLS: everyone on the network "
-        "path can read it and use your session. Better: --web 127.0.0.1:8080 and ssh -L "
-        "8080:127.0.0.1:8080 SERVER.",
-        url=url,
-    )
-
-
-def listens(language: Language, url: str) -> str:
-    """Say at which URLs health checks and metrics are served."""
-    return gettext(language, "Health and metrics: {url}/healthz, {url}/readyz, {url}/metrics", url=url)
-
-
-def listener_is_open(language: Language) -> str:
-    """Warn that other machines can reach the listener for health checks and metrics."""
-    return gettext(
-        language,
-        "⚠️ Other machines can reach this address, without TLS: they can read the metrics. Better: "
-        "127.0.0.1 behind a load balancer.",
-    )
-
+from rumi.texts import Language, Text, translate
 
 _WORDS: dict[str, Text] = {
     "actor": Text("actor"),

@@ -5,36 +5,6 @@ from collections.abc import Sequence
 from rumi.texts import Language, gettext
 
 
-def not_allowed(language: Language, what: str, role: str) -> str:
-    """Say that the person's role does not allow the request."""
-    return gettext(
-        language,
-        "🔒 Your role ({role}) does not allow {what}. /whoami says what you may do.",
-        role=role,
-        what=what,
-    )
-
-
-def not_on_the_list(language: Language) -> str:
-    """Say that a person is no longer on a list of users."""
-    return gettext(
-        language, "🔒 You are not on the list any more, so I do not do what you asked for. Ask the owner."
-    )
-
-
-def scheduled_work(language: Language) -> str:
-    """Return the term for work that schedules start, for use in sentences."""
-    return gettext(language, "scheduled work")
-
-
-def retry_refused(language: Language) -> str:
-    """Say that a person may not retry another person's request, because their roles differ."""
-    return gettext(
-        language,
-        "🔒 Somebody with another role asked for that: only they can retry it. Ask in your own words.",
-    )
-
-
 def who_you_are(
     language: Language,
     *,
@@ -104,13 +74,6 @@ def person_line(
         of_bots=of_bots,
         tokens=f"{tokens:,}",
         usd=f"{usd:.4f}",
-    )
-
-
-def share_in_groups(language: Language) -> str:
-    """Say that facts can only be shared in groups."""
-    return gettext(
-        language, "Facts are shared in a group: send `/share KEY` there, and `/unshare KEY` to take it back."
     )
 
 

@@ -10,13 +10,6 @@ def nothing_recalled(language: Language) -> str:
     return gettext(language, "Nothing of that in earlier conversations.")
 
 
-def recall_usage(language: Language) -> str:
-    """Return how to use `/recall`."""
-    return gettext(
-        language, "`/recall QUERY` finds what was said before, for example `/recall the boiler in March`."
-    )
-
-
 _DELETED = {
     "facts": Text("facts"),
     "schedules": Text("schedules"),
@@ -26,17 +19,6 @@ _DELETED = {
     "recordings": Text("recordings"),
     "traces": Text("traces in the database's log"),
 }
-
-
-def may_forget_everything(language: Language, owner: str) -> str:
-    """Say what `/forget_everything` would delete, and how to confirm it."""
-    return gettext(
-        language,
-        "This deletes for good all that I know of {owner}: facts, the history of all its chats, the "
-        "index, recordings, tasks and schedules. Files stay. To do it, write `/forget_everything "
-        "yes`.",
-        owner=owner,
-    )
 
 
 def everything_forgotten(language: Language, counts: Mapping[str, int | None]) -> str:
@@ -56,6 +38,10 @@ def everything_forgotten(language: Language, counts: Mapping[str, int | None]) -
     return f"{text}\n{still_kept(language)}"
 
 
+def _of(language: Language, name: str) -> str:
+    return translate(language, _DELETED.get(name, name))
+
+
 def still_kept(language: Language) -> str:
     """Say which data `/forget_everything` does not delete, and how to delete it."""
     return gettext(
@@ -64,12 +50,3 @@ def still_kept(language: Language) -> str:
         "with (logs/audit.jsonl*), until it is deleted; and backups and copies from before upgrades "
         "(*.before-*). To delete the log: rm logs/audit.jsonl* in Rumi's home, while Rumi is stopped.",
     )
-
-
-def forget_everything_refused(language: Language) -> str:
-    """Say who may delete the data of a group."""
-    return gettext(language, "❌ In a group only an admin can delete everything.")
-
-
-def _of(language: Language, name: str) -> str:
-    return translate(language, _DELETED.get(name, name))

@@ -60,17 +60,6 @@ def reset(language: Language, facts: int, *, files: bool = False) -> str:
     return f"{saved}\n{done}" if facts else done
 
 
-def may_delete_files(language: Language, files: int, size: str) -> str:
-    """Ask for confirmation of a reset that also deletes the chat's files."""
-    return ngettext(
-        language,
-        "Delete this chat's files as well ({count} file, {size}), besides container and history?",
-        "Delete this chat's files as well ({count} files, {size}), besides container and history?",
-        files,
-        size=size,
-    )
-
-
 def reset_ends_work(language: Language, files: int, size: str, waits: int) -> str:
     """Ask for confirmation of a reset that stops a turn, drops the queue, and deletes the chat's files."""
     begun = gettext(language, "A turn is running.")
@@ -142,11 +131,6 @@ def lost_command(language: Language, command: str) -> str:
     return gettext(language, "⚠️ I was restarted before {command} was done. Send it again.", command=command)
 
 
-def new_session(language: Language) -> str:
-    """Say that a new session has begun."""
-    return gettext(language, "✨ New session: what was said before stays stored, and I no longer go by it.")
-
-
 def not_confirmed(text: str, why: str) -> str:
     """Return a text followed by a warning: `why` is the reason that a part of the text is not confirmed."""
     return f"{text}\n⚠️ {why}"
@@ -166,11 +150,6 @@ def unknown_command(language: Language, name: str, meant: str = "") -> str:
 def not_yet(language: Language, name: str) -> str:
     """Say that this version does not support a command."""
     return gettext(language, "{name} does nothing in this version yet.", name=name)
-
-
-def nothing_to_retry(language: Language) -> str:
-    """Say that no turn can be retried, because every turn of the session has completed."""
-    return gettext(language, "There is nothing to retry.")
 
 
 def greeting(language: Language) -> str:

@@ -163,16 +163,6 @@ def fire_late(language: Language, when: str, missed: int = 0) -> str:
     return f"{said})"
 
 
-def fire_work_late(language: Language, id: int, late: str) -> str:
-    """Say that the scheduled work starts now, later than planned."""
-    return gettext(language, "⏰ Schedule {id} begins now. {late}", id=id, late=late)
-
-
-def fire_failed(language: Language, id: int, why: str) -> str:
-    """Say that the scheduled work could not start, and why."""
-    return gettext(language, "❌ Schedule {id} could not begin. {why}", id=id, why=why)
-
-
 def schedule_paused(language: Language, id: int, times: int, text: str) -> str:
     """Say that a schedule is paused because it failed several times."""
     return gettext(

@@ -17,26 +17,11 @@ def skills_more(language: Language, count: int) -> str:
     return gettext(language, "(and {count} more)", count=count)
 
 
-def skills_off(language: Language, names: str) -> str:
-    """Return the line with the names of disabled skills."""
-    return gettext(language, "Switched off: {names}.", names=names)
-
-
 def skills_wrong(language: Language, count: int) -> str:
     """Say that some skills cannot be loaded, and that `rumi skills` lists them."""
     if count == 1:
         return gettext(language, "1 skill cannot be loaded: `rumi skills list` says why.")
     return gettext(language, "{count} skills cannot be loaded: `rumi skills list` says why.", count=count)
-
-
-def how_to_use_skills(language: Language) -> str:
-    """Say how to use skills in a chat."""
-    return gettext(language, "Ask for something that one fits, or name it. `/skills NAME` shows one.")
-
-
-def skill_unknown(language: Language, name: str) -> str:
-    """Say that there is no skill of that name."""
-    return gettext(language, "I don't know the skill {name}. /skills lists those that there are.", name=name)
 
 
 def skill_source(language: Language, kind: str) -> str:

@@ -7,11 +7,6 @@ from rumi.platform.texts.replies import nothing_running
 from rumi.texts import Language, Text, gettext, ngettext
 
 
-def stop_all_refused(language: Language) -> str:
-    """Say that only an admin may stop everything."""
-    return gettext(language, "Only an admin may stop everything. /stop stops what I am doing here.")
-
-
 def stopped_all(
     language: Language,
     turns: int,

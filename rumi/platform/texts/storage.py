@@ -84,19 +84,6 @@ def how_to_free_space(language: Language, wanted_mb: float, large: Sequence[tupl
     return "\n".join(lines)
 
 
-def started_on_full_disk(language: Language) -> str:
-    """Say that the disk is full, and that Rumi could start because it deleted its reserve file."""
-    return gettext(
-        language,
-        "⚠️ The disk is full. This start has used the reserve; no message is taken until there is room.",
-    )
-
-
-def cannot_start_on_full_disk(language: Language, home: object) -> str:
-    """Say that Rumi cannot start, because the disk is full and there is no reserve file to delete."""
-    return gettext(language, "The disk of {home} is full.", home=home)
-
-
 def log_storage(language: Language, trouble: str | None) -> str:
     """Return the log's line for a database that has become unwritable, or writable again."""
     if not trouble:

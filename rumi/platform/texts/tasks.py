@@ -32,19 +32,9 @@ def task_result(language: Language, id: int, state: str, question: str, answer: 
     return head if state == "stopped" else f"{head}\n\n{answer}"
 
 
-def task_begins(language: Language, id: int) -> str:
-    """Say that a task has started."""
-    return gettext(language, "🔎 Task {id} has begun. Its result comes here; /stop {id} stops it.", id=id)
-
-
 def task_stops(language: Language, id: int) -> str:
     """Say that a task is being stopped."""
     return gettext(language, "⏹ Stopping task {id}.", id=id)
-
-
-def task_gave_up(language: Language) -> str:
-    """Say that a task was stopped because it crashed too often."""
-    return gettext(language, "❌ Something failed several times. Ask for it again.")
 
 
 def tasks_go_on(language: Language, ids: Sequence[int]) -> str:
@@ -53,11 +43,6 @@ def tasks_go_on(language: Language, ids: Sequence[int]) -> str:
     if len(ids) == 1:
         return gettext(language, "Task {numbers} goes on; /stop {numbers} stops it.", numbers=numbers)
     return gettext(language, "The tasks {numbers} go on; /stop and a number stops one.", numbers=numbers)
-
-
-def task_usage(language: Language) -> str:
-    """Say how to use `/research` and `/tasks`."""
-    return gettext(language, "Use /research QUESTION, /tasks, or /stop and the number of a task.")
 
 
 def task_list(language: Language, rows: Sequence[tuple[int, str, str, str]]) -> str:

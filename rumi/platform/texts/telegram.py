@@ -34,23 +34,6 @@ _KINDS_OF_MESSAGES = {
 }
 
 
-def file_too_large(language: Language, name: str, limit_mb: float) -> str:
-    """Say that a file is larger than the limit."""
-    return gettext(
-        language,
-        "The file {name} is too large: I can take up to {limit_mb} MB.",
-        name=name,
-        limit_mb=f"{limit_mb:g}",
-    )
-
-
-def no_transcription(language: Language) -> str:
-    """Say that voice messages cannot be transcribed."""
-    return gettext(
-        language, "I cannot listen to voice messages: there is no GROQ_API_KEY. Please write to me."
-    )
-
-
 def not_brought(language: Language, why: str) -> str:
     """Say that an attachment of a message could not be fetched."""
     why = why.strip().rstrip(".")
@@ -70,11 +53,6 @@ def tool_runs(language: Language, what: str, tool: str = "") -> str:
             return gettext(language, "🔧 working: {what}", what=what)
 
 
-def thinking(language: Language) -> str:
-    """Return the text that is shown until the first word of an answer arrives."""
-    return gettext(language, "💭 thinking…")
-
-
 def serving(language: Language, bot: str, users: int) -> str:
     """Say that the bot runs, and how many `users` may talk to it.
 
@@ -87,58 +65,11 @@ def serving(language: Language, bot: str, users: int) -> str:
     )
 
 
-def nobody_allowed(language: Language, section: str) -> str:
-    """Say that the list of allowed users in the configuration's `section` is empty."""
-    return gettext(
-        language,
-        "Nobody may talk to it yet. Write to the bot: it tells you your id. Put that into "
-        "config.toml: [{section}] allowed_users = [YOUR_ID]",
-        section=section,
-    )
-
-
-def winding_down(language: Language, patience_s: float) -> str:
-    """Say that the program is about to end."""
-    return gettext(
-        language,
-        "Ending: waiting up to {patience_s} s for what is running. Ctrl-C again cuts it short.",
-        patience_s=f"{patience_s:.0f}",
-    )
-
-
 def answer_button(language: Language, yes: bool) -> str:
     """Return the text of a button below a question."""
     return gettext(language, "✅ Yes") if yes else "❌ No"
 
 
-def button_received(language: Language) -> str:
-    """Confirm that a button press was received."""
-    return gettext(language, "Received.")
-
-
 def question_closed(language: Language) -> str:
     """Say that a pressed button belongs to a question that is no longer open."""
     return gettext(language, "This question is no longer open.")
-
-
-def not_your_question(language: Language) -> str:
-    """Say that a pressed button belongs to a question for another person."""
-    return gettext(language, "This question is for somebody else.")
-
-
-def question_unshown(language: Language) -> str:
-    """Say that a question is not asked, because the file with its full text cannot be sent."""
-    return gettext(
-        language,
-        "I can't show you all of what I was going to ask: Telegram does not take the file. So I "
-        "don't ask, and it is not done.",
-    )
-
-
-def left_out(language: Language, characters: int) -> str:
-    """Return the note that replaces the middle of a shortened question. A file has the full text."""
-    return gettext(
-        language,
-        "… ({characters} characters are left out here: they are in the file above) …",
-        characters=characters,
-    )

@@ -81,33 +81,6 @@ def _numbers(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def nothing_to_undo(language: Language) -> str:
-    """Say that the chat has no turn to undo."""
-    return gettext(language, "There is nothing to undo.")
-
-
-def undone_enough(language: Language, count: int) -> str:
-    """Say that no earlier turn can be undone."""
-    return gettext(
-        language, "I have taken back {count} turns in a row; I cannot go further back.", count=count
-    )
-
-
-def not_yours_to_undo(language: Language) -> str:
-    """Say that only the person who asked for the turn, or an admin, may undo it."""
-    return gettext(language, "Somebody else asked for that turn: only they or an admin can undo it.")
-
-
 def undo_is_busy(language: Language) -> str:
     """Say that the running turn must end first."""
     return gettext(language, "⏳ I am still working. Send /stop first, then /undo.")
-
-
-def undo_is_off(language: Language) -> str:
-    """Say that undo is disabled in this installation."""
-    return gettext(language, "Nothing can be undone here: it is off (`[undo] turns = 0`).")
-
-
-def not_undone(language: Language, why: str) -> str:
-    """Say that the undo failed without changing anything, and why."""
-    return gettext(language, "❌ Nothing was undone. {why}", why=why)

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import trio
 
-from actors import Request
 from rumi.platform.config.schema import StoreSection
 from rumi.sandbox.lease import Leases, boottime, no_leases
 from rumi.store.backend import PostgresServer
@@ -16,7 +15,9 @@ from rumi.store.cluster.notifications import Notifications, PostgresNotification
 from rumi.store.cluster.partitions import WorkerDirectory
 from rumi.store.journal.schema import ON_A_SERVER
 from rumi.store.journal.store import JournalError, Store
+from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import Ownership
+from rumi.store.steps import Run
 
 R = TypeVar("R")
 
@@ -32,7 +33,7 @@ class StoreThread:
         self._store: Store | None = None
         self._one = trio.CapacityLimiter(1)
 
-    async def __call__(self, request: Request[R], /) -> R:
+    async def __call__(self, request: Run[R], /) -> R:
         """Execute a request.
 
         On cancellation, the thread is abandoned, and the next call opens a new connection.
@@ -50,7 +51,7 @@ class StoreThread:
             self.close()
             raise
 
-    def _do(self, request: Request[Any]) -> object:
+    def _do(self, request: JournalMessage) -> object:
         store = self._store
         if store is None:
             store = self._store = Store(self._server, now=None)

@@ -12,14 +12,15 @@ from typing import Any, Final, Never, Protocol, TypeVar
 
 import trio
 
-from actors import Actor, Request
+from actors import Actor
 from rumi import __version__
 from rumi.errors import RumiError
 from rumi.platform.config.schema import StoreSection
 from rumi.sandbox.lease import boottime
-from rumi.store.journal.leases import Join, Leave, Release, Renew
+from rumi.store.journal.leases import join_cluster, leave_cluster, release_partitions, renew_lease
 from rumi.store.journal.store import JournalError
 from rumi.store.ownership import Ownership
+from rumi.store.steps import Run
 
 logger = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -45,7 +46,7 @@ class LeaseLost(RumiError):
 class AskStore(Protocol):
     """Sends requests about workers to the database, on a connection that is used for nothing else."""
 
-    async def __call__(self, request: Request[R], /) -> R:
+    async def __call__(self, request: Run[R], /) -> R:
         """Send a request; return the reply.
 
         On cancellation, return at once: the request may or may not have been executed.
@@ -86,7 +87,9 @@ class WorkerLease(Actor[Never]):
             # Before the request: the database counts the lease from a later moment, so ours ends first.
             sent = trio.current_time(), boottime()
             try:
-                await self._ask(Join(ownership.worker, __version__, settings.address, settings.lease_s))
+                await self._ask(
+                    join_cluster(ownership.worker, __version__, settings.address, settings.lease_s)
+                )
                 break
             except JournalError as error:
                 logger.warning("the worker cannot join: %s", error)
@@ -128,7 +131,7 @@ class WorkerLease(Actor[Never]):
             with trio.move_on_at(ownership.valid_until):
                 try:
                     status = json.dumps({"lease_s": self._settings.lease_s, **self._status()})
-                    fences = await self._ask(Renew(ownership.worker, self._settings.lease_s, status))
+                    fences = await self._ask(renew_lease(ownership.worker, self._settings.lease_s, status))
                 except JournalError as error:
                     logger.warning("the lease is not renewed: %s", error)
                     await trio.sleep(AGAIN_S)
@@ -151,8 +154,8 @@ class WorkerLease(Actor[Never]):
         # Shielded, so that others can take over at once; bounded, because the database may be unreachable.
         with trio.move_on_after(LEAVE_S, shield=True):
             try:
-                await self._ask(Release(worker, numbers))
-                await self._ask(Leave(worker, ended=True))
+                await self._ask(release_partitions(worker, numbers))
+                await self._ask(leave_cluster(worker, ended=True))
             except JournalError as error:
                 logger.warning("the worker could not hand over its chats: %s", error)
 

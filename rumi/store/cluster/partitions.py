@@ -15,8 +15,17 @@ from rumi.platform.config.schema import StoreSection
 from rumi.store.cluster.lease import AGAIN_S, RENEWALS, AskStore
 from rumi.store.cluster.notifications import Notifications
 from rumi.store.journal.actor import AskJournal
-from rumi.store.journal.leases import Claim, Claimed, Leave, Member, Members, Owners, Release, Touch
-from rumi.store.journal.spending import SettleLeft
+from rumi.store.journal.leases import (
+    Claimed,
+    Member,
+    claim_partitions,
+    cluster_members,
+    leave_cluster,
+    partition_owners,
+    release_partitions,
+    touch,
+)
+from rumi.store.journal.spending import settle_left
 from rumi.store.journal.store import JournalError
 from rumi.store.ownership import PARTITIONS, Ownership, partition_of
 
@@ -115,7 +124,7 @@ class Partitions(Actor[Drain]):
             await trio.sleep(self._settings.lease_s / RENEWALS / 2)
 
     async def _read(self) -> None:
-        self._directory.update(await self._ask(Members()), await self._ask(Owners()))
+        self._directory.update(await self._ask(cluster_members()), await self._ask(partition_owners()))
 
     async def _balance(self) -> None:
         """Claim or hand over partitions after each read of the directory, because workers join and leave."""
@@ -145,10 +154,10 @@ class Partitions(Actor[Drain]):
         members = self._directory.members
         share = share_of(worker, members)
         recorded = next((member.partitions for member in members if member.name == worker), 0)
-        # The database has more of ours than we know if the answer to a claim was lost: `Claim` returns them.
+        # The database has more of ours than we know if the answer to a claim was lost: a claim returns them.
         if len(had) < share or recorded > len(had):
             most = max(0, share - len(had))
-            claimed = await self._ask(Claim(worker, most, AFTER_S, tuple(sorted(had))))
+            claimed = await self._ask(claim_partitions(worker, most, AFTER_S, tuple(sorted(had))))
             if claimed:
                 await self._take_over(claimed)
         elif len(had) > share:
@@ -165,7 +174,7 @@ class Partitions(Actor[Drain]):
         )
         numbers = frozenset(partition.number for partition in claimed)
         # Reservations of the earlier worker first: afterwards ours could not be told apart from them.
-        await self._journal(SettleLeft(numbers))
+        await self._journal(settle_left(numbers))
         for part in self._dependents.parts:
             await part.take_over(numbers)
         logger.info("this worker serves %d more partitions", len(claimed))
@@ -178,7 +187,7 @@ class Partitions(Actor[Drain]):
         fences = self._ownership.fences
         self._ownership.set({number: fence for number, fence in fences.items() if number not in numbers})
         # The journal commits in order: when it answers, all earlier writes of these partitions are committed.
-        await self._journal(Touch())
+        await self._journal(touch())
         await self._release(tuple(sorted(numbers)))
         logger.info("this worker has handed over %d partitions", len(numbers))
 
@@ -186,7 +195,7 @@ class Partitions(Actor[Drain]):
         """Release partitions; retry until the database answers or the lease ends."""
         while True:
             try:
-                return await self._ask(Release(self._ownership.worker, numbers))
+                return await self._ask(release_partitions(self._ownership.worker, numbers))
             except JournalError as error:
                 logger.warning("partitions are not released: %s", error)
                 await trio.sleep(AGAIN_S)
@@ -212,7 +221,7 @@ class Partitions(Actor[Drain]):
     async def drain(self, message: Drain) -> None:
         """Hand over all partitions: idle ones at once, the others when their turns have ended."""
         self._leaving = True
-        await self._ask(Leave(self._ownership.worker))
+        await self._ask(leave_cluster(self._ownership.worker))
         async with self._changing:
             idle = self._ownership.numbers() - self._dependents.busy()
             await self._hand_over(idle, 0.0)

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from rumi.store.backend import PostgresServer
-from rumi.store.journal.leases import Backlogs, Member, Members, WorkerBacklog
+from rumi.store.journal.leases import Member, WorkerBacklog, cluster_members, worker_backlogs
 from rumi.store.journal.store import Store
 
 _FIGURES: Final = ("turns", "tasks", "waiting", "trouble")
@@ -17,7 +17,7 @@ def read_workers(server: PostgresServer) -> dict[str, Any]:
     """
     store = Store(server, now=None)
     try:
-        members, backlogs = store.run([Members(), Backlogs()])
+        members, backlogs = store.run([cluster_members(), worker_backlogs()])
     finally:
         store.close()
     assert isinstance(members, tuple)

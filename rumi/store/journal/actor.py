@@ -10,20 +10,21 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 import trio
 
-from actors import Actor, Backoff, Refused, Request, answers
+from actors import Actor, Backoff, Refused, answers
 from rumi.platform.disk_reserve import Large, Reserve, largest
 from rumi.platform.threads import Offload
 from rumi.store.backend import Backend
-from rumi.store.journal.extraction import MarkExtracted, SkipExtraction
-from rumi.store.journal.forgetting import Expire, ExpiryCursor, Sweep
-from rumi.store.journal.history import NewSession
-from rumi.store.journal.inbox import Accept
+from rumi.store.journal.extraction import mark_extracted, skip_extraction
+from rumi.store.journal.forgetting import ExpiryCursor, expire_rows, sweep_forgotten
+from rumi.store.journal.history import new_session
+from rumi.store.journal.inbox import accept_messages
 from rumi.store.journal.records import NotStored
-from rumi.store.journal.spending import SettleLeft
+from rumi.store.journal.spending import settle_left
 from rumi.store.journal.store import NOT_NOW, NotOwner, Store, Unwritable
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import Ownership, Served
 from rumi.store.protocol import Trouble
+from rumi.store.steps import Run, Step
 from rumi.texts import Text, joined
 
 logger = logging.getLogger(__name__)
@@ -49,8 +50,8 @@ SLICE_PAUSE_S: Final = 0.01
 EXPIRE_S: Final = 3600.0
 """Interval between searches for entries past their retention, in seconds."""
 
-_LEAVES_SOMETHING: Final = (NewSession, MarkExtracted, SkipExtraction)
-"""Requests that may leave history to delete."""
+_LEAVES_SOMETHING: Final[tuple[Step[Any, ..., Any], ...]] = (new_session, mark_extracted, skip_extraction)
+"""Steps that may leave history to delete."""
 
 Identity: TypeAlias = tuple[tuple[int, int] | None, ...]
 
@@ -61,7 +62,7 @@ class AskJournal(Protocol):
     If no process has locked the home, the request may instead be executed directly on the home's files.
     """
 
-    async def __call__(self, request: Request[R], /) -> R:
+    async def __call__(self, request: Run[R], /) -> R:
         """Send a request; return the reply.
 
         Raises:
@@ -121,7 +122,7 @@ class _Job:
 
     __slots__ = ("done", "error", "reply", "request", "served", "withdrawn", "writing")
 
-    def __init__(self, request: Request[Any], served: Served) -> None:
+    def __init__(self, request: JournalMessage, served: Served) -> None:
         self.request = request
         self.served = served
         self.done = trio.Event()
@@ -202,7 +203,7 @@ class Journal(Actor[JournalMessage]):
         # Before anything else is written: afterwards, reservations of earlier processes could not be told
         # apart from those of running calls. Without `alone`, `Partitions` does this for each takeover.
         if alone and await self._offload(self._store.has_reservations):
-            self._waiting.append(_Job(SettleLeft(), Served()))
+            self._waiting.append(_Job(settle_left(), Served()))
             self._work.set()
         self._to_sweep.set()  # an earlier process may have ended before its sweep was complete
         self.start_soon(self._write, self._store)
@@ -224,8 +225,8 @@ class Journal(Actor[JournalMessage]):
                     raise
                 await trio.sleep(ATTEMPTS.cap_s)
 
-    @answers(Request)
-    async def answer(self, message: Request[R]) -> R:
+    @answers(Run)
+    async def answer(self, message: Run[R]) -> R:
         """Pass the request to the writer, and return its reply after the commit.
 
         On cancellation, a new message is withdrawn if it is not being written yet. Other requests are still
@@ -237,7 +238,7 @@ class Journal(Actor[JournalMessage]):
         try:
             await job.done.wait()
         except trio.Cancelled:
-            job.withdrawn = isinstance(message, Accept) and not job.writing
+            job.withdrawn = message.step is accept_messages and not job.writing
             raise
         if job.error is not None:
             raise job.error
@@ -302,7 +303,7 @@ class Journal(Actor[JournalMessage]):
         self._failures = 0
         for job, reply in zip(jobs, replies, strict=True):
             job.answer(reply)
-        if any(isinstance(request, _LEAVES_SOMETHING) for request in requests):
+        if any(request.step in _LEAVES_SOMETHING for request in requests):
             self._to_sweep.set()
         # A full disk counts as full until the reserve exists again: see `_look_again`.
         if self._state.trouble not in (None, "full"):
@@ -364,7 +365,7 @@ class Journal(Actor[JournalMessage]):
         """
         trouble, left = self._state.trouble, []
         for job in jobs:
-            refused = self._state.refuses and isinstance(job.request, Accept)
+            refused = self._state.refuses and job.request.step is accept_messages
             if trouble is not None and refused and not store.may_have(job.request):
                 job.answer(NotStored(trouble))
             elif not job.withdrawn:
@@ -426,7 +427,7 @@ class Journal(Actor[JournalMessage]):
         while True:
             await self._to_sweep.wait()
             self._to_sweep = trio.Event()
-            while await self.answer(Sweep()):  # noqa: ASYNC110  # no polling: the pause lets other requests go first
+            while await self.answer(sweep_forgotten()):  # noqa: ASYNC110  # no polling: the pause lets other requests go first
                 await trio.sleep(SLICE_PAUSE_S)
 
     async def _expire(self) -> None:
@@ -435,7 +436,7 @@ class Journal(Actor[JournalMessage]):
             before = self._now() - self._retention_s
             cursor: ExpiryCursor | None = ExpiryCursor()
             while cursor is not None:
-                cursor = await self.answer(Expire(before, cursor))
+                cursor = await self.answer(expire_rows(before, cursor))
                 await trio.sleep(SLICE_PAUSE_S)
             await trio.sleep(EXPIRE_S)
 
@@ -479,7 +480,7 @@ async def open_journal(database: Path | Backend) -> AsyncIterator[AskJournal]:
     """
     store = await trio.to_thread.run_sync(Store, database)
 
-    async def ask(request: Request[R]) -> R:
+    async def ask(request: Run[R]) -> R:
         (reply,) = await trio.to_thread.run_sync(store.run, [request])
         return cast(R, reply)
 

@@ -6,15 +6,16 @@ Each request deletes one slice, a limited number of rows, so that other requests
 from dataclasses import dataclass
 from datetime import datetime
 
+from rumi.store.journal.scopes import of_chat
 from rumi.store.journal.spending import merge_chat
-from rumi.store.journal.transaction import SLICE, JournalRequest, mine, steps
-from rumi.store.journal.workspaces import DropWorkspace, drop_workspace, forget_workspace
-from rumi.store.steps import Transaction
+from rumi.store.journal.transaction import SLICE, mine
+from rumi.store.journal.workspaces import drop_workspace, forget_workspace
+from rumi.store.steps import Transaction, step
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiryCursor:
-    """The cursor of `Expire`: the index of a table in `_TABLES`, and the key of the last examined row."""
+    """The cursor of `expire_rows`: the index of a table in `_TABLES`, and the last examined row's key."""
 
     table: int = 0
     row: int = 0
@@ -57,14 +58,9 @@ _KEYS = {"summaries": "rowid", "budget_notices": "rowid", "undos": "message"}
 """Key columns of tables without an `id`; the keys are in the order in which the rows were inserted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep(JournalRequest[bool]):
+@step()
+def sweep_forgotten(transaction: Transaction) -> bool:
     """Delete a slice of the history of forgotten sessions. Return True if there may be more."""
-
-
-@steps.of(Sweep)
-def sweep(request: Sweep, transaction: Transaction) -> bool:
-    """Delete a slice of the history of forgotten sessions."""
     left = SLICE
     while left:  # many small sessions fit into one slice
         found = _forgotten(transaction)
@@ -90,35 +86,23 @@ def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class LeaveNoTrace(JournalRequest[bool]):
+@step()
+def truncate_log(transaction: Transaction) -> bool:
     """Remove deleted rows from the write-ahead log of `state.db` as well.
 
     Return False if a reader of the file prevents this; the request must then be sent again. On PostgreSQL
     nothing is done and the reply is True, because the server manages its log.
     """
+    return True  # `Store.run` truncates the log after the transaction
 
 
-@steps.of(LeaveNoTrace)
-def leave_no_trace(request: LeaveNoTrace, transaction: Transaction) -> bool:
-    """Return False without doing anything: `Store.run` truncates the log after the transaction."""
-    return True
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteChat(JournalRequest[bool]):
+@step(of_chat)
+def delete_chat(transaction: Transaction, chat: str) -> bool:
     """Delete a slice of all rows of a deleted chat. Return True if there may be more.
 
     Facts are not deleted, because they belong to the owner of the chat.
     """
-
-    chat: str
-
-
-@steps.of(DeleteChat)
-def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
-    """Delete a slice of a chat. The rows that list the chat are deleted after all its other rows."""
-    chat, left = request.chat, SLICE
+    left = SLICE
     _empty_last_message(transaction, chat)
     for table in ("history", "messages", "outbox"):
         left -= transaction.db.execute(
@@ -127,7 +111,7 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
         ).rowcount
         if left <= 0:
             return True
-    if drop_workspace(DropWorkspace(chat), transaction):
+    if drop_workspace.do(transaction, chat):
         return True
     transaction.db.execute("UPDATE tasks SET chat = '' WHERE chat = ?", (chat,))
     merge_chat(transaction, chat)
@@ -148,21 +132,13 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetChat(JournalRequest[bool]):
+@step(of_chat)
+def forget_chat(transaction: Transaction, chat: str, before: int) -> bool:
     """Delete a slice of a chat's content older than a given message. Return True if there may be more.
 
     The chat continues. No facts are extracted from the deleted content. Undelivered replies are not deleted.
     """
-
-    chat: str
-    before: int
-
-
-@steps.of(ForgetChat)
-def forget_chat(request: ForgetChat, transaction: Transaction) -> bool:
-    """Delete a slice of a continuing chat: history, messages, replies, and data derived from them."""
-    chat, left = request.chat, SLICE
+    left = SLICE
     transaction.db.execute("UPDATE sessions SET fresh = FALSE, asked = FALSE WHERE chat = ?", (chat,))
     for table, which in (
         ("history", "chat = :chat"),
@@ -178,7 +154,7 @@ def forget_chat(request: ForgetChat, transaction: Transaction) -> bool:
     ):
         left -= transaction.db.execute(
             f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {which} LIMIT :left)",
-            {"chat": chat, "before": request.before, "left": left},
+            {"chat": chat, "before": before, "left": left},
         ).rowcount
         if left <= 0:
             return True
@@ -216,29 +192,20 @@ def _month(now: float) -> float:
     return start.timestamp()
 
 
-@dataclass(frozen=True, slots=True)
-class Expire(JournalRequest[ExpiryCursor | None]):
+@step()
+def expire_rows(transaction: Transaction, before: float, cursor: ExpiryCursor) -> ExpiryCursor | None:
     """Examine a slice of rows, and delete finished rows older than `before`, in seconds since 1970.
 
     Rows are not deleted if they are open or undelivered, or if their session is current or still needs fact
     extraction. Return the cursor of the next slice, None after the last slice.
     """
-
-    before: float
-    cursor: ExpiryCursor
-
-
-@steps.of(Expire)
-def expire(request: Expire, transaction: Transaction) -> ExpiryCursor | None:
-    """Examine a slice of rows, and delete old and finished ones. Return the cursor of the next slice."""
-    cursor = request.cursor
     table, age, condition = _TABLES[cursor.table]
     key = _KEYS.get(table, "id")
     rows = transaction.db.execute(
         f"SELECT {key}, {age} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT ?", (cursor.row, SLICE)
     ).fetchall()
     # Rows are in the order of their arrival: after a slice of new rows there are only new ones.
-    if not rows or all(at >= request.before for _, at in rows):
+    if not rows or all(at >= before for _, at in rows):
         return ExpiryCursor(cursor.table + 1) if cursor.table + 1 < len(_TABLES) else None
     last = rows[-1][0]
     transaction.db.execute(
@@ -246,7 +213,7 @@ def expire(request: Expire, transaction: Transaction) -> ExpiryCursor | None:
         {
             "row": cursor.row,
             "last": last,
-            "before": request.before,
+            "before": before,
             "now": transaction.now(),
             "month": _month(transaction.now()),
         },

@@ -1,15 +1,15 @@
 """Requests that store sessions and their history."""
 
 import json
-from dataclasses import dataclass
 from math import inf
 
 from rumi.models.fitting import in_short
 from rumi.models.model import Message, Picture, ToolCall
 from rumi.store.journal.parked import forget_parked
 from rumi.store.journal.records import HistoryEntry, Summary
-from rumi.store.journal.transaction import JournalRequest, OwnedWrite, clean, steps
-from rumi.store.steps import Transaction
+from rumi.store.journal.scopes import of_chat
+from rumi.store.journal.transaction import clean
+from rumi.store.steps import Transaction, step
 
 MOST_ENTRY = 2**63 - 1
 """The highest possible number of a history entry."""
@@ -20,114 +20,84 @@ APART_S = 86_400.0
 UNREADABLE = "(This entry of the history cannot be read any more.)"
 
 
-@dataclass(frozen=True, slots=True)
-class Append(OwnedWrite[None]):
+@step(of_chat, owned=True)
+def append_history(
+    transaction: Transaction, chat: str, session: int, entries: tuple[HistoryEntry, ...]
+) -> None:
     """Append entries to the history of a session while a turn runs."""
-
-    chat: str
-    session: int
-    entries: tuple[HistoryEntry, ...]
+    insert_history(transaction, chat, session, entries)
 
 
-@steps.of(Append)
-def append(request: Append, transaction: Transaction) -> None:
-    """Append entries to the history."""
-    insert_history(transaction, request.chat, request.session, request.entries)
-
-
-@dataclass(frozen=True, slots=True)
-class NewSession(OwnedWrite[int]):
+@step(of_chat, owned=True)
+def new_session(
+    transaction: Transaction, chat: str, forget: bool = False, extract_first: bool = False
+) -> int:
     """End the chat's session and begin another one; return the number of the new session.
 
-    `forget` also deletes the whole history of the chat, in slices (`Sweep`). With `extract_first`, a session
-    with new messages is deleted only after facts were extracted from it. Parked calls are deleted at once.
+    `forget` also deletes the whole history of the chat, in slices (`sweep_forgotten`). With `extract_first`,
+    a session with new messages is deleted only after facts were extracted from it. Parked calls are deleted
+    at once.
     """
-
-    chat: str
-    forget: bool = False
-    extract_first: bool = False
-
-
-@steps.of(NewSession)
-def new_session(request: NewSession, transaction: Transaction) -> int:
-    """End the current session and begin another one; return the number of the new session."""
-    chat = (request.chat,)
     transaction.db.execute(
-        "UPDATE sessions SET ended = ? WHERE chat = ? AND ended IS NULL", (transaction.now(), *chat)
+        "UPDATE sessions SET ended = ? WHERE chat = ? AND ended IS NULL", (transaction.now(), chat)
     )
-    if request.forget:
-        # `Sweep` deletes only sessions that are not fresh, so a fresh one waits for its extraction.
-        if not request.extract_first:
-            transaction.db.execute("UPDATE sessions SET fresh = FALSE WHERE chat = ?", chat)
+    if forget:
+        # `sweep_forgotten` deletes only sessions that are not fresh, so a fresh one waits for its extraction.
+        if not extract_first:
+            transaction.db.execute("UPDATE sessions SET fresh = FALSE WHERE chat = ?", (chat,))
         transaction.db.execute(
             "UPDATE sessions SET forget = TRUE WHERE chat = ? AND EXISTS"
             " (SELECT 1 FROM history WHERE history.chat = sessions.chat AND session = number)",
-            chat,
+            (chat,),
         )
         for table in ("summaries", "episodes"):
-            transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", chat)
-        forget_parked(transaction, request.chat)
+            transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
+        forget_parked(transaction, chat)
         # Separate sessions are due at once as well; only the pause after a failed attempt stays.
-        transaction.db.execute("UPDATE sessions SET learn_after = 0 WHERE chat = ? AND tries = 0", chat)
-    return _open_session(transaction, request.chat)
+        transaction.db.execute("UPDATE sessions SET learn_after = 0 WHERE chat = ? AND tries = 0", (chat,))
+    return _open_session(transaction, chat)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionApart(OwnedWrite[int]):
+@step(of_chat, owned=True)
+def session_apart(transaction: Transaction, chat: str) -> int:
     """Begin a separate session for one turn, and return its number. The chat's session continues.
 
-    Facts are extracted from the separate session at the time set by the turn's `Settle`, or after a day if
-    there is no `Settle`.
+    Facts are extracted from the separate session at the time set by the turn's final reply, or after a day
+    if there is none.
     """
-
-    chat: str
-
-
-@steps.of(SessionApart)
-def session_apart(request: SessionApart, transaction: Transaction) -> int:
-    """Open a session that is marked as ended, so that the chat's current session stays the same."""
     # The chat's session must exist first: numbers are given in order, and the latest open one is current.
-    session_of(transaction, request.chat)
-    number = _open_session(transaction, request.chat)
+    session_of(transaction, chat)
+    number = _open_session(transaction, chat)
     now = transaction.now()
     transaction.db.execute(
         "UPDATE sessions SET ended = ?, learn_after = ? WHERE chat = ? AND number = ?",
-        (now, now + APART_S, request.chat, number),
+        (now, now + APART_S, chat, number),
     )
     return number
 
 
-@dataclass(frozen=True, slots=True)
-class Summarize(OwnedWrite[Summary | None]):
+@step(of_chat, owned=True)
+def summarize(
+    transaction: Transaction, chat: str, session: int, summary: Summary, leave_out: bool = False
+) -> Summary | None:
     """Replace the beginning of a session in prompts with a summary; return the summary now in use.
 
     With `leave_out`, only the summary's `turn` is used: prompts leave out all messages up to the end of that
     turn, although no text replaces them yet. Return None, and change nothing, if the session has ended or the
     stored summary covers more messages.
     """
-
-    chat: str
-    session: int
-    summary: Summary
-    leave_out: bool = False
-
-
-@steps.of(Summarize)
-def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
-    """Store a summary (with `leave_out`, only its `turn`), unless the stored one covers more messages."""
     # A summary is made in the background: another one, or the session's end, may have come first.
-    summary, session = request.summary, (request.chat, request.session)
     (end,) = transaction.db.execute(
         "SELECT max(history.id) FROM history JOIN sessions USING (chat)"
         " WHERE chat = ? AND session = ? AND turn = ? AND number = session AND ended IS NULL",
-        (*session, summary.turn),
+        (chat, session, summary.turn),
     ).fetchone()
     upto, turn, text, covered = transaction.db.execute(
-        "SELECT upto, turn, text, told FROM summaries WHERE chat = ? AND session = ?", session
+        "SELECT upto, turn, text, told FROM summaries WHERE chat = ? AND session = ?", (chat, session)
     ).fetchone() or (0, "", "", 0)
-    if end is None or end < (upto if request.leave_out else covered):
+    if end is None or end < (upto if leave_out else covered):
         return None
-    if not request.leave_out:
+    if not leave_out:
         text, covered = clean(summary.text), end
     if end > upto:
         upto, turn = end, summary.turn
@@ -136,77 +106,52 @@ def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (chat, session) DO UPDATE SET turn = excluded.turn,"
         " upto = excluded.upto, text = excluded.text, told = excluded.told, tainted = excluded.tainted,"
         " links = excluded.links, created = excluded.created",
-        (*session, turn, upto, text, covered, summary.tainted, json.dumps(summary.links), transaction.now()),
+        (
+            *(chat, session, turn, upto, text, covered),
+            *(summary.tainted, json.dumps(summary.links), transaction.now()),
+        ),
     )
     return Summary(turn, text, summary.tainted, summary.links, gap=covered < upto)
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut(JournalRequest[tuple[HistoryEntry, ...]]):
+@step(of_chat)
+def left_out(transaction: Transaction, chat: str, session: int, max_tokens: int) -> tuple[HistoryEntry, ...]:
     """Return the latest entries, about `max_tokens` tokens, that neither prompts nor a summary contain."""
-
-    chat: str
-    session: int
-    max_tokens: int
-
-
-@steps.of(LeftOut)
-def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, ...]:
-    """Return the latest entries that neither prompts nor a summary contain."""
-    session = (request.chat, request.session)
     covered, upto = transaction.db.execute(
-        "SELECT told, upto FROM summaries WHERE chat = ? AND session = ?", session
+        "SELECT told, upto FROM summaries WHERE chat = ? AND session = ?", (chat, session)
     ).fetchone() or (0, 0)
-    return _entries(transaction, session, covered, upto, MOST_ENTRIES, request.max_tokens)[0]
+    return _entries(transaction, (chat, session), covered, upto, MOST_ENTRIES, max_tokens)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Shorten(OwnedWrite[None]):
+@step(of_chat, owned=True)
+def shorten_history(transaction: Transaction, chat: str, session: int, latest: int) -> None:
     """Shorten the session's tool results in prompts, except in the last `latest` entries.
 
     The stored history does not change.
     """
-
-    chat: str
-    session: int
-    latest: int
-
-
-@steps.of(Shorten)
-def shorten(request: Shorten, transaction: Transaction) -> None:
-    """Record the last entry whose tool results are shortened in prompts."""
     # The position is stored and only grows: prompts must keep their beginning, which servers cache.
-    session = (request.chat, request.session)
     row = transaction.db.execute(
         "SELECT id FROM history WHERE chat = ? AND session = ? AND NOT undone"
         " ORDER BY id DESC LIMIT 1 OFFSET ?",
-        (*session, request.latest),
+        (chat, session, latest),
     ).fetchone()
     if row is not None:
         transaction.db.execute(
             "UPDATE sessions SET short = ?1 WHERE chat = ?2 AND number = ?3 AND short < ?1",
-            (row[0], *session),
+            (row[0], chat, session),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MarkFiles(OwnedWrite[None]):
+@step(of_chat, owned=True)
+def mark_files(transaction: Transaction, chat: str, tainted: bool) -> None:
     """Record whether the chat's files contain untrusted content."""
-
-    chat: str
-    tainted: bool
-
-
-@steps.of(MarkFiles)
-def mark_files(request: MarkFiles, transaction: Transaction) -> None:
-    """Record whether the chat's files contain untrusted content."""
-    if request.tainted:
+    if tainted:
         transaction.db.execute(
             "INSERT INTO tainted_files (chat, since) VALUES (?, ?) ON CONFLICT DO NOTHING",
-            (request.chat, transaction.now()),
+            (chat, transaction.now()),
         )
     else:
-        transaction.db.execute("DELETE FROM tainted_files WHERE chat = ?", (request.chat,))
+        transaction.db.execute("DELETE FROM tainted_files WHERE chat = ?", (chat,))
 
 
 def taint_of(transaction: Transaction, chat: str, session: int) -> tuple[bool, bool]:
@@ -240,7 +185,7 @@ def history_of(
     if behind:
         links = summary.links if summary is not None else ()
         cut = Summary(behind, "", taint_of(transaction, chat, session)[0], links)
-        summary = summarize(Summarize(chat, session, cut, leave_out=True), transaction) or summary
+        summary = summarize.do(transaction, chat, session, cut, leave_out=True) or summary
     return summary, entries
 
 

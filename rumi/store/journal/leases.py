@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rumi.store.backend import as_values
-from rumi.store.journal.transaction import JournalRequest, steps
 from rumi.store.ownership import PARTITIONS
-from rumi.store.steps import Transaction
+from rumi.store.steps import Transaction, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +52,9 @@ ENDED_LEASE_S: Final = 600.0
 """Time in seconds after which a worker whose lease has ended is removed from the list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Join(JournalRequest[None]):
+@step()
+def join_cluster(transaction: Transaction, worker: str, version: str, address: str, lease_s: float) -> None:
     """Register a worker with a lease of `lease_s` seconds. The name of the worker must be new."""
-
-    worker: str
-    version: str
-    address: str
-    lease_s: float
-
-
-@steps.of(Join)
-def join(request: Join, transaction: Transaction) -> None:
-    """Store a worker; in a new database, also insert one row for each partition."""
     db, now = transaction.db, transaction.now()
     db.executemany(
         "INSERT INTO partitions (number) VALUES (?) ON CONFLICT DO NOTHING",
@@ -75,71 +64,46 @@ def join(request: Join, transaction: Transaction) -> None:
     db.execute(
         "INSERT INTO workers (name, version, address, started, until) VALUES (?1, ?2, ?3, ?4, ?5)"
         " ON CONFLICT (name) DO UPDATE SET until = ?5",  # a retry: the answer to an earlier attempt was lost
-        (request.worker, request.version, request.address, now, now + request.lease_s),
+        (worker, version, address, now, now + lease_s),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Renew(JournalRequest[dict[int, int] | None]):
+@step()
+def renew_lease(
+    transaction: Transaction, worker: str, lease_s: float, status: str = "{}"
+) -> dict[int, int] | None:
     """Extend a lease to `lease_s` seconds from now; return the fences of the worker's partitions.
 
     Return None if the lease has already ended. `status` is a JSON object that status commands on other
     workers show.
     """
-
-    worker: str
-    lease_s: float
-    status: str = "{}"
-
-
-@steps.of(Renew)
-def renew(request: Renew, transaction: Transaction) -> dict[int, int] | None:
-    """Renew a lease, unless it has ended."""
     now = transaction.now()
     renewed = transaction.db.execute(
         "UPDATE workers SET until = ?, status = ? WHERE name = ? AND until > ?",
-        (now + request.lease_s, request.status, request.worker, now),
+        (now + lease_s, status, worker, now),
     )
     if renewed.rowcount == 0:
         return None
-    return dict(
-        transaction.db.execute("SELECT number, fence FROM partitions WHERE worker = ?", (request.worker,))
-    )
+    return dict(transaction.db.execute("SELECT number, fence FROM partitions WHERE worker = ?", (worker,)))
 
 
-@dataclass(frozen=True, slots=True)
-class Leave(JournalRequest[None]):
+@step()
+def leave_cluster(transaction: Transaction, worker: str, ended: bool = False) -> None:
     """Record that a worker is leaving, so that others take its share. With `ended`, its lease ends now."""
-
-    worker: str
-    ended: bool = False
-
-
-@steps.of(Leave)
-def leave(request: Leave, transaction: Transaction) -> None:
-    """Record that a worker is leaving."""
-    until = ", until = 0" if request.ended else ""
-    transaction.db.execute(f"UPDATE workers SET leaving = TRUE{until} WHERE name = ?", (request.worker,))
+    until = ", until = 0" if ended else ""
+    transaction.db.execute(f"UPDATE workers SET leaving = TRUE{until} WHERE name = ?", (worker,))
 
 
-@dataclass(frozen=True, slots=True)
-class Claim(JournalRequest[tuple[Claimed, ...]]):
+@step()
+def claim_partitions(
+    transaction: Transaction, worker: str, most: int, after_s: float = 0.0, has: tuple[int, ...] = ()
+) -> tuple[Claimed, ...]:
     """Claim up to `most` free partitions; return the claimed partitions.
 
     Sandboxes of a worker whose lease has ended may run for up to `after_s` seconds after that end. `has`
     lists the partitions that the worker knows it owns. If the database says that the worker owns other
     partitions too, the answer to an earlier claim was lost, and these partitions are claimed again.
     """
-
-    worker: str
-    most: int
-    after_s: float = 0.0
-    has: tuple[int, ...] = ()
-
-
-@steps.of(Claim)
-def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
-    """Claim free partitions in ascending order, and those that this worker owns without knowing it."""
     db, now = transaction.db, transaction.now()
     # Claims of several workers run at once: each skips the rows that another one has locked.
     skip = f"{transaction.lock_rows} SKIP LOCKED" if transaction.lock_rows else ""
@@ -150,42 +114,34 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
         "SELECT number, worker, fence, ready_at FROM partitions WHERE number < ?"
         " AND (worker IS NULL OR worker NOT IN (SELECT name FROM workers WHERE until > ?))"
         f" ORDER BY number LIMIT ?{skip}",
-        (PARTITIONS, now, request.most),
+        (PARTITIONS, now, most),
     ).fetchall()
-    known = as_values(request.has) or "-1"
+    known = as_values(has) or "-1"
     free += db.execute(
         "SELECT number, worker, fence, ready_at FROM partitions"
         f" WHERE number < ? AND worker = ? AND number NOT IN ({known}) ORDER BY number{skip}",
-        (PARTITIONS, request.worker),
+        (PARTITIONS, worker),
     ).fetchall()
     claimed = []
-    for number, worker, fence, ready_at in free:
-        if worker is not None:  # not released: sandboxes of its former owner may still run
-            ready_at = max(ready_at, now + request.after_s)
+    for number, owner, fence, ready_at in free:
+        if owner is not None:  # not released: sandboxes of its former owner may still run
+            ready_at = max(ready_at, now + after_s)
         claimed.append(Claimed(number, fence + 1, max(0.0, ready_at - now)))
         db.execute(
             "UPDATE partitions SET worker = ?, fence = ?, ready_at = ? WHERE number = ?",
-            (request.worker, fence + 1, ready_at, number),
+            (worker, fence + 1, ready_at, number),
         )
     return tuple(claimed)
 
 
-@dataclass(frozen=True, slots=True)
-class Release(JournalRequest[None]):
+@step()
+def release_partitions(transaction: Transaction, worker: str, numbers: tuple[int, ...]) -> None:
     """Release partitions in which this worker no longer runs anything."""
-
-    worker: str
-    numbers: tuple[int, ...]
-
-
-@steps.of(Release)
-def release(request: Release, transaction: Transaction) -> None:
-    """Mark partitions of this worker as free."""
-    if request.numbers:
+    if numbers:
         transaction.db.execute(
             "UPDATE partitions SET worker = NULL, ready_at = 0 WHERE worker = ?"
-            f" AND number IN ({as_values(request.numbers)})",
-            (request.worker,),
+            f" AND number IN ({as_values(numbers)})",
+            (worker,),
         )
 
 
@@ -195,44 +151,27 @@ _MEMBER: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Members(JournalRequest[tuple[Member, ...]]):
+@step()
+def cluster_members(transaction: Transaction) -> tuple[Member, ...]:
     """Return the workers by name, including those whose lease ended less than `ENDED_LEASE_S` ago."""
-
-
-@steps.of(Members)
-def members(request: Members, transaction: Transaction) -> tuple[Member, ...]:
-    """Return the workers."""
     now = transaction.now()
     return tuple(_member(row, now) for row in transaction.db.execute(f"{_MEMBER} ORDER BY name"))
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerOf(JournalRequest[Member | None]):
+@step()
+def owner_of_partition(transaction: Transaction, number: int) -> Member | None:
     """Return the worker that currently serves a partition."""
-
-    number: int
-
-
-@steps.of(OwnerOf)
-def owner_of(request: OwnerOf, transaction: Transaction) -> Member | None:
-    """Return the worker that owns a partition, if its lease has not ended."""
     now = transaction.now()
     row = transaction.db.execute(
         f"{_MEMBER} WHERE until > ? AND name = (SELECT worker FROM partitions WHERE number = ?)",
-        (now, request.number),
+        (now, number),
     ).fetchone()
     return None if row is None else _member(row, now)
 
 
-@dataclass(frozen=True, slots=True)
-class Owners(JournalRequest[dict[int, str]]):
+@step()
+def partition_owners(transaction: Transaction) -> dict[int, str]:
     """Return the name of the current owner of each partition."""
-
-
-@steps.of(Owners)
-def owners(request: Owners, transaction: Transaction) -> dict[int, str]:
-    """Return the owner of each partition, without workers whose lease has ended."""
     return dict(
         transaction.db.execute(
             "SELECT number, worker FROM partitions WHERE number < ?"
@@ -242,15 +181,10 @@ def owners(request: Owners, transaction: Transaction) -> dict[int, str]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Backlogs(JournalRequest[dict[str, WorkerBacklog]]):
+@step()
+def worker_backlogs(transaction: Transaction) -> dict[str, WorkerBacklog]:
     """Return the backlog of each worker; the empty name stands for partitions that no worker serves."""
-
-
-@steps.of(Backlogs)
-def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, WorkerBacklog]:
-    """Count open messages and undelivered replies by worker."""
-    db, served = transaction.db, owners(Owners(), transaction)
+    db, served = transaction.db, partition_owners.do(transaction)
     found: dict[str, list[int]] = {}
     for index, sql in enumerate(
         (
@@ -263,14 +197,9 @@ def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, WorkerBac
     return {worker: WorkerBacklog(*counts) for worker, counts in found.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Touch(JournalRequest[None]):
+@step()
+def touch(transaction: Transaction) -> None:
     """Do nothing. The reply shows that earlier requests have been executed and that the database works."""
-
-
-@steps.of(Touch)
-def touch(request: Touch, transaction: Transaction) -> None:
-    """Do nothing."""
 
 
 def _member(row: tuple[str, str, str, float, float, int, int, str], now: float) -> Member:

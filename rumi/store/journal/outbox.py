@@ -1,75 +1,56 @@
 """Requests that store final replies and track their delivery."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal
 
 from rumi.store.journal.history import insert_history
 from rumi.store.journal.parked import buttons_in, buttons_json, note_asked
-from rumi.store.journal.records import Buttons, HistoryEntry, Reason, StoredReply
+from rumi.store.journal.records import FinalReply, StoredReply
+from rumi.store.journal.scopes import of_chat, of_reply
 from rumi.store.journal.spending import record_notices
-from rumi.store.journal.transaction import OwnedWrite, Read, clean, mine, steps
-from rumi.store.steps import Transaction
+from rumi.store.journal.transaction import clean, mine
+from rumi.store.steps import Transaction, step
 
 
-@dataclass(frozen=True, slots=True)
-class Settle(OwnedWrite[int]):
+@step(of_chat, owned=True)
+def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
     """Store the final reply to messages, and the state that depends on it; return its delivery number.
 
-    Everything is stored in one transaction. The turn worked on the first message, and `reason` is the way the
-    turn ended. A message that already has a reply keeps that reply. `due` is the new end time of the session,
-    None if it has not changed. If `session` is 0, the session in which the turn began is meant. `noticed`
-    lists the keys of budgets that the reply reports as nearly used up. `asked` lists the parked calls that
-    the reply asks about. `buttons` are added to the buttons that the first message already has.
+    Everything is stored in one transaction. A message that already has a reply keeps that reply.
     """
-
-    chat: str
-    messages: tuple[int, ...]
-    text: str
-    reason: Reason | None = None
-    session: int = 0
-    entries: tuple[HistoryEntry, ...] = ()
-    due: float | None = None
-    noticed: tuple[str, ...] = ()
-    asked: tuple[int, ...] = ()
-    buttons: Buttons = ()
-
-
-@steps.of(Settle)
-def settle(request: Settle, transaction: Transaction) -> int:
-    """Store the final reply to messages, and the state that depends on it; return its delivery number."""
-    replied = [_reply_of(transaction, message) for message in request.messages]
+    replied = [_reply_of(transaction, message) for message in reply.messages]
     if all(replied):  # each message gets exactly one final reply: drop a second one
         return int(replied[0] or 0)
-    session = request.session or _session_of(transaction, request.messages[0])
-    insert_history(transaction, request.chat, session, request.entries)
-    record_notices(transaction, request.noticed)
-    note_asked(transaction, request.chat, request.asked)
-    if request.due is not None:
+    session = reply.session or _session_of(transaction, reply.messages[0])
+    insert_history(transaction, chat, session, reply.entries)
+    record_notices(transaction, reply.noticed)
+    note_asked(transaction, chat, reply.asked)
+    if reply.due is not None:
         transaction.db.execute(
             "UPDATE sessions SET due = ?1,"
             # The separate session of one turn has ended already: facts are extracted from it at `due`.
             " learn_after = CASE WHEN ended IS NULL THEN learn_after ELSE ?1 END"
             " WHERE chat = ?2 AND number = ?3",
-            (request.due, request.chat, session),
+            (reply.due, chat, session),
         )
-    delivery = insert_reply(transaction, request.chat, request.text)
+    delivery = insert_reply(transaction, chat, reply.text)
     transaction.db.executemany(
         "UPDATE messages SET reply = ?, reason = ?, session = coalesce(session, nullif(?, 0))"
         " WHERE id = ? AND reply IS NULL",
         [
-            (delivery, request.reason if index == 0 else None, request.session, message)
-            for index, message in enumerate(request.messages)
+            (delivery, reply.reason if index == 0 else None, reply.session, message)
+            for index, message in enumerate(reply.messages)
         ],
     )
-    if request.buttons:
-        message = (request.messages[0],)
+    if reply.buttons:
+        message = (reply.messages[0],)
         found = transaction.db.execute("SELECT buttons FROM messages WHERE id = ?", message).fetchone()
         own = buttons_in(found[0]) if found else ()  # a task's result may bring buttons
         transaction.db.execute(
-            "UPDATE messages SET buttons = ? WHERE id = ?", (buttons_json((*own, *request.buttons)), *message)
+            "UPDATE messages SET buttons = ? WHERE id = ?", (buttons_json((*own, *reply.buttons)), *message)
         )
-    if request.reason is not None:
-        fire_ended(transaction, "messages", request.messages[0], request.reason)
+    if reply.reason is not None:
+        fire_ended(transaction, "messages", reply.messages[0], reply.reason)
     # No front end shows a reply whose messages are all unattended: without this it would wait for ever.
     transaction.db.execute(
         "UPDATE outbox SET delivered = ?1 WHERE id = ?2"
@@ -99,89 +80,54 @@ def _session_of(transaction: Transaction, message: int) -> int:
     return int(row[0] or 0) if row else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered(OwnedWrite[None]):
-    """Record that a reply was delivered.
-
-    `by_reader` is True if the reader acknowledged the reply. Any worker may receive this acknowledgement.
-    """
-
-    delivery: int
-    by_reader: bool = False
+@step(of_reply)
+def mark_acknowledged(transaction: Transaction, delivery: int) -> None:
+    """Record that the reader of a reply acknowledged it. Any worker may receive the acknowledgement."""
+    mark_delivered.do(transaction, delivery)
 
 
-@steps.of(Delivered)
-def delivered(request: Delivered, transaction: Transaction) -> None:
+@step(of_reply, owned=True)
+def mark_delivered(transaction: Transaction, delivery: int) -> None:
     """Record that a reply was delivered."""
     transaction.db.execute(
         "UPDATE outbox SET delivered = ? WHERE id = ? AND delivered IS NULL",
-        (transaction.now(), request.delivery),
+        (transaction.now(), delivery),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PartSent(OwnedWrite[None]):
+@step(of_reply, owned=True)
+def mark_part_sent(transaction: Transaction, delivery: int, parts: int) -> None:
     """Record that the first `parts` parts of a reply were sent."""
-
-    delivery: int
-    parts: int
+    transaction.db.execute("UPDATE outbox SET parts = ? WHERE id = ?", (parts, delivery))
 
 
-@steps.of(PartSent)
-def part_sent(request: PartSent, transaction: Transaction) -> None:
-    """Record the number of sent parts of a reply."""
-    transaction.db.execute("UPDATE outbox SET parts = ? WHERE id = ?", (request.parts, request.delivery))
-
-
-@dataclass(frozen=True, slots=True)
-class Undeliverable(OwnedWrite[None]):
+@step(of_chat, owned=True)
+def mark_undeliverable(transaction: Transaction, chat: str, why: str, delivery: int | None = None) -> None:
     """Record that a chat's undelivered replies cannot be delivered, and the reason `why`.
 
     If `delivery` is given, this applies only to the reply with that delivery number.
     """
-
-    chat: str
-    why: str
-    delivery: int | None = None
-
-
-@steps.of(Undeliverable)
-def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
-    """Record that replies cannot be delivered, so that they are no longer pending."""
     transaction.db.execute(
         "UPDATE outbox SET delivered = ?, failure = ?"
         " WHERE chat = ? AND delivered IS NULL AND id = coalesce(?, id)",
-        (transaction.now(), clean(request.why), request.chat, request.delivery),
+        (transaction.now(), clean(why), chat, delivery),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class UndeliveredChats(Read[tuple[str, ...]]):
+@step(reads=True)
+def undelivered_chats(transaction: Transaction, partitions: frozenset[int] | None = None) -> tuple[str, ...]:
     """Return the chats with undelivered replies, optionally only those in `partitions`."""
-
-    partitions: frozenset[int] | None = None
-
-
-@steps.of(UndeliveredChats)
-def waiting(request: UndeliveredChats, transaction: Transaction) -> tuple[str, ...]:
-    """Return the chats with undelivered replies."""
     rows = transaction.db.execute(
         f"SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL"
-        f"{mine(transaction, only=request.partitions)} ORDER BY chat"
+        f"{mine(transaction, only=partitions)} ORDER BY chat"
     )
     return tuple(chat for (chat,) in rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Undelivered(Read[tuple[StoredReply, ...]]):
-    """Return the chat's undelivered replies and all replies to the messages in `to`, oldest first."""
-
-    chat: str
-    to: tuple[int, ...] = ()
-
-
-@steps.of(Undelivered)
-def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredReply, ...]:
+@step(reads=True)
+def undelivered_replies(
+    transaction: Transaction, chat: str, to: tuple[int, ...] = ()
+) -> tuple[StoredReply, ...]:
     """Return the chat's undelivered replies and all replies to the messages in `to`, oldest first."""
     found = (
         "SELECT outbox.id, outbox.text, parts, messages.id, turn, reason, origin, preview,"
@@ -189,12 +135,12 @@ def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredR
         " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?1"
     )
     rows = transaction.db.execute(
-        f"{found} AND delivered IS NULL ORDER BY outbox.id, messages.id", (request.chat,)
+        f"{found} AND delivered IS NULL ORDER BY outbox.id, messages.id", (chat,)
     ).fetchall()
-    if request.to:
-        placeholders = ", ".join("?" * len(request.to))
+    if to:
+        placeholders = ", ".join("?" * len(to))
         named = f"SELECT reply FROM messages WHERE chat = ?1 AND id IN ({placeholders})"
-        more = transaction.db.execute(f"{found} AND outbox.id IN ({named})", (request.chat, *request.to))
+        more = transaction.db.execute(f"{found} AND outbox.id IN ({named})", (chat, *to))
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
     for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, buttons_text in rows:

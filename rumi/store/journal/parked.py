@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 from rumi.store.journal.records import Button, Buttons, Incoming, Parked, ParkedState
-from rumi.store.journal.transaction import JournalRequest, OwnedWrite, clean, steps
-from rumi.store.steps import Transaction
+from rumi.store.journal.scopes import of_chat
+from rumi.store.journal.transaction import clean
+from rumi.store.steps import Transaction, step
 
 MOST_PARKED = 500
 """Maximum number of a chat's latest parked calls that are loaded: far more than can wait for approval."""
@@ -16,19 +17,12 @@ MOST_WITH_BUTTONS = 100
 """Maximum number of a chat's latest messages with buttons that are searched for a pressed button."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadParked(JournalRequest[tuple[Parked, ...]]):
+@step()
+def load_parked(transaction: Transaction, chat: str) -> tuple[Parked, ...]:
     """Return the parked calls of a chat, or those of the task with this key, oldest first."""
-
-    chat: str
-
-
-@steps.of(LoadParked)
-def load_parked(request: LoadParked, transaction: Transaction) -> tuple[Parked, ...]:
-    """Return the parked calls of a chat or a task, oldest first."""
     rows = transaction.db.execute(
         "SELECT number, call, question, state, asked FROM parked WHERE chat = ? ORDER BY number DESC LIMIT ?",
-        (request.chat, MOST_PARKED),
+        (chat, MOST_PARKED),
     ).fetchall()
     return tuple(
         Parked(number, call, text, state, bool(asked))
@@ -37,28 +31,19 @@ def load_parked(request: LoadParked, transaction: Transaction) -> tuple[Parked, 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class KeepParked(OwnedWrite[None]):
+@step(of_chat, owned=True)
+def keep_parked(transaction: Transaction, chat: str, parked: tuple[Parked, ...], turn: str = "") -> None:
     """Store parked calls that are new or have changed. New ones are assigned to `turn`."""
-
-    chat: str
-    parked: tuple[Parked, ...]
-    turn: str = ""
-
-
-@steps.of(KeepParked)
-def keep_parked(request: KeepParked, transaction: Transaction) -> None:
-    """Store parked calls that are new or have changed."""
     transaction.db.executemany(
         "INSERT INTO parked (chat, number, call, question, state, asked, turn) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (chat, number) DO UPDATE SET call = excluded.call, question = excluded.question,"
         " state = excluded.state, asked = excluded.asked",
         [
             (
-                *(request.chat, parked_call.number, clean(parked_call.call), clean(parked_call.text)),
-                *(parked_call.state, parked_call.asked, request.turn),
+                *(chat, parked_call.number, clean(parked_call.call), clean(parked_call.text)),
+                *(parked_call.state, parked_call.asked, turn),
             )
-            for parked_call in request.parked
+            for parked_call in parked
         ],
     )
 

@@ -8,12 +8,12 @@ import trio
 from rumi.sandbox.lease import LeaseLostError
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.workspaces import (
-    CollectPieces,
-    GetPieces,
-    KeepWorkspace,
-    LoadWorkspace,
-    MissingPieces,
-    PutPieces,
+    collect_pieces,
+    get_pieces,
+    keep_workspace,
+    load_workspace,
+    missing_pieces,
+    put_pieces,
 )
 
 SLICE_PAUSE_S: Final = 0.01
@@ -34,14 +34,14 @@ class JournalPieces:
         Raises:
             LeaseLostError: A later owner has loaded the manifest.
         """
-        manifest = await self._ask(LoadWorkspace(chat, fence))
+        manifest = await self._ask(load_workspace(chat, fence))
         if manifest is None:
             raise LeaseLostError
         return manifest
 
     async def missing(self, chat: str, keys: Sequence[str]) -> Sequence[str]:
         """Return those of the given keys for which no piece is stored."""
-        return await self._ask(MissingPieces(chat, tuple(keys)))
+        return await self._ask(missing_pieces(chat, tuple(keys)))
 
     async def put(self, chat: str, fence: int, pieces: Mapping[str, bytes]) -> None:
         """Store pieces under their keys.
@@ -49,12 +49,12 @@ class JournalPieces:
         Raises:
             LeaseLostError: A later owner has loaded the manifest. Nothing was stored.
         """
-        if not await self._ask(PutPieces(chat, fence, tuple(pieces.items()))):
+        if not await self._ask(put_pieces(chat, fence, tuple(pieces.items()))):
             raise LeaseLostError
 
     async def get(self, chat: str, keys: Sequence[str]) -> Mapping[str, bytes]:
         """Return the pieces stored under these keys."""
-        return dict(await self._ask(GetPieces(chat, tuple(keys))))
+        return dict(await self._ask(get_pieces(chat, tuple(keys))))
 
     async def set_manifest(
         self, chat: str, fence: int, manifest: bytes, keys: Sequence[str], size: int
@@ -64,7 +64,7 @@ class JournalPieces:
         Raises:
             LeaseLostError: A later owner has loaded the manifest. Nothing has changed.
         """
-        missing = await self._ask(KeepWorkspace(chat, fence, manifest, tuple(keys), size))
+        missing = await self._ask(keep_workspace(chat, fence, manifest, tuple(keys), size))
         if missing is None:
             raise LeaseLostError
         return missing
@@ -74,5 +74,5 @@ class JournalPieces:
 
         On cancellation, some of these pieces remain.
         """
-        while await self._ask(CollectPieces(chat, fence)):  # noqa: ASYNC110  # others go first
+        while await self._ask(collect_pieces(chat, fence)):  # noqa: ASYNC110  # others go first
             await trio.sleep(SLICE_PAUSE_S)

@@ -1,13 +1,12 @@
 """Requests for reading chats: lists of chats, earlier history, and searches."""
 
-from dataclasses import dataclass
-
 from rumi.platform.chat_ids import TASK
 from rumi.platform.unaccented import unaccented
 from rumi.store.journal.history import MOST_ENTRY, load_links, load_message
 from rumi.store.journal.records import FoundEntries, HistoryEntry, StoredChat, StoredEntry
-from rumi.store.journal.transaction import JournalRequest, Read, clean, steps
-from rumi.store.steps import Transaction
+from rumi.store.journal.scopes import of_chat
+from rumi.store.journal.transaction import clean
+from rumi.store.steps import Transaction, step
 
 SEARCHED = 1_000
 """Maximum number of history rows that one search request reads. Other requests wait during that time."""
@@ -31,17 +30,11 @@ _GOING_ON = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ListChats(Read[tuple[StoredChat, ...]]):
+@step(reads=True)
+def list_chats(
+    transaction: Transaction, without: tuple[str, ...] = (), limit: int = 200
+) -> tuple[StoredChat, ...]:
     """Return chats with messages, latest first, except those whose id begins with a prefix in `without`."""
-
-    without: tuple[str, ...] = ()
-    limit: int = 200
-
-
-@steps.of(ListChats)
-def list_chats(request: ListChats, transaction: Transaction) -> tuple[StoredChat, ...]:
-    """Return the latest chats."""
     # The recursive query jumps in the index from each chat to the next one. DISTINCT would read all messages.
     rows = transaction.db.execute(
         "WITH RECURSIVE known (chat) AS (SELECT min(chat) FROM messages WHERE chat > '' UNION ALL"
@@ -49,91 +42,69 @@ def list_chats(request: ListChats, transaction: Transaction) -> tuple[StoredChat
         " WHERE known.chat IS NOT NULL)"
         " SELECT known.chat, coalesce(title, ''), text, received FROM known"
         " JOIN messages ON messages.id = (SELECT max(id) FROM messages WHERE messages.chat = known.chat)"
-        f" LEFT JOIN titles ON titles.chat = known.chat WHERE {_without('known.chat', request.without)}"
+        f" LEFT JOIN titles ON titles.chat = known.chat WHERE {_without('known.chat', without)}"
         " ORDER BY messages.id DESC LIMIT ?",
-        (*request.without, request.limit),
+        (*without, limit),
     )
     return tuple(StoredChat(chat, title, text[:SHOWN_CHARS], at) for chat, title, text, at in rows)
 
 
-@dataclass(frozen=True, slots=True)
-class NameChat(JournalRequest[None]):
+@step(of_chat)
+def name_chat(transaction: Transaction, chat: str, title: str) -> None:
     """Set the title of a chat; an empty title removes it."""
-
-    chat: str
-    title: str
-
-
-@steps.of(NameChat)
-def name_chat(request: NameChat, transaction: Transaction) -> None:
-    """Store or remove the title of a chat."""
-    if request.title:
+    if title:
         transaction.db.execute(
             "INSERT INTO titles (chat, title) VALUES (?, ?)"
             " ON CONFLICT (chat) DO UPDATE SET title = excluded.title",
-            (request.chat, clean(request.title)),
+            (chat, clean(title)),
         )
     else:
-        transaction.db.execute("DELETE FROM titles WHERE chat = ?", (request.chat,))
+        transaction.db.execute("DELETE FROM titles WHERE chat = ?", (chat,))
 
 
-@dataclass(frozen=True, slots=True)
-class ReadHistory(Read[tuple[StoredEntry, ...]]):
+@step(reads=True)
+def read_history(
+    transaction: Transaction, chat: str, before: int = MOST_ENTRY, limit: int = 200, going_on: bool = False
+) -> tuple[StoredEntry, ...]:
     """Return the chat's latest history entries before the entry number `before`, oldest first.
 
     The entries are from all sessions of the chat; with `going_on`, only from the current session.
     """
-
-    chat: str
-    before: int = MOST_ENTRY
-    limit: int = 200
-    going_on: bool = False
-
-
-@steps.of(ReadHistory)
-def read_history(request: ReadHistory, transaction: Transaction) -> tuple[StoredEntry, ...]:
-    """Return the latest history entries of a chat."""
-    which = _GOING_ON if request.going_on else _NOT_FORGOTTEN
+    which = _GOING_ON if going_on else _NOT_FORGOTTEN
     rows = transaction.db.execute(
         f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id < ?{which} ORDER BY id DESC LIMIT ?",
-        (request.chat, request.before, request.limit),
+        (chat, before, limit),
     )
     return tuple(reversed([_entry(row) for row in rows]))
 
 
-@dataclass(frozen=True, slots=True)
-class SearchHistory(Read[FoundEntries]):
+@step(reads=True)
+def search_history(
+    transaction: Transaction,
+    words: str,
+    chat: str = "",
+    without: tuple[str, ...] = (),
+    before: int = MOST_ENTRY,
+) -> FoundEntries:
     """Search a slice of the history before the entry number `before` for entries that contain all words.
 
     The search covers messages from users and the assistant. It covers one `chat`, or all chats except those
     whose id begins with a prefix in `without`. Case and accents are ignored. To search the next slice, the
     caller passes `FoundEntries.next`. A slice is short, because other requests wait for it.
     """
-
-    words: str
-    chat: str = ""
-    without: tuple[str, ...] = ()
-    before: int = MOST_ENTRY
-
-
-@steps.of(SearchHistory)
-def search_history(request: SearchHistory, transaction: Transaction) -> FoundEntries:
-    """Search one slice of the history."""
-    words = unaccented(request.words).split()
-    narrowed, parameters = (
-        ("chat = ?", (request.chat,)) if request.chat else (f"instr(chat, '{TASK}') != 1", ())
-    )
+    wanted = unaccented(words).split()
+    narrowed, parameters = ("chat = ?", (chat,)) if chat else (f"instr(chat, '{TASK}') != 1", ())
     rows = transaction.db.execute(
         f"SELECT {_ENTRY} FROM history WHERE {narrowed} AND id < ?"
-        f" AND {_without('history.chat', request.without)}{_NOT_FORGOTTEN} ORDER BY id DESC LIMIT ?",
-        (*parameters, request.before, *request.without, SEARCHED),
+        f" AND {_without('history.chat', without)}{_NOT_FORGOTTEN} ORDER BY id DESC LIMIT ?",
+        (*parameters, before, *without, SEARCHED),
     )
     found, examined, last = [], 0, 0
     for row in rows:
         examined, last = examined + 1, row[0]
         stored = _entry(row)
         message = stored.entry.message
-        if message.role in ("user", "assistant") and _has(unaccented(message.content), words):
+        if message.role in ("user", "assistant") and _has(unaccented(message.content), wanted):
             found.append(stored)
             if len(found) == MOST_FOUND:
                 return FoundEntries(tuple(found), last)

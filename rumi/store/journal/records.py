@@ -177,7 +177,7 @@ class Incoming:
     - `buttons`: buttons below the reply, on channels that support buttons.
     - `button`: the id of the pressed button. The message gets the text of that button. If the chat has no
       such button, `answer` is the reply.
-    - `album`: messages with the same album are parts of one message: see `JoinAlbums`.
+    - `album`: messages with the same album are parts of one message: see `join_albums`.
     - `addressed`: this part of the album is addressed to the assistant.
 
     The journal sets the other fields, which are 0 or empty if they do not apply. `id` is the number of the
@@ -304,6 +304,27 @@ class StoredReply:
     parts: int = 0
     task: int = 0
     schedule: int = 0
+    buttons: Buttons = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FinalReply:
+    """The final reply to `messages`, and the state that is stored with it.
+
+    The turn worked on the first message, and `reason` is the way the turn ended. If `session` is 0, the
+    session in which the turn began is meant. `due` is the new end time of the session, None if it has not
+    changed. `noticed` lists the keys of budgets that the reply reports as nearly used up. `asked` lists the
+    parked calls that the reply asks about. `buttons` are added to those that the first message already has.
+    """
+
+    messages: tuple[int, ...]
+    text: str
+    reason: Reason | None = None
+    session: int = 0
+    entries: tuple[HistoryEntry, ...] = ()
+    due: float | None = None
+    noticed: tuple[str, ...] = ()
+    asked: tuple[int, ...] = ()
     buttons: Buttons = ()
 
 

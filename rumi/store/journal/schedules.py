@@ -1,8 +1,9 @@
 """Requests that store and fire schedules. One transaction fires a schedule and sets its next fire time."""
 
 import math
-from dataclasses import dataclass, replace
-from typing import Final, get_args
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, TypeAlias, get_args
 
 from rumi.store.journal.history import MOST_ENTRY
 from rumi.store.journal.inbox import insert_message
@@ -15,10 +16,11 @@ from rumi.store.journal.records import (
     ScheduleRecord,
     ScheduleState,
 )
+from rumi.store.journal.scopes import keys_in, of_chat, of_schedule
 from rumi.store.journal.tasks import insert_task
-from rumi.store.journal.transaction import SLICE, JournalRequest, OwnedWrite, Read, clean, mine, steps
+from rumi.store.journal.transaction import SLICE, clean, mine
 from rumi.store.journal.undo import note_schedule, schedule_row
-from rumi.store.steps import Transaction
+from rumi.store.steps import Transaction, step
 
 FAILURES: Final = 3
 """Number of consecutive firings with failed work after which a schedule is paused."""
@@ -43,24 +45,23 @@ _FIELDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AddSchedule(JournalRequest[ScheduleRecord | None]):
+def _of_new(transaction: Transaction, schedule: ScheduleRecord) -> Iterable[str]:
+    return (schedule.chat,)
+
+
+@step(_of_new, shared=True)
+def add_schedule(
+    transaction: Transaction,
+    new: ScheduleRecord,
+    most: int,
+    most_of_users: int | None = None,
+    users: tuple[int, ...] = (),
+) -> ScheduleRecord | None:
     """Store a schedule; return it with its number, or the existing schedule of the same `message`.
 
     Return None if the owner already has `most` schedules that are not done. Also return None if the person
     with the user numbers `users` already has `most_of_users` such schedules.
     """
-
-    schedule: ScheduleRecord
-    most: int
-    most_of_users: int | None = None
-    users: tuple[int, ...] = ()
-
-
-@steps.of(AddSchedule)
-def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleRecord | None:
-    """Store a schedule, or return the existing schedule of the same message."""
-    new = request.schedule
     if new.message:
         found = _schedules(transaction, "message = ?", new.message)
         if found:
@@ -69,15 +70,15 @@ def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleReco
     (open_,) = transaction.db.execute(
         "SELECT count(*) FROM schedules WHERE owner = ? AND state != 'done'", (new.owner,)
     ).fetchone()
-    if open_ >= request.most:
+    if open_ >= most:
         return None
-    if request.most_of_users is not None:
+    if most_of_users is not None:
         (theirs,) = transaction.db.execute(
             "SELECT count(*) FROM schedules WHERE state != 'done' AND user IN"
-            f" ({', '.join('?' * len(request.users))})",
-            request.users,
+            f" ({', '.join('?' * len(users))})",
+            users,
         ).fetchone()
-        if theirs >= request.most_of_users:
+        if theirs >= most_of_users:
             return None
     now = transaction.now()
     (id,) = transaction.db.execute(
@@ -95,155 +96,98 @@ def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleReco
     return replace(new, id=id, next_at=new.next_at or new.instant, created=now)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadSchedule(Read[ScheduleRecord | None]):
+@step(reads=True)
+def load_schedule(transaction: Transaction, id: int) -> ScheduleRecord | None:
     """Return a schedule, or None if it does not exist."""
-
-    id: int
-
-
-@steps.of(LoadSchedule)
-def load_schedule(request: LoadSchedule, transaction: Transaction) -> ScheduleRecord | None:
-    """Return a schedule."""
-    found = _schedules(transaction, "id = ?", request.id) if 0 < request.id <= MOST_ENTRY else ()
+    found = _schedules(transaction, "id = ?", id) if 0 < id <= MOST_ENTRY else ()
     return found[0] if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class ListSchedules(Read[tuple[ScheduleRecord, ...]]):
+@step(reads=True)
+def list_schedules(
+    transaction: Transaction, owner: str | None, limit: int = 1000
+) -> tuple[ScheduleRecord, ...]:
     """Return open schedules, then the latest completed ones, of one `owner` or, if None, of all owners."""
-
-    owner: str | None
-    limit: int = 1000
-
-
-@steps.of(ListSchedules)
-def list_schedules(request: ListSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return schedules: first those that are not done."""
     which = "owner = ?1 OR ?1 IS NULL ORDER BY state = 'done', CASE state WHEN 'done' THEN -id ELSE id END"
-    return _schedules(transaction, f"{which} LIMIT ?2", request.owner, request.limit)
+    return _schedules(transaction, f"{which} LIMIT ?2", owner, limit)
 
 
-@dataclass(frozen=True, slots=True)
-class SetSchedule(JournalRequest[bool]):
+@step(of_schedule)
+def set_schedule(transaction: Transaction, id: int, state: ScheduleState, instant: float = 0.0) -> bool:
     """Pause a schedule, or resume it with the next fire time `instant`.
 
     Return False if the schedule is done or does not exist.
     """
-
-    id: int
-    state: ScheduleState
-    instant: float = 0.0
-
-
-@steps.of(SetSchedule)
-def set_schedule(request: SetSchedule, transaction: Transaction) -> bool:
-    """Pause or resume a schedule."""
     return bool(
         transaction.db.execute(
             "UPDATE schedules SET state = ?1, instant = coalesce(nullif(?2, 0), instant),"
             " next_at = coalesce(nullif(?2, 0), next_at), failures = 0, touched = ?3"
             " WHERE id = ?4 AND state != 'done'",
-            (request.state, request.instant, transaction.now(), request.id),
+            (state, instant, transaction.now(), id),
         ).rowcount
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PauseSchedules(JournalRequest[int]):
+@step()
+def pause_schedules(transaction: Transaction) -> int:
     """Pause all active schedules. Return the number of paused schedules."""
-
-
-@steps.of(PauseSchedules)
-def pause_schedules(request: PauseSchedules, transaction: Transaction) -> int:
-    """Pause all active schedules."""
     paused = transaction.db.execute("UPDATE schedules SET state = 'paused' WHERE state = 'active'")
     return paused.rowcount
 
 
-@dataclass(frozen=True, slots=True)
-class MoveSchedules(OwnedWrite[None]):
-    """Set the next fire times of schedules.
-
-    Each move contains the number of a schedule, its former instant (the planned fire time), its new instant,
-    and the time at which it will actually fire.
-    """
-
-    moves: tuple[tuple[int, float, float, float], ...]
+_Move: TypeAlias = tuple[int, float, float, float]
+"""The number of a schedule, its former instant (the planned fire time), its new instant, and the time at
+which it will actually fire."""
 
 
-@steps.of(MoveSchedules)
-def move_schedules(request: MoveSchedules, transaction: Transaction) -> None:
+def _of_moves(transaction: Transaction, moves: tuple[_Move, ...]) -> Iterable[str]:
+    return keys_in(transaction, "schedules", [move[0] for move in moves])
+
+
+@step(_of_moves, owned=True)
+def move_schedules(transaction: Transaction, moves: tuple[_Move, ...]) -> None:
     """Set the next fire times of those schedules whose instant is still the former one."""
     now = transaction.now()
     transaction.db.executemany(
         "UPDATE schedules SET instant = ?, next_at = ?, touched = ? WHERE id = ? AND instant = ?",
-        [(instant, next_at, now, id, had) for id, had, instant, next_at in request.moves],
+        [(instant, next_at, now, id, had) for id, had, instant, next_at in moves],
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteSchedule(JournalRequest[bool]):
+@step(of_schedule)
+def delete_schedule(transaction: Transaction, id: int, turn: str = "", chat: str = "") -> bool:
     """Delete a schedule. Return False if it does not exist.
 
     If a `turn` of a `chat` is given, undoing the turn restores the schedule.
     """
-
-    id: int
-    turn: str = ""
-    chat: str = ""
-
-
-@steps.of(DeleteSchedule)
-def delete_schedule(request: DeleteSchedule, transaction: Transaction) -> bool:
-    """Delete a schedule and the record of its firings."""
-    before = schedule_row(transaction, request.id) if request.turn else None
-    transaction.db.execute("DELETE FROM fires WHERE schedule = ?", (request.id,))
-    deleted = transaction.db.execute("DELETE FROM schedules WHERE id = ?", (request.id,)).rowcount
+    before = schedule_row(transaction, id) if turn else None
+    transaction.db.execute("DELETE FROM fires WHERE schedule = ?", (id,))
+    deleted = transaction.db.execute("DELETE FROM schedules WHERE id = ?", (id,)).rowcount
     if before is not None:
-        note_schedule(transaction, request.turn, request.chat, request.id, before)
+        note_schedule(transaction, turn, chat, id, before)
     return bool(deleted)
 
 
-@dataclass(frozen=True, slots=True)
-class DueSchedules(Read[tuple[ScheduleRecord, ...]]):
+@step(reads=True)
+def due_schedules(transaction: Transaction, upto: float) -> tuple[ScheduleRecord, ...]:
     """Return a slice of the active schedules that fire at or before `upto`, earliest first."""
-
-    upto: float
-
-
-@steps.of(DueSchedules)
-def due_schedules(request: DueSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return active schedules that are due."""
     which = f"state = 'active' AND next_at <= ?{mine(transaction)} ORDER BY next_at, id LIMIT ?"
-    return _schedules(transaction, which, request.upto, SLICE)
+    return _schedules(transaction, which, upto, SLICE)
 
 
-@dataclass(frozen=True, slots=True)
-class AheadSchedules(Read[tuple[ScheduleRecord, ...]]):
+@step(reads=True)
+def ahead_schedules(transaction: Transaction, now: float) -> tuple[ScheduleRecord, ...]:
     """Return a slice of the active recurring schedules whose last change is later than `now`.
 
     Such schedules exist if the clock was set back.
     """
-
-    now: float
-
-
-@steps.of(AheadSchedules)
-def ahead_schedules(request: AheadSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return active recurring schedules whose last change is in the future."""
     which = f"state = 'active' AND cron != '' AND touched > ?{mine(transaction)} ORDER BY touched, id LIMIT ?"
-    return _schedules(transaction, which, request.now + AHEAD_S, SLICE)
+    return _schedules(transaction, which, now + AHEAD_S, SLICE)
 
 
-@dataclass(frozen=True, slots=True)
-class CountSchedules(Read[ScheduleFigures]):
+@step(reads=True)
+def count_schedules(transaction: Transaction) -> ScheduleFigures:
     """Return the numbers of active and paused schedules, and the next fire time."""
-
-
-@steps.of(CountSchedules)
-def count_schedules(request: CountSchedules, transaction: Transaction) -> ScheduleFigures:
-    """Count schedules, and find the next fire time."""
     active, paused = transaction.db.execute(
         "SELECT count(*) FILTER (WHERE state = 'active'), count(*) FILTER (WHERE state = 'paused')"
         " FROM schedules"
@@ -254,21 +198,18 @@ def count_schedules(request: CountSchedules, transaction: Transaction) -> Schedu
     return ScheduleFigures(active, paused, math.inf if next_at is None else next_at)
 
 
-@dataclass(frozen=True, slots=True)
-class Fire(OwnedWrite[tuple[Fired, ...]]):
+def _of_firings(transaction: Transaction, firings: tuple[Firing, ...]) -> Iterable[str]:
+    return keys_in(transaction, "schedules", [firing.schedule for firing in firings])
+
+
+@step(_of_firings, owned=True)
+def fire_schedules(transaction: Transaction, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
     """Fire schedules: set their next fire times and store their messages or tasks, in one transaction.
 
     A firing has no effect if its instant is not the schedule's next one, because the schedule has already
     fired for that instant.
     """
-
-    firings: tuple[Firing, ...]
-
-
-@steps.of(Fire)
-def fire(request: Fire, transaction: Transaction) -> tuple[Fired, ...]:
-    """Fire schedules; each instant fires only once."""
-    return tuple(_fire(firing, transaction) for firing in request.firings)
+    return tuple(_fire(firing, transaction) for firing in firings)
 
 
 def _fire(firing: Firing, transaction: Transaction) -> Fired:
@@ -346,14 +287,9 @@ def _goes_on(firing: Firing, transaction: Transaction) -> bool:
     return bool(found.fetchone()[0])
 
 
-@dataclass(frozen=True, slots=True)
-class FailedSchedules(Read[tuple[ScheduleRecord, ...]]):
+@step(reads=True)
+def failed_schedules(transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return active schedules whose work has failed `FAILURES` times in a row."""
-
-
-@steps.of(FailedSchedules)
-def failed_schedules(request: FailedSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return active schedules that failed too often."""
     return _schedules(
         transaction,
         f"state = 'active' AND failures >= {FAILURES}{mine(transaction)} ORDER BY id LIMIT ?",
@@ -361,100 +297,59 @@ def failed_schedules(request: FailedSchedules, transaction: Transaction) -> tupl
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PauseFailed(OwnedWrite[Incoming | None]):
+@step(of_schedule, owned=True)
+def pause_failed(transaction: Transaction, id: int, message: Incoming) -> Incoming | None:
     """Pause a schedule that failed too often, and store a `message` about it.
 
     Return None if the schedule is already paused.
     """
-
-    id: int
-    message: Incoming
-
-
-@steps.of(PauseFailed)
-def pause_failed(request: PauseFailed, transaction: Transaction) -> Incoming | None:
-    """Pause a schedule that failed too often, and store a message about it once."""
     paused = transaction.db.execute(
         "UPDATE schedules SET state = 'paused' WHERE id = ? AND state = 'active' AND failures >= ?",
-        (request.id, FAILURES),
+        (id, FAILURES),
     )
-    return insert_message(request.message, transaction) if paused.rowcount else None
+    return insert_message(message, transaction) if paused.rowcount else None
 
 
-@dataclass(frozen=True, slots=True)
-class MissedSchedules(Read[tuple[ScheduleRecord, ...]]):
+@step(reads=True)
+def missed_schedules(transaction: Transaction, chat: str = "") -> tuple[ScheduleRecord, ...]:
     """Return schedules with missed fire times that were not reported yet, for one `chat` or all."""
-
-    chat: str = ""
-
-
-@steps.of(MissedSchedules)
-def missed_schedules(request: MissedSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
-    """Return the schedules with unreported missed fire times."""
     return _schedules(
-        transaction, f"missed != 0 AND (chat = ?1 OR ?1 = ''){mine(transaction)} ORDER BY id", request.chat
+        transaction, f"missed != 0 AND (chat = ?1 OR ?1 = ''){mine(transaction)} ORDER BY id", chat
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TellMissed(OwnedWrite[Incoming | None]):
+@step(of_chat, owned=True)
+def tell_missed(
+    transaction: Transaction, chat: str, message: Incoming, told: tuple[tuple[int, int], ...]
+) -> Incoming | None:
     """Store the `message` that reports missed fire times of a chat's schedules, and reset their counts.
 
     `told` contains the number of each reported schedule and the reported count. Return None, and store
     nothing, if any count has changed since.
     """
-
-    chat: str
-    message: Incoming
-    told: tuple[tuple[int, int], ...]
-
-
-@steps.of(TellMissed)
-def tell_missed(request: TellMissed, transaction: Transaction) -> Incoming | None:
-    """Store the report of missed fire times and reset the counts, if no count has changed since."""
     missed = dict(
-        transaction.db.execute(
-            "SELECT id, missed FROM schedules WHERE missed != 0 AND chat = ?", (request.chat,)
-        )
+        transaction.db.execute("SELECT id, missed FROM schedules WHERE missed != 0 AND chat = ?", (chat,))
     )
-    if any(missed.get(id) != many for id, many in request.told):
+    if any(missed.get(id) != many for id, many in told):
         return None
-    transaction.db.executemany(
-        "UPDATE schedules SET missed = 0 WHERE id = ?", [(id,) for id, _ in request.told]
-    )
-    return insert_message(request.message, transaction)
+    transaction.db.executemany("UPDATE schedules SET missed = 0 WHERE id = ?", [(id,) for id, _ in told])
+    return insert_message(message, transaction)
 
 
-@dataclass(frozen=True, slots=True)
-class ZoneOf(Read[str]):
+@step(reads=True)
+def zone_of(transaction: Transaction, owner: str) -> str:
     """Return the time zone of an owner, empty if none is set."""
-
-    owner: str
-
-
-@steps.of(ZoneOf)
-def zone_of(request: ZoneOf, transaction: Transaction) -> str:
-    """Return the time zone of an owner."""
-    row = transaction.db.execute("SELECT zone FROM zones WHERE owner = ?", (request.owner,)).fetchone()
+    row = transaction.db.execute("SELECT zone FROM zones WHERE owner = ?", (owner,)).fetchone()
     return str(row[0]) if row else ""
 
 
-@dataclass(frozen=True, slots=True)
-class SetZone(JournalRequest[None]):
-    """Set the time zone of an owner."""
-
-    owner: str
-    zone: str
-
-
-@steps.of(SetZone)
-def set_zone(request: SetZone, transaction: Transaction) -> None:
+@step()
+def set_zone(transaction: Transaction, owner: str, zone: str) -> None:
     """Set the time zone of an owner."""
     transaction.db.execute(
         "INSERT INTO zones (owner, zone) VALUES (?, ?)"
         " ON CONFLICT (owner) DO UPDATE SET zone = excluded.zone",
-        (request.owner, request.zone),
+        (owner, zone),
     )
 
 

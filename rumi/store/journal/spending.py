@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from rumi.models.metering import Account, Limit, Scope, Unit
-from rumi.store.journal.transaction import JournalRequest, Read, clean, mine, steps
-from rumi.store.steps import Transaction
+from rumi.store.journal.scopes import of_chat
+from rumi.store.journal.transaction import clean, mine
+from rumi.store.steps import Transaction, step
 
 By: TypeAlias = Literal["chat", "owner", "person", "model", "tool", "day", "all"]
 
@@ -96,29 +97,25 @@ _OFFLINE: Final = "offline"  # calls of this model do not count towards budgets
 _TASK: Final = "CAST(coalesce(nullif(?3, ''), '0') AS BIGINT)"
 
 
-@dataclass(frozen=True, slots=True)
-class ReserveCall(JournalRequest[BudgetState | None]):
+@step(shared=True)
+def reserve_call(
+    transaction: Transaction,
+    key: str,
+    account: Account,
+    model: str,
+    day: str,
+    prompt: int,
+    completion: int,
+    nano: int,
+    priced: bool,
+    bounds: tuple[Bound, ...],
+) -> BudgetState | None:
     """Reserve the maximum usage of a model call, or return the budget that does not allow the call."""
-
-    key: str
-    account: Account
-    model: str
-    day: str
-    prompt: int
-    completion: int
-    nano: int
-    priced: bool
-    bounds: tuple[Bound, ...]
-
-
-@steps.of(ReserveCall)
-def reserve_call(request: ReserveCall, transaction: Transaction) -> BudgetState | None:
-    """Reserve a call; if a budget does not allow the call, return that budget and store nothing."""
     # Comparison and reservation share a transaction of the one writer: no other call fits in between.
-    account, tokens = request.account, request.prompt + request.completion
-    for bound in request.bounds:
+    tokens = prompt + completion
+    for bound in bounds:
         state = _state(transaction, bound, account.name(bound.limit.scope), account)
-        more = {"usd": request.nano, "tokens": tokens, "calls": 1}[bound.limit.unit]
+        more = {"usd": nano, "tokens": tokens, "calls": 1}[bound.limit.unit]
         if state.used + more > state.most:
             return state
     transaction.db.execute(
@@ -126,14 +123,14 @@ def reserve_call(request: ReserveCall, transaction: Transaction) -> BudgetState 
         " (key, day, owner, chat, task, bot, person, model, prompt, completion, nano, priced, created)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (
-            *(request.key, request.day, account.owner, account.chat, account.task, account.bot),
+            *(key, day, account.owner, account.chat, account.task, account.bot),
             *(
                 account.person,
-                clean(request.model),
-                request.prompt,
-                request.completion,
-                request.nano,
-                request.priced,
+                clean(model),
+                prompt,
+                completion,
+                nano,
+                priced,
             ),
             transaction.now(),
         ),
@@ -141,30 +138,22 @@ def reserve_call(request: ReserveCall, transaction: Transaction) -> BudgetState 
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class SettleCall(JournalRequest[tuple[BudgetState, ...]]):
+@step(shared=True)
+def settle_call(
+    transaction: Transaction,
+    key: str,
+    account: Account,
+    rows: tuple[UsageRow, ...] | None,
+    bounds: tuple[Bound, ...] = (),
+) -> tuple[BudgetState, ...]:
     """End a reservation; count its usage `rows`, or the reserved amount if `rows` is None.
 
-    Repeating this request has no effect.
-
-    Return the budgets that are nearly used up and about which nobody was notified yet.
+    Repeating this request has no effect. Return the budgets that are nearly used up and about which nobody
+    was notified yet.
     """
-
-    key: str
-    account: Account
-    rows: tuple[UsageRow, ...] | None
-    bounds: tuple[Bound, ...] = ()
-
-
-@steps.of(SettleCall)
-def settle_call(request: SettleCall, transaction: Transaction) -> tuple[BudgetState, ...]:
-    """End a reservation and count its usage once. Return the budgets to notify people about."""
-    if not _settle(transaction, request.key, request.rows):
+    if not _settle(transaction, key, rows):
         return ()
-    account = request.account
-    states = (
-        _state(transaction, bound, account.name(bound.limit.scope), account) for bound in request.bounds
-    )
+    states = (_state(transaction, bound, account.name(bound.limit.scope), account) for bound in bounds)
     return tuple(
         state
         for state in states
@@ -173,55 +162,33 @@ def settle_call(request: SettleCall, transaction: Transaction) -> tuple[BudgetSt
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SettleLeft(JournalRequest[int]):
+@step(shared=True)
+def settle_left(transaction: Transaction, partitions: frozenset[int] | None = None) -> int:
     """Settle reservations left by an earlier process: count the reserved amounts.
 
-    Return the number of settled reservations.
-
-    `partitions` restricts this to reservations in these partitions.
+    Return the number of settled reservations. `partitions` restricts this to reservations in these
+    partitions.
     """
-
-    partitions: frozenset[int] | None = None
-
-
-@steps.of(SettleLeft)
-def settle_left(request: SettleLeft, transaction: Transaction) -> int:
-    """Settle reservations by counting the reserved amounts."""
     # The process that made them has ended: how much its calls used is not known.
     left = transaction.db.execute(
-        f"SELECT key FROM reservations WHERE TRUE{mine(transaction, only=request.partitions)}"
+        f"SELECT key FROM reservations WHERE TRUE{mine(transaction, only=partitions)}"
     ).fetchall()
     for (key,) in left:
         _settle(transaction, key, None)
     return len(left)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordUsage(JournalRequest[None]):
+@step(shared=True)
+def record_usage(transaction: Transaction, rows: tuple[UsageRow, ...]) -> None:
     """Record the usage of calls that no budget limits."""
-
-    rows: tuple[UsageRow, ...]
-
-
-@steps.of(RecordUsage)
-def record_usage(request: RecordUsage, transaction: Transaction) -> None:
-    """Add the usage of calls without a reservation."""
-    for row in request.rows:
+    for row in rows:
         _count(transaction, row)
 
 
-@dataclass(frozen=True, slots=True)
-class MarkNoticed(JournalRequest[None]):
+@step(shared=True)
+def mark_noticed(transaction: Transaction, keys: tuple[str, ...]) -> None:
     """Record that people were notified about these budgets, which are nearly used up."""
-
-    keys: tuple[str, ...]
-
-
-@steps.of(MarkNoticed)
-def mark_noticed(request: MarkNoticed, transaction: Transaction) -> None:
-    """Record that people were notified about these budgets."""
-    record_notices(transaction, request.keys)
+    record_notices(transaction, keys)
 
 
 def record_notices(transaction: Transaction, keys: tuple[str, ...]) -> None:
@@ -233,59 +200,32 @@ def record_notices(transaction: Transaction, keys: tuple[str, ...]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed(JournalRequest[bool]):
+@step()
+def is_noticed(transaction: Transaction, key: str) -> bool:
     """Return True if people were notified about a budget in its period."""
-
-    key: str
-
-
-@steps.of(Noticed)
-def noticed(request: Noticed, transaction: Transaction) -> bool:
-    """Return True if a notification about this budget is recorded."""
-    found = transaction.db.execute("SELECT 1 FROM budget_notices WHERE key = ?", (request.key,)).fetchone()
+    found = transaction.db.execute("SELECT 1 FROM budget_notices WHERE key = ?", (key,)).fetchone()
     return found is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Grant(JournalRequest[None]):
+@step(of_chat, shared=True)
+def grant_budget(
+    transaction: Transaction, chat: str, owner: str, day: str, nano: int = 0, tokens: int = 0
+) -> None:
     """Grant an additional amount on one day to a chat, to its owner, and to the total budget."""
-
-    day: str
-    owner: str
-    chat: str
-    nano: int = 0
-    tokens: int = 0
-
-
-@steps.of(Grant)
-def grant(request: Grant, transaction: Transaction) -> None:
-    """Store an additional amount for one day."""
     transaction.db.execute(
         "INSERT INTO grants (day, owner, chat, nano, tokens, created) VALUES (?, ?, ?, ?, ?, ?)",
-        (request.day, request.owner, request.chat, request.nano, request.tokens, transaction.now()),
+        (day, owner, chat, nano, tokens, transaction.now()),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Spending(Read[tuple[UsageRow, ...]]):
+@step(reads=True)
+def read_usage(
+    transaction: Transaction, by: By, first: str, last: str, owner: str = "", chat: str = "", person: str = ""
+) -> tuple[UsageRow, ...]:
     """Return the usage from the day `first` to the day `last`, both included, grouped `by` one column.
 
     If not empty, `owner`, `chat` and `person` restrict the usage.
     """
-
-    by: By
-    first: str
-    last: str
-    owner: str = ""
-    chat: str = ""
-    person: str = ""
-
-
-@steps.of(Spending)
-def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...]:
-    """Return the usage of a period, summed by one column."""
-    by = request.by
     column = by if by != "all" else None
     sums = ", ".join(f"sum({name})" for name in _COUNTS.split(", "))
     rows = transaction.db.execute(
@@ -293,7 +233,7 @@ def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...
         " AND (owner = ?3 OR ?3 = '') AND (chat = ?4 OR ?4 = '') AND (person = ?5 OR ?5 = '')"
         f" {f'GROUP BY {column} ORDER BY' if column else 'HAVING count(*) > 0 ORDER BY'}"
         f" {'1' if by == 'day' else 'sum(nano) DESC, sum(prompt + completion) DESC, 1'}",
-        (request.first, request.last, request.owner, request.chat, request.person),
+        (first, last, owner, chat, person),
     )
     return tuple(
         UsageRow(**({column: name} if column else {}), **dict(zip(_COUNTS.split(", "), counts, strict=True)))
@@ -301,26 +241,18 @@ def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Standing(Read[tuple[BudgetState, ...]]):
+@step(reads=True)
+def budget_states(
+    transaction: Transaction, bounds: tuple[Bound, ...], owner: str = "", chat: str = "", person: str = ""
+) -> tuple[BudgetState, ...]:
     """Return the state of budgets: the budgets of an `owner`, a `chat` and a `person`, or all budgets."""
-
-    bounds: tuple[Bound, ...]
-    owner: str = ""
-    chat: str = ""
-    person: str = ""
-
-
-@steps.of(Standing)
-def standing(request: Standing, transaction: Transaction) -> tuple[BudgetState, ...]:
-    """Return the state of the budgets of an owner, a chat and a person, or of all budgets with usage."""
     found = []
-    for bound in request.bounds:
-        for name in _names(transaction, bound, request):
+    for bound in bounds:
+        for name in _names(transaction, bound, owner, chat, person):
             account = Account(
-                chat=name if bound.limit.scope == "chat" else request.chat,
-                owner=name if bound.limit.scope == "owner" else request.owner,
-                person=name if bound.limit.scope == "person" else request.person,
+                chat=name if bound.limit.scope == "chat" else chat,
+                owner=name if bound.limit.scope == "owner" else owner,
+                person=name if bound.limit.scope == "person" else person,
             )
             found.append(_state(transaction, bound, name, account))
     return tuple(found)
@@ -421,19 +353,19 @@ def _of(scope: Scope) -> str:
     return f"{days} AND {scope} = {_TASK if scope == 'task' else '?3'}"
 
 
-def _names(transaction: Transaction, bound: Bound, request: Standing) -> tuple[str, ...]:
+def _names(transaction: Transaction, bound: Bound, owner: str, chat: str, person: str) -> tuple[str, ...]:
     """Return the names (such as owners or chats) whose budgets in the bound's scope are requested."""
     scope = bound.limit.scope
     if scope == "total":
-        return ("total",) if not request.owner else ()
-    if scope == "person" and (request.owner or request.person):
-        return (request.person,) if request.person else ()
-    if request.owner and scope in ("owner", "chat"):
-        return (request.owner if scope == "owner" else request.chat,)
+        return ("total",) if not owner else ()
+    if scope == "person" and (owner or person):
+        return (person,) if person else ()
+    if owner and scope in ("owner", "chat"):
+        return (owner if scope == "owner" else chat,)
     nothing = "0" if scope == "task" else "''"
     rows = transaction.db.execute(
         f"SELECT DISTINCT {scope} FROM usage WHERE day >= ?1 AND day <= ?2 AND {scope} != {nothing}"
         " AND (owner = ?3 OR ?3 = '') ORDER BY 1 LIMIT 200",
-        (bound.first, bound.last, request.owner),
+        (bound.first, bound.last, owner),
     )
     return tuple(str(name) for (name,) in rows)

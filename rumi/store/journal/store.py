@@ -11,29 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from actors import Request
 from rumi.errors import RumiError, UsageError
 from rumi.store.backend import Backend, SqliteFile, as_values, backend_of, closed
-from rumi.store.journal import (  # noqa: F401  # they register their steps
-    extraction,
-    forgetting,
-    inbox,
-    leases,
-    outbox,
-    reading,
-    schedules,
-    spending,
-    tasks,
-    undo,
-    workspaces,
-)
-from rumi.store.journal.forgetting import LeaveNoTrace
-from rumi.store.journal.leases import Touch
+from rumi.store.journal.forgetting import truncate_log
+from rumi.store.journal.leases import touch
 from rumi.store.journal.schema import STATE
 from rumi.store.journal.scopes import Scope, scopes_of
-from rumi.store.journal.transaction import Read, steps
+from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import SHARED, Ownership, Served, channel_of, partition_of
 from rumi.store.protocol import Database, Trouble
 from rumi.store.sqlite import DatabaseFault, leave_no_trace, transaction
@@ -68,7 +54,7 @@ class _Unsure:
 
     worker: str
     batch: int
-    requests: Sequence[Request[Any]]
+    requests: Sequence[JournalMessage]
     replies: Sequence[object]
 
 
@@ -76,7 +62,7 @@ class Store:
     """An open database. `undelivered` is the number of replies not acknowledged at the last commit.
 
     With an `ownership`, other workers also write to the database. Each transaction then locks the partitions
-    that it uses. An `OwnedWrite` gets the reply `NotOwner` if this worker does not own its partition.
+    that it uses. An `owned` step gets the reply `NotOwner` if this worker does not own its partition.
 
     Raises:
         Unwritable: The database temporarily cannot be opened; a later attempt may succeed.
@@ -96,7 +82,7 @@ class Store:
         self._ownership = ownership
         self._batch = 0
         self._unsure: _Unsure | None = None
-        self._done: list[tuple[Request[Any], object]] = []
+        self._done: list[tuple[JournalMessage, object]] = []
         """Requests that were executed by a commit without an answer, each with its reply. `run` returns these
         replies."""
         self._touched: set[str] = set()
@@ -142,12 +128,12 @@ class Store:
         """Return True if model calls are reserved (by earlier processes, if the file was just opened)."""
         return self._db.execute("SELECT 1 FROM reservations LIMIT 1").fetchone() is not None
 
-    def may_have(self, request: Request[Any]) -> bool:
+    def may_have(self, request: JournalMessage) -> bool:
         """Return True if a commit that got no answer may have executed the request."""
         unsure = () if self._unsure is None else self._unsure.requests
         return any(request_done is request for request_done in (*unsure, *(done for done, _ in self._done)))
 
-    def run(self, requests: Sequence[Request[Any]], asked: Sequence[Served] = ()) -> list[object]:
+    def run(self, requests: Sequence[JournalMessage], asked: Sequence[Served] = ()) -> list[object]:
         """Execute all requests in one transaction and return their replies; on an error, execute none.
 
         `asked` contains, for each request, the partitions that this worker served when the request was sent;
@@ -163,14 +149,14 @@ class Store:
                 asked = asked or [self._ownership.served] * len(requests)
                 return self._run_shared(requests, asked, self._ownership)
             with transaction(self._db):
-                replies = [steps.do(request, self._transaction) for request in requests]
+                replies = [request.do(self._transaction) for request in requests]
                 undelivered = self._count_undelivered(self._db)
             self._touched.clear()
             self.undelivered = undelivered
         except (self._backend.error, OSError) as error:
             raise self._failed(error) from error
-        # SQLite cannot truncate the write-ahead log within a transaction, so `LeaveNoTrace` is done after it.
-        asked_for = [isinstance(request, LeaveNoTrace) for request in requests]
+        # SQLite cannot truncate the write-ahead log within a transaction, so `truncate_log` is done after it.
+        asked_for = [request.step is truncate_log for request in requests]
         if any(asked_for) and isinstance(self._db, sqlite3.Connection):
             done = leave_no_trace(self._db)
             replies = [
@@ -182,7 +168,7 @@ class Store:
     # Shared with other workers
 
     def _run_shared(
-        self, requests: Sequence[Request[Any]], asked: Sequence[Served], ownership: Ownership
+        self, requests: Sequence[JournalMessage], asked: Sequence[Served], ownership: Ownership
     ) -> list[object]:
         self._after_an_unsure_commit()
         # The journal retries the same request objects, so identity tells which ones are done already.
@@ -220,7 +206,7 @@ class Store:
         if row is not None and row[0] == unsure.batch:
             self._done += zip(unsure.requests, unsure.replies, strict=True)
 
-    def _try(self, asked: Sequence[tuple[Request[Any], Served]], ownership: Ownership) -> list[object]:
+    def _try(self, asked: Sequence[tuple[JournalMessage, Served]], ownership: Ownership) -> list[object]:
         db, batch, now = self._db, self._batch + 1, ownership.served
         requests = [request for request, _ in asked]
         self._touched.clear()
@@ -237,7 +223,7 @@ class Store:
                 # others since the request was asked.
                 lost |= self._not_served(scope, owners, now) & now.fences.keys()
                 # A refusal is a reply like others: the rest of the batch is still stored.
-                replies.append(self._refusal(request) if unserved else steps.do(request, self._transaction))
+                replies.append(self._refusal(request) if unserved else request.do(self._transaction))
             undelivered = self._count_undelivered(db)
             self._notify_others(owners, now)
             # The number is committed with the transaction: after a lost answer it proves that it was done.
@@ -288,10 +274,8 @@ class Store:
         )
 
     @staticmethod
-    def _refusal(request: Request[Any]) -> NotOwner:
-        return NotOwner(
-            "{name} was refused: another worker serves this chat by now.", name=type(request).__name__
-        )
+    def _refusal(request: JournalMessage) -> NotOwner:
+        return NotOwner("{name} was refused: another worker serves this chat by now.", name=request.step.name)
 
     def _notify_others(self, owners: Mapping[int, tuple[str | None, int]], now: Served) -> None:
         """Notify other workers about new entries in the chats that they serve."""
@@ -307,23 +291,23 @@ class Store:
 
     # Reading
 
-    def read(self, requests: Sequence[Request[Any]]) -> list[object]:
+    def read(self, requests: Sequence[JournalMessage]) -> list[object]:
         """Return the replies to requests that only read, and `NOT_NOW` for all other requests."""
         # Only a local file can still be read while it cannot be written; on a server all requests wait.
         if not isinstance(self._backend, SqliteFile):
             return [NOT_NOW for _ in requests]
-        # A `Read` may have to write, for example to open a session: then it fails here and waits.
+        # A step that reads may have to write, for example to open a session: then it fails here and waits.
         self._db.execute("PRAGMA query_only = ON")
         try:
             return [self._read(request) for request in requests]
         finally:
             self._db.execute("PRAGMA query_only = OFF")
 
-    def _read(self, request: Request[Any]) -> object:
-        if not isinstance(request, Read):
+    def _read(self, request: JournalMessage) -> object:
+        if not request.step.reads:
             return NOT_NOW
         try:
-            return steps.do(request, self._transaction)
+            return request.do(self._transaction)
         except self._backend.error:
             return NOT_NOW
 
@@ -335,7 +319,7 @@ class Store:
         """
         try:
             if self._ownership is not None:
-                self.run([Touch()])
+                self.run([touch()])
             else:
                 # SQLite writes the file's header for this, although the value does not change.
                 self._db.execute(f"PRAGMA user_version = {STATE.version}")

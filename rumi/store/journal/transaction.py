@@ -1,13 +1,10 @@
-"""The base of all journal requests: request types, the registry of steps, and common SQL conditions."""
+"""What all steps of the journal use: the type of its messages, and common SQL conditions."""
 
 from collections.abc import Collection
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
-from actors import Request
 from rumi.store.backend import as_values
-from rumi.store.steps import Steps, Transaction
-
-R_co = TypeVar("R_co", covariant=True)
+from rumi.store.steps import Run, Transaction
 
 SLICE: Final = 250
 """Maximum number of rows that one background transaction deletes or reads. Other requests wait for that
@@ -16,32 +13,8 @@ transaction, so it must be short."""
 TASK_PARTITION_KEY: Final = "coalesce(nullif(chat, ''), owner)"
 """SQL expression for the partition key of a task: the chat that gets the result, or else the task's owner."""
 
-steps: Steps[Transaction] = Steps()
-"""The registry with the steps of all journal requests."""
-
-
-class JournalRequest(Request[R_co]):
-    """A request to the journal: one step of a transaction. Several requests may share one commit."""
-
-    __slots__ = ()
-
-
-JournalMessage: TypeAlias = JournalRequest[Any]
-
-
-class Read(JournalRequest[R_co]):
-    """A request that reads. It writes only to create rows that it needs but that do not exist yet.
-
-    The journal also answers such a request while the database cannot be written.
-    """
-
-    __slots__ = ()
-
-
-class OwnedWrite(JournalRequest[R_co]):
-    """A write from a running turn, task or schedule: refused unless this worker owns its partition."""
-
-    __slots__ = ()
+JournalMessage: TypeAlias = Run[Any]
+"""A message to the journal: one step of a transaction. Several requests may share one commit."""
 
 
 def clean(text: str) -> str:

@@ -1,14 +1,16 @@
 """Requests that undo a turn: its history, schedules, parked calls and reply."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rumi.models.model import ToolCall
 from rumi.store.journal.history import load_message
 from rumi.store.journal.records import Undone
-from rumi.store.journal.transaction import OwnedWrite, Read, clean, steps
-from rumi.store.steps import Transaction
+from rumi.store.journal.scopes import of_chat, of_message
+from rumi.store.journal.transaction import clean
+from rumi.store.steps import Transaction, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +31,14 @@ UNDONE = "this turn was taken back"
 """The reason stored with a withdrawn reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindLastTurn(Read[LastTurn | None]):
+@step(reads=True)
+def find_last_turn(transaction: Transaction, chat: str) -> LastTurn | None:
     """Return the latest turn of the chat that was not undone and whose history still exists."""
-
-    chat: str
-
-
-@steps.of(FindLastTurn)
-def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn | None:
-    """Return the latest turn that can be undone, with its tool calls."""
     turns = transaction.db.execute(
         "SELECT turn FROM history"
         " JOIN sessions ON sessions.chat = history.chat AND number = history.session AND NOT forget"
         " WHERE history.chat = ? AND NOT undone ORDER BY history.id DESC",
-        (request.chat,),
+        (chat,),
     )
     examined, found = "", None
     for (turn,) in turns:
@@ -52,7 +47,7 @@ def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn 
         examined, message = turn, _message_of(turn)
         found = transaction.db.execute(
             "SELECT text, user FROM messages WHERE id = ? AND chat = ? AND turn = ?",
-            (message, request.chat, turn),
+            (message, chat, turn),
         ).fetchone()
         if found is not None:
             break
@@ -60,9 +55,9 @@ def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn 
     if found is None:
         return None
     text, user = found
-    later = transaction.db.execute("SELECT turn FROM undos WHERE chat = ?", (request.chat,))
+    later = transaction.db.execute("SELECT turn FROM undos WHERE chat = ?", (chat,))
     behind = sum(_message_of(undone) > message for (undone,) in later)
-    return LastTurn(turn, text, user, _calls_of(transaction, request.chat, turn), behind)
+    return LastTurn(turn, text, user, _calls_of(transaction, chat, turn), behind)
 
 
 def _message_of(turn: str) -> int:
@@ -78,9 +73,9 @@ def _calls_of(transaction: Transaction, chat: str, turn: str) -> tuple[ToolCall,
     return tuple(call for (text,) in rows for call in load_message(text).tool_calls)
 
 
-@dataclass(frozen=True, slots=True)
-class TakeBack(OwnedWrite[Undone]):
-    """Undo the rows of a turn in `state.db`. The caller then undoes all other effects and sends `EndUndo`.
+@step(of_chat, owned=True)
+def take_back(transaction: Transaction, chat: str, undone: Undone, clean_files: bool = False) -> Undone:
+    """Undo the rows of a turn in `state.db`. The caller undoes the other effects and then calls `end_undo`.
 
     Prompts no longer show the turn. Its parked calls are withdrawn. Its schedules are restored, unless they
     have changed since the turn. Its reply is withdrawn, unless a part of the reply was sent. `undone`
@@ -88,19 +83,9 @@ class TakeBack(OwnedWrite[Undone]):
     restored files contain no untrusted content. Each message undoes only one turn, even if this request is
     repeated.
     """
-
-    chat: str
-    undone: Undone
-    clean_files: bool = False
-
-
-@steps.of(TakeBack)
-def take_back(request: TakeBack, transaction: Transaction) -> Undone:
-    """Undo the rows of the turn in this transaction, and record that the undo has begun."""
-    chat, db = request.chat, transaction.db
-    undone = request.undone
+    db = transaction.db
     # This commit decides the undo. After a kill the chat finds the record and completes files and facts.
-    if (found := find_undo(FindUndo(chat, undone.message), transaction)) is not None:
+    if (found := find_undo.do(transaction, chat, undone.message)) is not None:
         return found
     turn = undone.turn
     undone = replace(
@@ -116,7 +101,7 @@ def take_back(request: TakeBack, transaction: Transaction) -> Undone:
     db.execute("UPDATE history SET undone = TRUE WHERE chat = ? AND turn = ?", (chat, turn))
     # Delete a summary that has words of the turn: the next one is made without them.
     db.execute("DELETE FROM summaries WHERE chat = ? AND session = ? AND upto >= ?", (chat, session, first))
-    if request.clean_files:
+    if clean_files:
         db.execute("DELETE FROM tainted_files WHERE chat = ?", (chat,))
     db.execute(
         "INSERT INTO undos (message, chat, turn, undone, done, created) VALUES (?, ?, ?, ?, FALSE, ?)",
@@ -125,37 +110,26 @@ def take_back(request: TakeBack, transaction: Transaction) -> Undone:
     return undone
 
 
-@dataclass(frozen=True, slots=True)
-class EndUndo(OwnedWrite[None]):
+def _of_message_of(transaction: Transaction, undone: Undone) -> Iterable[str]:
+    return of_message(transaction, undone.message)
+
+
+@step(_of_message_of, owned=True)
+def end_undo(transaction: Transaction, undone: Undone) -> None:
     """Record that an undo is complete, and store its result."""
-
-    undone: Undone
-
-
-@steps.of(EndUndo)
-def end_undo(request: EndUndo, transaction: Transaction) -> None:
-    """Record that an undo is complete, and store its result."""
-    undone = replace(request.undone, done=True)
+    undone = replace(undone, done=True)
     transaction.db.execute(
         "UPDATE undos SET done = TRUE, undone = ? WHERE message = ?", (_dump(undone), undone.message)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FindUndo(Read[Undone | None]):
+@step(reads=True)
+def find_undo(transaction: Transaction, chat: str, message: int = 0) -> Undone | None:
     """Return the undo that a message requested; without a `message`, the chat's unfinished undo."""
-
-    chat: str
-    message: int = 0
-
-
-@steps.of(FindUndo)
-def find_undo(request: FindUndo, transaction: Transaction) -> Undone | None:
-    """Return the undo that a message requested, or the chat's unfinished undo."""
-    which = "message = ?2" if request.message else "NOT done"
+    which = "message = ?2" if message else "NOT done"
     row = transaction.db.execute(
         f"SELECT undone FROM undos WHERE chat = ?1 AND {which} ORDER BY message LIMIT 1",
-        (request.chat, request.message) if request.message else (request.chat,),
+        (chat, message) if message else (chat,),
     ).fetchone()
     return None if row is None else _load(row[0])
 

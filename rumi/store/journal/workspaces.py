@@ -4,15 +4,14 @@ A workspace is a manifest and the pieces of the files, stored under their hashes
 deleting the chat deletes its pieces, and no chat can find out which pieces another chat has. The owner of a
 chat first stores the pieces and then the manifest, in a transaction that checks that all pieces are stored.
 So the database always contains either the old workspace or the new one. Each owner has a fence, a number that
-increases with each owner. After an owner's `LoadWorkspace`, earlier owners can no longer write.
+increases with each owner. After an owner's `load_workspace`, earlier owners can no longer write.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
-from rumi.store.journal.transaction import JournalRequest, Read, steps
-from rumi.store.steps import Transaction
+from rumi.store.journal.scopes import of_chat
+from rumi.store.steps import Transaction, step
 
 ASKED_AT_ONCE: Final = 500
 """Maximum number of keys in one statement: below the parameter limit of each database."""
@@ -21,182 +20,120 @@ PIECES_AT_ONCE: Final = 32
 """Maximum number of pieces that one transaction deletes. Other requests wait for that transaction."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadWorkspace(JournalRequest[bytes | None]):
+@step(of_chat)
+def load_workspace(transaction: Transaction, chat: str, fence: int) -> bytes | None:
     """Return the manifest of a chat's files, empty if none is stored.
 
     From then on, earlier owners cannot write. Return None if a later owner has already loaded the manifest,
     which means that this owner has lost its lease.
     """
-
-    chat: str
-    fence: int
-
-
-@dataclass(frozen=True, slots=True)
-class MissingPieces(Read[tuple[str, ...]]):
-    """Return the keys for which the chat has no stored piece."""
-
-    chat: str
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PutPieces(JournalRequest[bool]):
-    """Store pieces under their keys. Return False, and store nothing, if this owner has lost its lease."""
-
-    chat: str
-    fence: int
-    pieces: tuple[tuple[str, bytes], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GetPieces(Read[tuple[tuple[str, bytes], ...]]):
-    """Return the pieces of a chat that are stored under these keys. Keys without a piece are left out."""
-
-    chat: str
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KeepWorkspace(JournalRequest[tuple[str, ...] | None]):
-    """Replace the manifest of a chat's files.
-
-    `keys` are the keys of its pieces, `size` is the total size of the files in bytes.
-
-    Return the keys of missing pieces; if any piece is missing, nothing changes. Return None if this owner has
-    lost its lease.
-    """
-
-    chat: str
-    fence: int
-    manifest: bytes
-    keys: tuple[str, ...]
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class CollectPieces(JournalRequest[bool]):
-    """Delete a slice of the pieces that the manifest does not list. Return True if there may be more."""
-
-    chat: str
-    fence: int
-
-
-@dataclass(frozen=True, slots=True)
-class DropWorkspace(JournalRequest[bool]):
-    """Delete a slice of the stored files of a chat. Return True if there may be more."""
-
-    chat: str
-
-
-WorkspaceMessage: TypeAlias = (
-    LoadWorkspace | MissingPieces | PutPieces | GetPieces | KeepWorkspace | CollectPieces | DropWorkspace
-)
-
-
-@steps.of(LoadWorkspace)
-def load_workspace(request: LoadWorkspace, transaction: Transaction) -> bytes | None:
-    """Return the manifest, and store the fence of the owner."""
     transaction.db.execute(
         "INSERT INTO workspaces (chat, fence, manifest, size, changed) VALUES (?, ?, ?, 0, ?)"
         " ON CONFLICT DO NOTHING",
-        (request.chat, request.fence, b"", transaction.now()),
+        (chat, fence, b"", transaction.now()),
     )
     moved = transaction.db.execute(
         "UPDATE workspaces SET fence = ? WHERE chat = ? AND fence <= ?",
-        (request.fence, request.chat, request.fence),
+        (fence, chat, fence),
     ).rowcount
     if not moved:
         return None
-    (manifest,) = transaction.db.execute(
-        "SELECT manifest FROM workspaces WHERE chat = ?", (request.chat,)
-    ).fetchone()
+    (manifest,) = transaction.db.execute("SELECT manifest FROM workspaces WHERE chat = ?", (chat,)).fetchone()
     return bytes(manifest)
 
 
-@steps.of(MissingPieces)
-def missing_pieces(request: MissingPieces, transaction: Transaction) -> tuple[str, ...]:
-    """Return the keys for which no piece is stored, in the given order."""
+@step(reads=True)
+def missing_pieces(transaction: Transaction, chat: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys for which the chat has no stored piece."""
     stored = set[str]()
-    for keys in _slices(request.keys):
+    for part in _slices(keys):
         stored |= {
             key
             for (key,) in transaction.db.execute(
-                f"SELECT key FROM pieces WHERE chat = ? AND key IN ({_placeholders(keys)})",
-                (request.chat, *keys),
+                f"SELECT key FROM pieces WHERE chat = ? AND key IN ({_placeholders(part)})",
+                (chat, *part),
             )
         }
-    return tuple(key for key in request.keys if key not in stored)
+    return tuple(key for key in keys if key not in stored)
 
 
-@steps.of(PutPieces)
-def put_pieces(request: PutPieces, transaction: Transaction) -> bool:
-    """Store pieces that are not stored yet, marked as unused until a manifest lists them."""
-    if not _owns(transaction, request.chat, request.fence):
+@step(of_chat)
+def put_pieces(
+    transaction: Transaction, chat: str, fence: int, pieces: tuple[tuple[str, bytes], ...]
+) -> bool:
+    """Store pieces under their keys. Return False, and store nothing, if this owner has lost its lease."""
+    if not _owns(transaction, chat, fence):
         return False
     transaction.db.executemany(
         "INSERT INTO pieces (chat, key, content, size, used) VALUES (?, ?, ?, ?, 0) ON CONFLICT DO NOTHING",
-        [(request.chat, key, content, len(content)) for key, content in request.pieces],
+        [(chat, key, content, len(content)) for key, content in pieces],
     )
     return True
 
 
-@steps.of(GetPieces)
-def get_pieces(request: GetPieces, transaction: Transaction) -> tuple[tuple[str, bytes], ...]:
-    """Return the pieces stored under these keys."""
+@step(reads=True)
+def get_pieces(transaction: Transaction, chat: str, keys: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
+    """Return the pieces of a chat that are stored under these keys. Keys without a piece are left out."""
     found: list[tuple[str, bytes]] = []
-    for keys in _slices(request.keys):
+    for part in _slices(keys):
         rows = transaction.db.execute(
-            f"SELECT key, content FROM pieces WHERE chat = ? AND key IN ({_placeholders(keys)})",
-            (request.chat, *keys),
+            f"SELECT key, content FROM pieces WHERE chat = ? AND key IN ({_placeholders(part)})",
+            (chat, *part),
         )
         found += ((key, bytes(content)) for key, content in rows)
     return tuple(found)
 
 
-@steps.of(KeepWorkspace)
-def keep_workspace(request: KeepWorkspace, transaction: Transaction) -> tuple[str, ...] | None:
-    """Replace the manifest if all its pieces are stored, and mark these pieces as used."""
-    chat, db = request.chat, transaction.db
-    if not _owns(transaction, chat, request.fence):
+@step(of_chat)
+def keep_workspace(
+    transaction: Transaction, chat: str, fence: int, manifest: bytes, keys: tuple[str, ...], size: int
+) -> tuple[str, ...] | None:
+    """Replace the manifest of a chat's files.
+
+    `keys` are the keys of its pieces, `size` is the total size of the files in bytes. Return the keys of
+    missing pieces; if any piece is missing, nothing changes. Return None if this owner has lost its lease.
+    """
+    db = transaction.db
+    if not _owns(transaction, chat, fence):
         return None
     used = {
         key: bool(used) for key, used in db.execute("SELECT key, used FROM pieces WHERE chat = ?", (chat,))
     }
-    wanted = frozenset(request.keys)
+    wanted = frozenset(keys)
     if missing := wanted - used.keys():
         return tuple(sorted(missing))
-    for value, keys in (
+    for value, changed in (
         (1, [key for key in wanted if not used[key]]),
         (0, [key for key, is_used in used.items() if is_used and key not in wanted]),
     ):
         db.executemany(
-            "UPDATE pieces SET used = ? WHERE chat = ? AND key = ?", [(value, chat, key) for key in keys]
+            "UPDATE pieces SET used = ? WHERE chat = ? AND key = ?", [(value, chat, key) for key in changed]
         )
     db.execute(
         "UPDATE workspaces SET manifest = ?, size = ?, changed = ? WHERE chat = ? AND manifest <> ?",
-        (request.manifest, request.size, transaction.now(), chat, request.manifest),
+        (manifest, size, transaction.now(), chat, manifest),
     )
     return ()
 
 
-@steps.of(CollectPieces)
-def collect_pieces(request: CollectPieces, transaction: Transaction) -> bool:
-    """Delete a slice of the unused pieces. The owner sends this request only while it stores no pieces."""
-    # Otherwise this could delete pieces that were stored for the next manifest.
-    if not _owns(transaction, request.chat, request.fence):
+@step(of_chat)
+def collect_pieces(transaction: Transaction, chat: str, fence: int) -> bool:
+    """Delete a slice of the pieces that the manifest does not list. Return True if there may be more.
+
+    The owner asks for this only while it stores no pieces: they might be meant for its next manifest.
+    """
+    if not _owns(transaction, chat, fence):
         return False
-    return _delete_pieces(transaction, request.chat, " AND used = 0")
+    return _delete_pieces(transaction, chat, " AND used = 0")
 
 
-@steps.of(DropWorkspace)
-def drop_workspace(request: DropWorkspace, transaction: Transaction) -> bool:
-    """Delete a slice of the stored files."""
+@step(of_chat)
+def drop_workspace(transaction: Transaction, chat: str) -> bool:
+    """Delete a slice of the stored files of a chat. Return True if there may be more."""
     # The manifest is emptied first: it must never list a piece that is deleted already.
-    if forget_workspace(transaction, request.chat):
+    if forget_workspace(transaction, chat):
         return True
-    transaction.db.execute("DELETE FROM workspaces WHERE chat = ?", (request.chat,))
+    transaction.db.execute("DELETE FROM workspaces WHERE chat = ?", (chat,))
     return False
 
 

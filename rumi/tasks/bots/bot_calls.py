@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # typing's own works with pydantic from
 
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
-from rumi.memory.messages import Facts, Forget, Remember
+from rumi.memory.rows import facts_of, forget_key, remember_fact
 from rumi.memory.writing import checked
 from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call
@@ -100,21 +100,21 @@ class BotCalls:
     async def memory(self, caller: Caller, *, name: BotName) -> object:
         """Return all facts of a bot."""
         await self._config(name)
-        return [asdict(fact) for fact in await self.facts(Facts(bot_key(name)))]
+        return [asdict(fact) for fact in await self.facts(facts_of(bot_key(name)))]
 
     @call("bots.remember", rights="all")
     async def remember(self, caller: Caller, *, name: BotName, key: str = "", value: str = "") -> object:
         """Store a fact of a bot: a `value` under a `key`."""
         await self._config(name)
         fact = checked(key, value)
-        await self.facts(Remember(bot_key(name), fact))
+        await self.facts(remember_fact(bot_key(name), fact))
         return {"key": fact.key, "value": fact.value}
 
     @call("bots.forget", rights="all")
     async def forget(self, caller: Caller, *, name: BotName, key: str = "") -> object:
         """Delete the facts of a bot under a `key`."""
         await self._config(name)
-        return {"forgotten": await self.facts(Forget(bot_key(name), key))}
+        return {"forgotten": await self.facts(forget_key(bot_key(name), key))}
 
     @call("bots.clear", rights="all")
     async def clear(self, caller: Caller, *, name: BotName) -> object:
@@ -216,7 +216,7 @@ class BotCalls:
         facts = 0
         for key, value in foreign.facts:
             try:
-                await self.facts(Remember(bot_key(name), checked(key, value)))
+                await self.facts(remember_fact(bot_key(name), checked(key, value)))
                 facts += 1
             except RumiError as error:
                 problems.append(f"{key[:80]}: {error}")
@@ -255,8 +255,8 @@ class BotCalls:
 
     async def _forget_all(self, name: str) -> int:
         owner = bot_key(name)
-        keys = {fact.key for fact in await self.facts(Facts(owner))}
-        return sum([await self.facts(Forget(owner, key)) for key in sorted(keys)])
+        keys = {fact.key for fact in await self.facts(facts_of(owner))}
+        return sum([await self.facts(forget_key(owner, key)) for key in sorted(keys)])
 
 
 def _nothing_runs() -> RumiError:

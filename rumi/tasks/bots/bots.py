@@ -160,7 +160,7 @@ class Bots:
                 case "bot" if name:
                     return await self._bot(message, language, owner, scope, name, rest.strip())
                 case _:
-                    return bot_texts.bot_usage(language)
+                    return gettext(language, "Use /bots, /bot NAME GOAL, /wake NAME, or /stop NAME.")
         except RumiError as error:
             return f"❌ {error_text(language, error)}"
         except ActorError as error:
@@ -179,13 +179,18 @@ class Bots:
         # started itself.
         if running is not None and running.message != message.id:
             await self.say(name, scope, goal)
-            return bot_texts.bot_hears(language, name)
+            return gettext(language, "🤖 The bot {name} reads it in its next iteration.", name=name)
         config = await self._offload(partial(self.files.read, name))
         first, _, rest = goal.partition(" ")
         start = SessionStart(rest.strip() if first == PLAN else goal, model=message.model, plan=first == PLAN)
         task = session(config, start, owner, message.chat, language)
         begun = await self.begin(replace(task, message=message.id, user=message.user))
-        return bot_texts.bot_begins(language, name, begun.id)
+        return gettext(
+            language,
+            "🤖 The bot {name} has begun session {id}. Its report comes here; /stop {name} stops it.",
+            name=name,
+            id=begun.id,
+        )
 
     async def rows(self, owner: str | None) -> list[tuple[str, str, str, str]]:
         """Return the name, description, state and last goal of each bot.

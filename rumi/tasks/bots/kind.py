@@ -24,7 +24,7 @@ from rumi.chats.budgets.amounts import amount_text
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
 from rumi.memory.block import escaped, memory_block
-from rumi.memory.messages import Facts
+from rumi.memory.rows import facts_of
 from rumi.models.model import Message
 from rumi.platform.atomic_write import atomic_write
 from rumi.platform.chat_ids import bot_key
@@ -36,10 +36,10 @@ from rumi.platform.threads import Offload
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.policy import CommandPolicy
 from rumi.store.journal.actor import AskJournal
-from rumi.store.journal.parked import KeepParked, LoadParked
-from rumi.store.journal.reading import ReadHistory
+from rumi.store.journal.parked import keep_parked, load_parked
+from rumi.store.journal.reading import read_history
 from rumi.store.journal.records import Button, IterationRecord, Reason, Spent
-from rumi.store.journal.tasks import Iterations
+from rumi.store.journal.tasks import list_iterations
 from rumi.tasks.bots.config import BotConfig, access_of
 from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.plans import (
@@ -62,7 +62,7 @@ from rumi.tasks.bots.tools import AskUser, Session, SessionComplete, SessionHist
 from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork
 from rumi.tasks.research.sources import Source
 from rumi.tasks.research.workspace import workspace_tools
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 from rumi.web.links import urls_in_words
 from rumi.web.tree import Web
 
@@ -113,16 +113,16 @@ class BotKind:
         skills, problems = await self.offload(partial(self.files.skills, name))
         for problem in problems:
             context.report(problem)
-        facts = await self.memory(Facts(bot_key(name)))
+        facts = await self.memory(facts_of(bot_key(name)))
         known = memory_block(context.language, facts, max_facts=self.max_facts)
-        before = await self.journal(Iterations(0, bot=name, limit=20))
+        before = await self.journal(list_iterations(0, bot=name, limit=20))
         session = await self._session(context)
         most = int(options.get("iterations", config.max_iterations))
         number = len(context.iterations) + 1
         context.report(bot_texts.bot_iteration(context.language, number, most))
         parking = ParkedCalls(
-            await self.journal(LoadParked(context.key)),
-            lambda parked: self.journal(KeepParked(context.key, tuple(parked))),
+            await self.journal(load_parked(context.key)),
+            lambda parked: self.journal(keep_parked(context.key, tuple(parked))),
         )
         # The answers of people first: an approval among them activates a plan in `planned.begin`.
         await parking.hear(context.task.said)
@@ -165,7 +165,11 @@ class BotKind:
 
             def lacks(error: RumiError) -> None:
                 context.report(
-                    bot_texts.bot_without_history(context.language, error_text(context.language, error))
+                    gettext(
+                        context.language,
+                        "the project has no history of git: {why}",
+                        why=error_text(context.language, error),
+                    )
                 )
 
             await clone(project, link, context.shell, self.sandbox_limits, self.offload, lacks)
@@ -203,7 +207,7 @@ class BotKind:
             return await self.offload(partial(check_claims, claims, messages, context.workspace, since))
 
         async def history(last: int) -> str:
-            found = await self.journal(Iterations(0, bot=name, limit=last))
+            found = await self.journal(list_iterations(0, bot=name, limit=last))
             return "\n".join(f"{iteration.number}: {in_short(iteration.summary)}" for iteration in found)
 
         async def write(skill: str, description: str, text: str) -> None:
@@ -235,7 +239,7 @@ class BotKind:
 
     async def _said(self, context: TaskContext) -> list[Message]:
         """Return the messages of all iterations of the session."""
-        found = await self.journal(ReadHistory(context.key, limit=MOST_ENTRIES))
+        found = await self.journal(read_history(context.key, limit=MOST_ENTRIES))
         return [stored.entry.message for stored in found]
 
     # The session's own state, which survives restarts

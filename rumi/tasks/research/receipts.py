@@ -28,7 +28,7 @@ from rumi.tasks.research.prose import (
     words_of,
 )
 from rumi.tasks.research.sources import Source, SourceText
-from rumi.texts import Language, languages, translate
+from rumi.texts import Language, gettext, languages, translate
 
 LEAST_QUOTED_WORDS: Final = 4
 """Minimum number of words in a quotation. Fewer words in quotation marks count as a name or a term."""
@@ -101,22 +101,23 @@ class Report:
         if self.unverified:
             shown = [f"- {_short(claim)}" for claim in self.unverified[:_SHOWN_UNVERIFIED]]
             more = len(self.unverified) - len(shown)
-            shown += [f"- {research_texts.and_more(language, more)}"] if more else []
-            parts.append("\n".join([f"{research_texts.unverified_title(language)}:", "", *shown]))
+            shown += [f"- {gettext(language, 'and {count} more', count=more)}"] if more else []
+            parts.append("\n".join([f"{gettext(language, 'Without a source')}:", "", *shown]))
         return "\n\n".join(part for part in parts if part)
 
     def _listed(self, language: Language) -> str:
         if not self.sources:
-            return "" if any(claim.places for claim in self.claims) else research_texts.nothing_read(language)
+            return (
+                "" if any(claim.places for claim in self.claims) else gettext(language, "No source was read.")
+            )
         cited = set(self.cited)
         lines: list[str] = []
         for source in self.sources:
             if source.number in cited:
                 named = " — ".join(filter(None, (_plain(source.title), source.address)))
-                lines.append(
-                    f"- [{source.number}] {named} ({research_texts.read_on(language, source.read_at[:10])})"
-                )
-        parts = ["\n".join([f"{research_texts.sources_title(language)}:", "", *lines])] if lines else []
+                read = gettext(language, "read on {date}", date=source.read_at[:10])
+                lines.append(f"- [{source.number}] {named} ({read})")
+        parts = ["\n".join([f"{gettext(language, 'Sources')}:", "", *lines])] if lines else []
         if others := len(self.sources) - len(lines):
             parts.append(research_texts.also_read(language, others))
         return "\n\n".join(parts)
@@ -130,7 +131,7 @@ class Report:
         text = self.text(language)
         if not complete and notes:
             listed = "\n".join(f"- {note}" for note in notes)
-            text = f"{text}\n\n{research_texts.cut_short(language)}:\n\n{listed}"
+            text = f"{text}\n\n{gettext(language, 'Incomplete. What was noted until then')}:\n\n{listed}"
         made = {**self.to_json(), "complete": complete, "notes": list(notes)}
         return text, json.dumps(made, ensure_ascii=False)
 

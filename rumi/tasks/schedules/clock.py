@@ -15,16 +15,16 @@ from rumi.platform.timestamps import utc
 from rumi.store.journal.records import Firing, Incoming, ScheduleFigures, ScheduleRecord
 from rumi.store.journal.schedules import (
     FAILURES,
-    AheadSchedules,
-    CountSchedules,
-    DueSchedules,
-    FailedSchedules,
-    ListSchedules,
-    MissedSchedules,
-    MoveSchedules,
-    PauseFailed,
-    SetSchedule,
-    TellMissed,
+    ahead_schedules,
+    count_schedules,
+    due_schedules,
+    failed_schedules,
+    list_schedules,
+    missed_schedules,
+    move_schedules,
+    pause_failed,
+    set_schedule,
+    tell_missed,
 )
 from rumi.tasks.schedules.firing import Later, in_words, notice, plan
 from rumi.tasks.schedules.schedules import Schedules
@@ -104,18 +104,18 @@ class ScheduleClock(Actor[Never]):
         """
 
         async def show() -> None:
-            self._shown = await self._ask(ListSchedules(LOCAL, SHOWN))
+            self._shown = await self._ask(list_schedules(LOCAL, SHOWN))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(show)
-            self._figures = await self._ask(CountSchedules())
+            self._figures = await self._ask(count_schedules())
         self._schedules.next_at = self._figures.next_at
         self._schedules.fired.set()
         self._schedules.fired = trio.Event()
 
     async def _fire_due(self) -> None:
         """Fire the due schedules in batches."""
-        while due := await self._ask(DueSchedules(self._now())):
+        while due := await self._ask(due_schedules(self._now())):
             for first in range(0, len(due), AT_ONCE):
                 await self._fire(due[first : first + AT_ONCE])
                 await trio.lowlevel.checkpoint()
@@ -129,14 +129,14 @@ class ScheduleClock(Actor[Never]):
                 planned = plan(schedule, now, self._schedules.quiet, self._schedules.task_of)
             except Exception as error:  # one schedule's failure must not keep the others from firing
                 logger.error("schedule %d cannot fire and is paused", schedule.id, exc_info=error)
-                await self._ask(SetSchedule(schedule.id, "paused"))
+                await self._ask(set_schedule(schedule.id, "paused"))
                 continue
             if isinstance(planned, Later):
                 moves.append((schedule.id, schedule.instant, schedule.instant, planned.until))
             else:
                 firings.append(planned)
         if moves:
-            await self._ask(MoveSchedules(tuple(moves)))
+            await self._ask(move_schedules(tuple(moves)))
         if firings:
             await self._schedules.do(tuple(firings))
             self._note(firings)
@@ -155,9 +155,9 @@ class ScheduleClock(Actor[Never]):
         """Pause schedules that failed too often, and notify the chats of these schedules."""
         if self._services.now() >= self._work_until:
             return
-        for schedule in await self._ask(FailedSchedules()):
+        for schedule in await self._ask(failed_schedules()):
             text = schedule_texts.schedule_paused(schedule.language, schedule.id, FAILURES, schedule.text)
-            stored = await self._ask(PauseFailed(schedule.id, notice(schedule, text)))
+            stored = await self._ask(pause_failed(schedule.id, notice(schedule, text)))
             if stored is not None:
                 self._services.wake(stored)
 
@@ -167,18 +167,18 @@ class ScheduleClock(Actor[Never]):
         While the clock was ahead, their fire times were advanced too far, into what is now the future.
         """
         self._latest = self._services.now()
-        while ahead := await self._ask(AheadSchedules(self._services.now())):
+        while ahead := await self._ask(ahead_schedules(self._services.now())):
             now, moves = self._services.now(), []
             for schedule in ahead:
                 then = min(schedule.instant, following(schedule.cron, schedule.zone, now))
                 moves.append((schedule.id, schedule.instant, then, then))
-            await self._ask(MoveSchedules(tuple(moves)))
+            await self._ask(move_schedules(tuple(moves)))
 
     # Missed fire times
 
     async def _watch_missed(self) -> None:
         """Start a listener for each chat that has missed fire times but no listener yet."""
-        for chat in {schedule.chat for schedule in await self._ask(MissedSchedules())} - self._watched_chats:
+        for chat in {schedule.chat for schedule in await self._ask(missed_schedules())} - self._watched_chats:
             self._watched_chats.add(chat)
             self.start_soon(self._report_missed, chat)
 
@@ -187,8 +187,8 @@ class ScheduleClock(Actor[Never]):
         with self._services.hub.listening(chat) as events:
             while not isinstance((await events.receive()).what, Replied | TurnStarted):
                 pass
-        while missed := await self._ask(MissedSchedules(chat)):
-            stored = await self._ask(TellMissed(chat, self._missed(missed), _counts(missed)))
+        while missed := await self._ask(missed_schedules(chat)):
+            stored = await self._ask(tell_missed(chat, self._missed(missed), _counts(missed)))
             # None: more fire times were missed meanwhile, so the message would be incomplete.
             if stored is not None:
                 self._services.wake(stored)

@@ -10,7 +10,7 @@ from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.tasks.schedules.times import QuietHours, following, latest, local_time
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 ON_TIME_S: Final = 60.0
 """Maximum delay of a firing that is not reported as late, in seconds."""
@@ -82,10 +82,17 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
     try:
         task = task_of(schedule)
     except RumiError as error:
-        why = schedule_texts.fire_failed(language, schedule.id, error_text(language, error))
+        why = gettext(
+            language,
+            "❌ Schedule {id} could not begin. {why}",
+            id=schedule.id,
+            why=error_text(language, error),
+        )
         return replace(firing, message=notice(schedule, why), failed=True)
     late_notice = (
-        notice(schedule, schedule_texts.fire_work_late(language, schedule.id, late)) if late else None
+        notice(schedule, gettext(language, "⏰ Schedule {id} begins now. {late}", id=schedule.id, late=late))
+        if late
+        else None
     )
     return replace(firing, task=task, message=late_notice)
 

@@ -82,8 +82,8 @@ class ScheduleCalls:
         if read is None:
             raise UsageError(
                 "This time is not understood.",
-                'Write it like "in 20 minutes", "tomorrow 09:00", "2026-12-01 18:30", "every monday 08:00" '
-                'or "0 9 * * 1".',
+                'Write it like "in 20 minutes", "tomorrow 09:00", "2026-12-01 18:30", "every monday '
+                '08:00" or "0 9 * * 1".',
             )
         if zone and zone.casefold() not in zone_names():
             raise UsageError("Unknown time zone {zone}.", "Names are like Europe/Madrid.", zone=zone)

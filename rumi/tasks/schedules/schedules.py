@@ -20,7 +20,7 @@ from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, TaskRecord
-from rumi.store.journal.schedules import Fire
+from rumi.store.journal.schedules import fire_schedules
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
 from rumi.tasks.schedules.stored import StoredSchedules, bot_of
@@ -192,7 +192,7 @@ class Schedules(StoredSchedules):
         """Store firings in one transaction, and deliver their messages and tasks."""
         # `pause_all` takes the same lock: when it returns, no stored firing waits for its delivery.
         async with self._firing:
-            done = await self.services.journal.ask(Fire(firings))
+            done = await self.services.journal.ask(fire_schedules(firings))
             for firing, fired in zip(firings, done, strict=True):
                 if fired.task is not None:
                     self.services.tasks.begun(fired.task)

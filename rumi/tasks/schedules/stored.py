@@ -13,14 +13,14 @@ from rumi.platform.config.schema import SchedulesSection
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import ScheduleRecord, ScheduleState
 from rumi.store.journal.schedules import (
-    AddSchedule,
-    DeleteSchedule,
-    ListSchedules,
-    LoadSchedule,
-    PauseSchedules,
-    SetSchedule,
-    SetZone,
-    ZoneOf,
+    add_schedule,
+    delete_schedule,
+    list_schedules,
+    load_schedule,
+    pause_schedules,
+    set_schedule,
+    set_zone,
+    zone_of,
 )
 from rumi.tasks.schedules.times import NotATime, following, named_zone, quiet_hours, zone_of_machine
 from rumi.tasks.schedules.when import After, Every, When, instants
@@ -103,7 +103,7 @@ class StoredSchedules:
         schedule = replace(new, cron=cron, zone=zone, instant=instant, next_at=next_at)
         mine, users = self.most_of(schedule)
         most = self._limits.max_per_owner
-        stored = await self._ask(AddSchedule(schedule, most, mine, users))
+        stored = await self._ask(add_schedule(schedule, most, mine, users))
         if stored is None:
             most = most if mine is None else min(most, mine)
             raise RumiError(
@@ -121,7 +121,7 @@ class StoredSchedules:
 
     async def listed(self, owner: str | None, limit: int = 1000) -> tuple[ScheduleRecord, ...]:
         """Return the schedules of an owner, or of all owners, with done schedules last."""
-        return await self._ask(ListSchedules(owner, limit))
+        return await self._ask(list_schedules(owner, limit))
 
     async def show(self, id: int, owner: str | None) -> ScheduleRecord:
         """Return a schedule.
@@ -129,7 +129,7 @@ class StoredSchedules:
         Raises:
             UsageError: The schedule does not exist, or belongs to another owner.
         """
-        found = await self._ask(LoadSchedule(id))
+        found = await self._ask(load_schedule(id))
         if found is None or owner not in (None, found.owner):
             raise UsageError("Unknown schedule {id}.", "Look at the list of schedules.", id=id)
         return found
@@ -152,7 +152,7 @@ class StoredSchedules:
 
     async def pause_all(self) -> int:
         """Pause all active schedules of all owners; return the number of paused schedules."""
-        paused = await self._ask(PauseSchedules())
+        paused = await self._ask(pause_schedules())
         self.changed()
         return paused
 
@@ -161,7 +161,7 @@ class StoredSchedules:
         if not paused and schedule.cron:
             instant = following(schedule.cron, schedule.zone, self._now())
         state: ScheduleState = "paused" if paused else "active"
-        if not await self._ask(SetSchedule(schedule.id, state, 0.0 if paused else instant)):
+        if not await self._ask(set_schedule(schedule.id, state, 0.0 if paused else instant)):
             raise UsageError("Schedule {id} is done.", "Look at the list of schedules.", id=schedule.id)
         self.changed()
         return await self.show(schedule.id, None)
@@ -185,7 +185,7 @@ class StoredSchedules:
             UsageError: The schedule is unknown.
         """
         schedule = await self.show(id, owner)
-        await self._ask(DeleteSchedule(schedule.id, turn, schedule.chat))
+        await self._ask(delete_schedule(schedule.id, turn, schedule.chat))
         self.changed()
 
     async def zone_of(self, owner: str) -> str:
@@ -193,7 +193,7 @@ class StoredSchedules:
 
         The local owner's default is the machine's time zone.
         """
-        return await self._ask(ZoneOf(owner)) or (zone_of_machine() if owner == LOCAL else "")
+        return await self._ask(zone_of(owner)) or (zone_of_machine() if owner == LOCAL else "")
 
     async def set_zone(self, owner: str, zone_name: str) -> str:
         """Set an owner's time zone; return its canonical name. Existing schedules keep their time zone.
@@ -202,7 +202,7 @@ class StoredSchedules:
             NotATime: The time zone does not exist.
         """
         zone = named_zone(zone_name)
-        await self._ask(SetZone(owner, zone))
+        await self._ask(set_zone(owner, zone))
         return zone
 
     def changed(self) -> None:

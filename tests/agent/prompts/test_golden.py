@@ -16,7 +16,8 @@ import trio
 
 from rumi.app.app import App, open_app
 from rumi.channels.telegram import Telegram
-from rumi.memory.messages import NewFact, Remember
+from rumi.memory.messages import NewFact
+from rumi.memory.rows import remember_fact
 from rumi.models.model import text_tokens
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
@@ -91,8 +92,8 @@ async def ask(app: App, channel: str, *, rich: bool) -> None:
     assert memory is not None
     if rich:
         owner = app.services.context.ids.owner_of(chat)
-        await memory(Remember(owner, NewFact("city", "lives in Rosario")))
-        await memory(Remember(owner, NewFact("name", "Ana <ana@example.org>")))
+        await memory(remember_fact(owner, NewFact("city", "lives in Rosario")))
+        await memory(remember_fact(owner, NewFact("name", "Ana <ana@example.org>")))
     # The chat's own channel is known of Telegram's; the others share their chats.
     await app.inbox.accept(
         chat, "What is in my files?", "en", channel="" if channel == "telegram" else channel

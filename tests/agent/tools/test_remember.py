@@ -18,11 +18,13 @@ from rumi.agent.tools.remember import RememberTool
 from rumi.agent.turn import TurnInput, run_turn
 from rumi.memory.actor import AskMemory, Memory, asking, open_memory
 from rumi.memory.block import memory_block
-from rumi.memory.messages import Fact, Facts, MemoryUnavailable
+from rumi.memory.messages import Fact, MemoryUnavailable
+from rumi.memory.rows import facts_of
 from rumi.models.model import Message
 from rumi.models.offline import Offline
 from rumi.platform.texts.questions import Verdict
 from rumi.platform.threads import Threads
+from rumi.store.steps import Run
 from rumi.texts import Language
 
 
@@ -72,7 +74,7 @@ class Chat:
         return finished.answer
 
     async def facts(self) -> tuple[Fact, ...]:
-        return await self.ask(Facts(self.owner))
+        return await self.ask(facts_of(self.owner))
 
 
 @asynccontextmanager
@@ -201,8 +203,8 @@ async def test_the_question_shows_what_would_be_kept(tmp_path: Path) -> None:
 
 
 async def test_a_memory_that_cannot_be_used_is_a_failure_of_the_tool_and_the_turn_goes_on() -> None:
-    async def broken(request: object) -> Any:
-        if isinstance(request, Facts):
+    async def broken(request: Run[Any]) -> Any:
+        if request.step is facts_of:
             return ()
         raise MemoryUnavailable("memory.db cannot be used: the disk is full.")
 
@@ -214,7 +216,7 @@ async def test_no_call_names_an_owner(tmp_path: Path) -> None:
     async with memory(tmp_path) as ask:
         chat = Chat(ask, "tg1")
         await chat.remember.call({"key": "city", "value": "Rosario", "owner": "tg2", "chat": "tg2"})
-        assert await ask(Facts("tg2")) == ()
+        assert await ask(facts_of("tg2")) == ()
         assert len(await chat.facts()) == 1
         for tool in (chat.remember, chat.forget):
             assert "owner" not in str(tool.spec.parameters)

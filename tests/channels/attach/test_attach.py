@@ -28,7 +28,7 @@ from rumi.models.model import Emit, Model, ModelRequest, Reply, ToolCall
 from rumi.platform.caller import TERMINAL, Caller
 from rumi.platform.config.schema import SessionSection
 from rumi.platform.logs.audit import read_audit
-from rumi.store.journal.inbox import Count
+from rumi.store.journal.inbox import count_messages
 from rumi.store.journal.records import Attachment
 from tests.agent.skills.making import asked, write_skill
 from tests.channels.attach.daemon import DAEMON, attach_server_of, running_daemon
@@ -174,7 +174,7 @@ async def test_words_that_cannot_be_read_end_the_window_and_nothing_is_sent(
             with pytest.raises(WireClosed):
                 await wire.receive()
         assert await daemon.home.open_chats() == ()
-        assert not (await daemon.home.services.journal.ask(Count())).last_message
+        assert not (await daemon.home.services.journal.ask(count_messages())).last_message
 
 
 async def test_a_question_is_put_in_every_window_and_answered_once(tmp_path: Path) -> None:

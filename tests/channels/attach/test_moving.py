@@ -10,9 +10,9 @@ from rumi.channels.attach.reconnecting import RoutedChat
 from rumi.chats.events import VERSION, Moved, Replied, from_json
 from rumi.errors import NotServed
 from rumi.platform.caller import TERMINAL
-from rumi.store.journal.inbox import Accept
-from rumi.store.journal.outbox import Settle
-from rumi.store.journal.records import Incoming, NotStored
+from rumi.store.journal.inbox import accept_messages
+from rumi.store.journal.outbox import settle
+from rumi.store.journal.records import FinalReply, Incoming, NotStored
 from rumi.store.ownership import partition_of
 from tests.channels.attach.daemon import DaemonHouse, running_daemon
 
@@ -82,11 +82,11 @@ async def test_a_chat_of_a_worker_that_is_not_reached_is_answered_once(tmp_path:
             opened = (await wire.receive())["opened"]
             assert any("worker-1" in note for note in opened["notes"])  # type: ignore[index]
             ask = daemon.home.services.journal.ask
-            stored = await ask(Accept((Incoming(chat="cli", text="hi"),)))
+            stored = await ask(accept_messages((Incoming(chat="cli", text="hi"),)))
             assert not isinstance(stored, NotStored)
             (message,) = stored
             assert message is not None
-            await ask(Settle("cli", (message.id,), "you said hi"))
+            await ask(settle("cli", FinalReply((message.id,), "you said hi")))
             replies = []
 
             async def hear() -> None:

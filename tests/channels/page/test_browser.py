@@ -461,14 +461,14 @@ def test_a_chat_is_the_one_of_the_terminal_and_is_joined_in_the_middle_of_a_turn
 
 def test_earlier_messages_come_when_they_are_asked_for(page: Page, served: Served) -> None:
     from rumi.models.model import Message
-    from rumi.store.journal.history import Append
-    from rumi.store.journal.inbox import Load
+    from rumi.store.journal.history import append_history
+    from rumi.store.journal.inbox import load_chat
     from rumi.store.journal.records import HistoryEntry
 
     journal = served.app.services.journal
-    session = served.run(journal.ask, Load("long", 1)).session
+    session = served.run(journal.ask, load_chat("long", 1)).session
     said = (HistoryEntry(f"t{n}", Message("user", f"message {n}.")) for n in range(450))
-    served.run(journal.ask, Append("long", session, tuple(said)))
+    served.run(journal.ask, append_history("long", session, tuple(said)))
     page.goto(f"{served.url}/?chat=long")
     expect(page.locator(".entry.you")).to_have_count(200)
     page.click("#earlier")

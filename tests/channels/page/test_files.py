@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from rumi.store.journal.inbox import Load
+from rumi.store.journal.inbox import load_chat
 from rumi.store.journal.records import ChatRecord
 from tests.channels.page.served import Served
 from tests.web.readers import files
@@ -30,7 +30,7 @@ def put(client: httpx.Client, chat: str, name: str, content: bytes = b"hello") -
 
 
 def record(served: Served, chat: str) -> ChatRecord:
-    return served.run(served.app.services.journal.ask, Load(chat, 100))
+    return served.run(served.app.services.journal.ask, load_chat(chat, 100))
 
 
 def answered(served: Served, chat: str) -> None:

@@ -24,9 +24,9 @@ from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.chats.hub import Hub
 from rumi.models.model import TextDelta, ToolCall
 from rumi.store.journal.actor import Journal
-from rumi.store.journal.inbox import Accept
-from rumi.store.journal.outbox import Settle, Undelivered, UndeliveredChats
-from rumi.store.journal.records import Incoming, StoredReply
+from rumi.store.journal.inbox import accept_messages
+from rumi.store.journal.outbox import settle, undelivered_chats, undelivered_replies
+from rumi.store.journal.records import FinalReply, Incoming, StoredReply
 from rumi.store.journal.transaction import JournalMessage
 from tests.chats.house import InlineOffload
 from tests.fakes.bot_api import TOKEN, BotApi
@@ -78,7 +78,7 @@ class PostOffice:
     async def asked(self, chat: str, *, origin: int | None = 1) -> int:
         """Store a message of somebody's; its number."""
         message = Incoming(update_of(next(self._numbers)), chat, "hi", "en", origin=origin)
-        (stored,) = await self.journal.ask(Accept((message,)))  # type: ignore[misc]
+        (stored,) = await self.journal.ask(accept_messages((message,)))  # type: ignore[misc]
         return stored.id  # type: ignore[union-attr]
 
     async def reply(
@@ -92,7 +92,7 @@ class PostOffice:
     ) -> int:
         """Store a final reply, to a new message where none is named, and tell it; its delivery."""
         numbers = messages or (await self.asked(chat, origin=origin),)
-        delivery = await self.journal.ask(Settle(chat, numbers, text))
+        delivery = await self.journal.ask(settle(chat, FinalReply(numbers, text)))
         if published:
             if turn:
                 self.publish(chat, turn, TurnFinished("complete", text))
@@ -112,7 +112,7 @@ class PostOffice:
         return turn
 
     async def undelivered(self, chat: str) -> tuple[StoredReply, ...]:
-        return await self.journal.ask(Undelivered(chat))
+        return await self.journal.ask(undelivered_replies(chat))
 
     async def flush(self, seconds: float = 3600) -> None:
         """Wait until nothing waits that could go."""
@@ -127,7 +127,7 @@ class PostOffice:
 
     async def _waiting(self) -> tuple[str, ...]:
         try:
-            return await self.journal.ask(UndeliveredChats())
+            return await self.journal.ask(undelivered_chats())
         except ActorError:
             return ("?",)
 

@@ -18,7 +18,8 @@ from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.receiving.reading import Who, read_batch
 from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription
-from rumi.memory.messages import Facts, NewFact, Remember
+from rumi.memory.messages import NewFact
+from rumi.memory.rows import facts_of, remember_fact
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.config.schema import SessionSection
 from rumi.platform.untrusted_text import CLOSING, WARNING
@@ -107,7 +108,7 @@ class Ana:
                     return asked, reason
 
     async def facts(self) -> list[tuple[str, str, bool]]:
-        known = await self.user.memory(Facts(f"tg{ANA}"))
+        known = await self.user.memory(facts_of(f"tg{ANA}"))
         return [(fact.key, fact.value, fact.tainted) for fact in known]
 
 
@@ -123,7 +124,7 @@ async def ana(
     api.user(ANA)
     api.user(EVE, first_name="Eve")
     async with victim(path, {}, answer, bring=bring, **more) as user:
-        await user.memory(Remember(f"tg{ANA}", NewFact("city", SECRET)))
+        await user.memory(remember_fact(f"tg{ANA}", NewFact("city", SECRET)))
         yield Ana(api, user)
 
 

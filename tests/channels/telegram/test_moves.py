@@ -14,9 +14,9 @@ from rumi.channels.telegram.receiving.updates import moves_in, update_of
 from rumi.channels.telegram.sending.destination import Destination, SharedDelivery
 from rumi.channels.telegram.sending.limits import Rate, SendLimits
 from rumi.models.model import Emit, ModelRequest, Reply, TextDelta
-from rumi.store.journal.inbox import Accept, MovedGroups, Previewed, RecordMove
-from rumi.store.journal.outbox import Settle, Undelivered
-from rumi.store.journal.records import Incoming
+from rumi.store.journal.inbox import accept_messages, moved_groups, record_move, record_preview
+from rumi.store.journal.outbox import settle, undelivered_replies
+from rumi.store.journal.records import FinalReply, Incoming
 from rumi.store.journal.store import Store
 from tests.channels.telegram.house import ANA, BEN, EVE, telegram_house
 from tests.fakes.bot_api import BotApi
@@ -87,7 +87,7 @@ async def test_a_worker_knows_a_move_that_another_one_has_stored(
         house.telegram.among_workers(cast(Any, None))
         api.say(api.people[ANA], f"{TO} hello", other)
         await house.until(lambda: other.texts)
-        await journals[0].ask(RecordMove(f"tg{OLD}", f"tg{NEW}"))
+        await journals[0].ask(record_move(f"tg{OLD}", f"tg{NEW}"))
         api.say(api.people[ANA], f"{TO} hello", group)
         await house.until(lambda: group.texts)
         await house.idle()
@@ -279,24 +279,38 @@ async def test_who_waits_for_a_turn_while_the_group_moves_waits_for_one_in_the_n
 def test_a_move_is_stored_with_its_update_once_and_chains_lead_to_the_first(tmp_path: Path) -> None:
     store = Store(tmp_path / "state.db")
     old, new, newest = "tg-5", "tg-1005", "tg-2005"
-    store.run([Accept((Incoming(update_of(1), moved=(old, new)), Incoming(update_of(2), moved=(old, new))))])
     store.run(
-        [Accept((Incoming(update_of(1), moved=(old, new)), Incoming(update_of(3), moved=(new, newest))))]
+        [
+            accept_messages(
+                (Incoming(update_of(1), moved=(old, new)), Incoming(update_of(2), moved=(old, new)))
+            )
+        ]
     )
-    assert store.run([MovedGroups()]) == [((old, new), (old, newest))]
-    store.run([Accept((Incoming(update_of(4), moved=(new, old)),))])
-    assert store.run([MovedGroups()]) == [((old, new), (old, newest))]
+    store.run(
+        [
+            accept_messages(
+                (Incoming(update_of(1), moved=(old, new)), Incoming(update_of(3), moved=(new, newest)))
+            )
+        ]
+    )
+    assert store.run([moved_groups()]) == [((old, new), (old, newest))]
+    store.run([accept_messages((Incoming(update_of(4), moved=(new, old)),))])
+    assert store.run([moved_groups()]) == [((old, new), (old, newest))]
     store.close()
 
 
 def test_what_a_message_was_called_in_the_old_group_counts_no_more(tmp_path: Path) -> None:
     store = Store(tmp_path / "state.db")
-    store.run([Accept(tuple(Incoming(None, chat, "hi", origin=50) for chat in ("tg-5", "tg-55")))])
+    store.run([accept_messages(tuple(Incoming(None, chat, "hi", origin=50) for chat in ("tg-5", "tg-55")))])
     store.run(
-        [Previewed(1, 51), Previewed(2, 51), Accept((Incoming(update_of(3), moved=("tg-5", "tg-1005")),))]
+        [
+            record_preview(1, 51),
+            record_preview(2, 51),
+            accept_messages((Incoming(update_of(3), moved=("tg-5", "tg-1005")),)),
+        ]
     )
-    store.run([Settle("tg-5", (1,), "done"), Settle("tg-55", (2,), "done")])
-    ((moved,), (other,)) = store.run([Undelivered("tg-5"), Undelivered("tg-55")])  # type: ignore[misc]
+    store.run([settle("tg-5", FinalReply((1,), "done")), settle("tg-55", FinalReply((2,), "done"))])
+    ((moved,), (other,)) = store.run([undelivered_replies("tg-5"), undelivered_replies("tg-55")])  # type: ignore[misc]
     assert (moved.origin, moved.preview) == (0, None)
     assert (other.origin, other.preview) == (50, 51)
     store.close()
@@ -306,11 +320,17 @@ def test_a_new_number_with_messages_of_its_own_keeps_its_chat_after_a_refusal(
     tmp_path: Path,
 ) -> None:
     store = Store(tmp_path / "state.db")
-    store.run([Accept((Incoming(update_of(1), "tg-1005_7", "hi"), Incoming(update_of(2), "tg-2006x", "hi")))])
-    assert store.run([RecordMove("tg-5", "tg-1005")]) == [False]
-    assert store.run([RecordMove("tg-6", "tg-2006")]) == [True]
-    assert store.run([RecordMove("tg-6", "tg-2006")]) == [True]
-    assert store.run([MovedGroups()]) == [(("tg-6", "tg-2006"),)]
+    store.run(
+        [
+            accept_messages(
+                (Incoming(update_of(1), "tg-1005_7", "hi"), Incoming(update_of(2), "tg-2006x", "hi"))
+            )
+        ]
+    )
+    assert store.run([record_move("tg-5", "tg-1005")]) == [False]
+    assert store.run([record_move("tg-6", "tg-2006")]) == [True]
+    assert store.run([record_move("tg-6", "tg-2006")]) == [True]
+    assert store.run([moved_groups()]) == [(("tg-6", "tg-2006"),)]
     store.close()
 
 

@@ -17,6 +17,7 @@ from rumi.channels.telegram.sending.sender import Sender
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.questions import Verdict
+from rumi.texts import gettext
 from tests.channels.telegram.readings import seen
 from tests.channels.telegram.sending import PostOffice, Turn, bot_in_memory, post_office
 from tests.channels.telegram.test_sender_in_bad_weather import DISHONEST, HONEST
@@ -118,7 +119,7 @@ def test_a_long_question_is_cut_in_its_middle_and_has_room_for_the_verdict(
 def test_toasts_are_as_short_as_telegram_wants_them(language: Any) -> None:
     for text in (
         telegram_texts.question_closed(language),
-        telegram_texts.not_your_question(language),
+        gettext(language, "This question is for somebody else."),
         telegram_texts.stranger(language, 2**52),
         *(question_texts.verdict(language, verdict) for verdict in ("yes", "no", "expired")),
     ):

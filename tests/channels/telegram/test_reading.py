@@ -19,7 +19,7 @@ from rumi.channels.telegram.receiving.updates import update_of
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.store.journal.records import Attachment, Incoming
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Json, Message, Person
 
@@ -360,7 +360,11 @@ def test_a_voice_message_is_written_down_where_that_can_be_done(world: World) ->
     (voice,) = arrival(world.last()).attachments
     assert (voice.kind, voice.name, voice.media_type) == ("voice", f"voice-{message.id}.ogg", "audio/ogg")
     deaf = arrival(world.last(hears=False))
-    assert (deaf.answer, deaf.attachments, deaf.chat) == (telegram_texts.no_transcription("es"), (), "tg11")
+    assert (deaf.answer, deaf.attachments, deaf.chat) == (
+        gettext("es", "I cannot listen to voice messages: there is no GROQ_API_KEY. Please write to me."),
+        (),
+        "tg11",
+    )
 
 
 @pytest.mark.parametrize(
@@ -393,7 +397,15 @@ def test_a_file_of_unknown_size_is_taken_and_measured_when_it_is_brought(world: 
 def test_what_is_larger_than_can_be_had_is_told_at_once(world: World) -> None:
     world.api.send_document(world.ana, "film.mkv", b"", size=20_971_521, caption="watch this")
     found = arrival(world.last())
-    assert (found.answer, found.attachments) == (telegram_texts.file_too_large("es", "film.mkv", 20), ())
+    assert (found.answer, found.attachments) == (
+        gettext(
+            "es",
+            "The file {name} is too large: I can take up to {limit_mb} MB.",
+            name="film.mkv",
+            limit_mb=f"{20:g}",
+        ),
+        (),
+    )
     world.api.send_document(world.ana, "film.mkv", b"", size=20_971_520)
     assert arrival(world.last()).answer is None
     world.api.send_voice(world.ana, b"", size=20_971_521)
@@ -714,7 +726,15 @@ def test_an_album_with_a_file_that_is_too_large_is_answered_as_a_whole(world: Wo
     world.api.send_document(world.ana, "a", b"1", media_group_id="7")
     world.api.send_document(world.ana, "b", b"2", size=30_000_000, media_group_id="7")
     found = arrival(world.all()[-1])
-    assert (found.answer, found.attachments) == (telegram_texts.file_too_large("es", "b", 20), ())
+    assert (found.answer, found.attachments) == (
+        gettext(
+            "es",
+            "The file {name} is too large: I can take up to {limit_mb} MB.",
+            name="b",
+            limit_mb=f"{20:g}",
+        ),
+        (),
+    )
 
 
 # What should never come

@@ -15,8 +15,9 @@ from rumi.channels.telegram.messages import DeliverFile, LeaveChats, LookFor, Sa
 from rumi.channels.telegram.sending.limits import Rate, SendLimits
 from rumi.channels.telegram.sending.preview import PreviewTimes
 from rumi.errors import RumiError
-from rumi.store.journal.outbox import Delivered, Undeliverable
+from rumi.store.journal.outbox import mark_delivered, mark_undeliverable
 from rumi.store.journal.store import JournalError, Store
+from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import partition_of
 from tests.channels.telegram.sending import PostOffice, post_office
 from tests.fakes.bot_api import TOKEN, BotApi
@@ -218,7 +219,7 @@ async def test_a_reply_that_is_withdrawn_while_it_waits_is_not_sent(
         api.faults.next(Flood(30), "sendMessage")
         await office.reply("tg1", "taken back")
         await trio.sleep(5)
-        await office.journal.ask(Undeliverable("tg1", "this turn was taken back"))
+        await office.journal.ask(mark_undeliverable("tg1", "this turn was taken back"))
         await trio.sleep(60)
         await office.reply("tg1", "the next one")
         await office.all_sent(60)
@@ -461,11 +462,11 @@ async def test_the_journal_may_be_away_for_a_moment(
     real = Store.run
     failing = [True]
 
-    def run(self: Store, requests: Sequence[object]) -> list[object]:
-        if failing and any(isinstance(request, Delivered) for request in requests):
+    def run(self: Store, requests: Sequence[JournalMessage]) -> list[object]:
+        if failing and any(request.step is mark_delivered for request in requests):
             failing.clear()
             raise JournalError("state.db cannot be written: disk I/O error.")
-        return real(self, requests)  # type: ignore[arg-type]
+        return real(self, requests)
 
     monkeypatch.setattr(Store, "run", run)
     async with post_office(tmp_path, api) as office:

@@ -9,7 +9,7 @@ import trio
 
 from rumi.chats.budgets.amounts import Amount, amount_text, parse_amount
 from rumi.chats.budgets.periods import days_of, renewal
-from rumi.chats.budgets.prices import Price, prepare, price_of, prices_source
+from rumi.chats.budgets.prices import Price, price_of, prices_source
 from rumi.errors import UsageError
 from rumi.models.model import Usage
 
@@ -103,16 +103,15 @@ import sys
 import trio
 from rumi.chats.budgets.prices import Price, prepare, price_of
 async def main():
-    for model in ("offline", "ollama:qwen3", "custom:home", "first"):
-        await prepare(model, {})
-        price_of(model, {}, 0.0)
+    models = ("offline", "ollama:qwen3", "custom:home", "first")
+    await prepare(models, {})
+    assert all(price_of(model, {}, 0.0) is None for model in models[2:])
     assert "genai_prices" not in sys.modules
-    await prepare("groq:openai/gpt-oss-120b", {})
+    await prepare(("offline", "groq:openai/gpt-oss-120b"), {})
     assert "genai_prices.data" in sys.modules
 trio.run(main)
 """
     await trio.run_process([sys.executable, "-c", code])
-    await prepare("groq:openai/gpt-oss-120b", {})
     assert prices_source().startswith("genai-prices ")
 
 

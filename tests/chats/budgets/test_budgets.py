@@ -24,9 +24,9 @@ from rumi.platform.caller import TERMINAL
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.config.schema import TasksSection
 from rumi.store.journal.actor import Journal, open_journal
-from rumi.store.journal.forgetting import DeleteChat
+from rumi.store.journal.forgetting import delete_chat
 from rumi.store.journal.records import TaskRecord
-from rumi.store.journal.spending import Bound, ReserveCall, SettleCall, SettleLeft, Spending, UsageRow
+from rumi.store.journal.spending import Bound, UsageRow, read_usage, reserve_call, settle_call, settle_left
 from rumi.store.journal.store import Store
 from tests.chats.house import InlineOffload, house, reasons, reply_to
 from tests.tasks.kinds import Looking, looks
@@ -93,7 +93,7 @@ async def test_of_100_parallel_calls_a_budget_for_40_allows_40(
                 nursery.start_soon(call, f"c{number}")
         assert (model.calls, len(errors)) == (40, 60)
         assert {error.kind for error in errors} == {"budget"}
-        (row,) = await ask(Spending("all", "", "9999"))
+        (row,) = await ask(read_usage("all", "", "9999"))
         assert (row.calls, row.prompt + row.completion) == (40, 40 * call_tokens)
     assert rows(tmp_path, "SELECT * FROM reservations") == []
 
@@ -114,14 +114,16 @@ def test_what_a_killed_process_reserved_is_settled_by_its_reservation_once(tmp_p
     account = Account("cli", "local")
     bounds = (Bound(TOKENS, "2026-11-23", "2026-11-23"),)
     store = Store(tmp_path / "state.db", lambda: NOON)
-    reserve = ReserveCall("k", account, MODEL, "2026-11-23", 100, 200, 500, True, bounds)
+    reserve = reserve_call("k", account, MODEL, "2026-11-23", 100, 200, 500, True, bounds)
     assert store.run([reserve]) == [None]
     assert store.has_reservations()
     store.close()
     store = Store(tmp_path / "state.db", lambda: NOON)
-    late = SettleCall("k", account, (UsageRow("2026-11-23", "local", "cli", model=MODEL, calls=1, prompt=9),))
-    assert store.run([SettleLeft(), late, SettleLeft()]) == [1, (), 0]
-    ((row,),) = store.run([Spending("all", "", "9999")])  # type: ignore[misc]
+    late = settle_call(
+        "k", account, (UsageRow("2026-11-23", "local", "cli", model=MODEL, calls=1, prompt=9),)
+    )
+    assert store.run([settle_left(), late, settle_left()]) == [1, (), 0]
+    ((row,),) = store.run([read_usage("all", "", "9999")])  # type: ignore[misc]
     assert (row.calls, row.prompt, row.completion, row.nano, row.estimated) == (1, 100, 200, 500, 1)
     store.close()
 
@@ -130,7 +132,7 @@ async def test_the_next_start_settles_what_a_killed_process_left(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     store = Store(tmp_path / "state.db", lambda: NOON)
-    reserve = ReserveCall("k", Account("cli", "local"), MODEL, "2026-11-23", 100, 200, 500, True, ())
+    reserve = reserve_call("k", Account("cli", "local"), MODEL, "2026-11-23", 100, 200, 500, True, ())
     store.run([reserve])
     store.close()
     async with house(tmp_path, Priced(), rules=tokens(100_000), now=lambda: NOON) as home:
@@ -143,10 +145,10 @@ def test_a_reservation_is_settled_once(tmp_path: Path) -> None:
     store = Store(tmp_path / "state.db", lambda: NOON)
     account, day = Account("cli", "local"), "2026-11-23"
     row = UsageRow(day, "local", "cli", model=MODEL, calls=1, prompt=10, completion=5)
-    store.run([ReserveCall("k", account, MODEL, day, 100, 200, 0, False, ())])
-    store.run([SettleCall("k", account, (row,)), SettleCall("k", account, (row,))])
-    store.run([SettleCall("k", account, None)])
-    ((found,),) = store.run([Spending("all", "", "9999")])  # type: ignore[misc]
+    store.run([reserve_call("k", account, MODEL, day, 100, 200, 0, False, ())])
+    store.run([settle_call("k", account, (row,)), settle_call("k", account, (row,))])
+    store.run([settle_call("k", account, None)])
+    ((found,),) = store.run([read_usage("all", "", "9999")])  # type: ignore[misc]
     assert (found.calls, found.prompt, found.completion) == (1, 10, 5)
     store.close()
 
@@ -264,7 +266,7 @@ async def test_a_refusal_tries_no_other_model_and_each_attempt_is_settled(
         chain = Chain([ChainStep(Failing())], chat="cli", account=account, meter=budgets)
         reply = await chain.reply(HELLO, lambda event: None)
         assert reply.usage == Usage(11, 4, 0, 19_000)
-        by_tool = await ask(Spending("tool", "", "9999"))
+        by_tool = await ask(read_usage("tool", "", "9999"))
         assert {(row.tool, row.calls, row.tool_calls) for row in by_tool} == {
             ("", 1, 0),  # the attempt that was cut: as reserved
             ("bash", 1, 1),
@@ -292,8 +294,8 @@ async def test_what_is_settled_later_waits_for_the_next_write_when_one_is_cut_of
         budgets = Budgets(slow, tokens(10_000), lambda: NOON, UTC)
         account = Account("cli", "local")
         for key in ("one", "two", "three"):
-            assert await ask(ReserveCall(key, account, MODEL, "2026-11-23", 10, 90, 0, True, ())) is None
-            budgets.settle_later(SettleCall(key, account, ()))
+            assert await ask(reserve_call(key, account, MODEL, "2026-11-23", 10, 90, 0, True, ())) is None
+            budgets.settle_later(account, settle_call(key, account, ()))
         with trio.move_on_after(1):
             await budgets.write(0.0)
         answers.set()
@@ -344,7 +346,7 @@ async def test_the_usage_of_a_deleted_chat_stays_its_owners(
         await home.ask("hello", chat="a")
         await home.ask("hello", chat="b")
         for chat in ("a", "b"):
-            while await home.services.journal.ask(DeleteChat(chat)):
+            while await home.services.journal.ask(delete_chat(chat)):
                 pass
     assert rows(tmp_path, "SELECT owner, chat, calls FROM usage") == [("local", "", 2)]
 

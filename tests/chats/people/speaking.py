@@ -14,7 +14,7 @@ from rumi.chats.people.people import People
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.config.cascade import load_settings
-from rumi.store.journal.inbox import Count
+from rumi.store.journal.inbox import count_messages
 from rumi.store.journal.records import Attachment, Incoming, Update
 from tests.chats.house import House, reply_to
 from tests.fakes.tools import Unasked
@@ -111,5 +111,5 @@ async def say(
     )  # fmt: skip
     with home.services.hub.listening(chat) as events:
         assert await home.inbox.accept_all([said]) == [True]
-        number = (await home.services.journal.ask(Count())).last_message
+        number = (await home.services.journal.ask(count_messages())).last_message
         return await reply_to(events, number)

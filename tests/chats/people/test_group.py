@@ -13,11 +13,12 @@ from trio.testing import MockClock
 from rumi.chats.budgets.meter import Rules
 from rumi.chats.budgets.prices import Price
 from rumi.chats.events import Replied
-from rumi.memory.messages import Facts, NewFact, Remember
+from rumi.memory.messages import NewFact
+from rumi.memory.rows import facts_of, remember_fact
 from rumi.models.model import Emit, Message, Model, ModelRequest, Reply, Usage
 from rumi.platform.config.schema import SchedulesSection
 from rumi.store.journal.records import Attachment, ScheduleRecord, TaskRecord
-from rumi.store.journal.schedules import AddSchedule
+from rumi.store.journal.schedules import add_schedule
 from rumi.tasks.schedules.when import After
 from tests.chats.house import House, house, limited
 from tests.chats.people.speaking import (
@@ -172,7 +173,7 @@ async def test_after_a_restart_a_schedule_has_the_rights_of_its_person_then(
             tmp_path, obeys, people=people(tmp_path, config), schedule_limits=limits, now=now, **tools(calls)
         ) as home:
             stored = await home.services.journal.ask(
-                AddSchedule(replace(new, instant=now() + 60, next_at=now() + 60), 9)
+                add_schedule(replace(new, instant=now() + 60, next_at=now() + 60), 9)
             )
             assert stored is not None
             assert stored.user == BOB
@@ -226,9 +227,9 @@ async def test_a_group_sees_a_members_facts_only_where_they_shared_them(
         memory = home.services.context.memory
         assert memory is not None
         for key, value in (("city", "Rosario"), ("salary", "a secret sum")):
-            await memory(Remember(f"tg{BOB}", NewFact(key, value)))
-        await memory(Remember(f"tg{ANN}", NewFact("city", "Salta")))
-        await memory(Remember(GROUP, NewFact("boiler", "in March")))
+            await memory(remember_fact(f"tg{BOB}", NewFact(key, value)))
+        await memory(remember_fact(f"tg{ANN}", NewFact("city", "Salta")))
+        await memory(remember_fact(GROUP, NewFact("boiler", "in March")))
         await say(home, BOB, "hello")
         assert "boiler: in March" in seen[-1]
         assert "Rosario" not in seen[-1]
@@ -242,7 +243,7 @@ async def test_a_group_sees_a_members_facts_only_where_they_shared_them(
         assert "You share nothing" in await say(home, ANN, "/share"), "each their own"
         await say(home, ANN, "hello", "tg-200")
         assert "Rosario" not in seen[-1], "another group"
-        await memory(Remember(f"tg{BOB}", NewFact("city", "Quilmes")))
+        await memory(remember_fact(f"tg{BOB}", NewFact("city", "Quilmes")))
         await say(home, ANN, "again")
         assert "bob: city: Quilmes" in seen[-1], "as it is now"
         assert "You did not share" in await say(home, ANN, "/unshare city"), "nobody unshares another's"
@@ -250,7 +251,7 @@ async def test_a_group_sees_a_members_facts_only_where_they_shared_them(
         await say(home, ANN, "and now")
         assert "× bob: city: Quilmes" in seen[-1]
         assert "in a group" in await say(home, BOB, "/share city", f"tg{BOB}")
-        assert {fact.key for fact in await memory(Facts(GROUP))} == {"boiler"}
+        assert {fact.key for fact in await memory(facts_of(GROUP))} == {"boiler"}
 
 
 async def test_the_speaker_pays_in_a_group_and_a_budget_is_one_for_all_places(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from actors import Request
 from rumi.models.model import Message
-from rumi.store.journal.history import Append
+from rumi.store.journal.history import append_history
 from rumi.store.journal.records import HistoryEntry
 from rumi.store.journal.store import Store
 from tests.store.journal.conftest import shared_store
@@ -42,7 +42,7 @@ class State:
             HistoryEntry(turn, message, tainted)
             for message in (Message("user", said), Message("assistant", answered))
         )
-        self.store.run([Append(chat, session, entries)])
+        self.store.run([append_history(chat, session, entries)])
         return turn
 
     @contextmanager

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from rumi.memory.recall.messages import CatchUp, CountPassages, Passage, Prune, SearchPassages, Unindex
+from rumi.memory.recall.following import catch_up, prune_passages, unindex_owner
+from rumi.memory.recall.messages import Passage
+from rumi.memory.recall.search import count_passages, search_passages
 from rumi.memory.recall.store import RecallStore
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.store.backend import PostgresServer
-from rumi.store.journal.extraction import MarkExtracted
-from rumi.store.journal.forgetting import DeleteChat, Expire, ExpiryCursor, ForgetChat, Sweep
-from rumi.store.journal.history import NewSession
+from rumi.store.journal.extraction import mark_extracted
+from rumi.store.journal.forgetting import ExpiryCursor, delete_chat, expire_rows, forget_chat, sweep_forgotten
+from rumi.store.journal.history import new_session
 from tests.memory.recall.states import State
 
 
@@ -36,9 +38,9 @@ class Home:
         return self.state.add_turn(chat, said, answered, **more)  # type: ignore[arg-type]
 
     def find(self, query: str, owner: str = "local", **more: object) -> list[Passage]:
-        while self.store.do(CatchUp(BUILT_IN)):
+        while self.store.do(catch_up(BUILT_IN)):
             pass
-        return list(self.store.do(SearchPassages(owner, query, **more)))  # type: ignore[arg-type]
+        return list(self.store.do(search_passages(owner, query, **more)))  # type: ignore[arg-type]
 
     def first(self, query: str, owner: str = "local", **more: object) -> str:
         found = self.find(query, owner, **more)
@@ -47,7 +49,7 @@ class Home:
     def prune(self) -> None:
         cursor: int | None = 0
         while cursor is not None:
-            cursor = self.store.do(Prune(cursor))
+            cursor = self.store.do(prune_passages(cursor))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -157,19 +159,19 @@ def test_a_turn_that_goes_on_is_indexed_again_and_once(home: Home) -> None:
         '{"role":"assistant","content":"a hedgehog","tool_calls":[],"tool_call_id":null}',
     )
     assert home.first("hedgehog") == "plain words"
-    assert home.store.do(CountPassages()) == 1
+    assert home.store.do(count_passages()) == 1
 
 
 def test_a_deleted_or_reset_chat_is_shown_no_more_and_leaves_no_word_behind(home: Home) -> None:
     home.say("the hippopotamus in chat a", chat="a")
     home.say("the hippopotamus in chat b", chat="b")
     assert len(home.find("hippopotamus")) == 2
-    while home.state.store.run([DeleteChat("a")])[0]:
+    while home.state.store.run([delete_chat("a")])[0]:
         pass
     home.change("INSERT INTO sessions (chat, number, started, due) VALUES ('b', 1, 1.0, 0)")
-    home.state.store.run([NewSession("b", forget=True)])
+    home.state.store.run([new_session("b", forget=True)])
     assert home.find("hippopotamus") == []  # before anything is removed
-    home.state.store.run([Sweep()])
+    home.state.store.run([sweep_forgotten()])
     home.prune()
     home.store.close()
     assert b"hippopotam" not in b"".join(file.read_bytes() for file in home.path.glob("recall.db*"))
@@ -183,7 +185,7 @@ def test_a_turn_that_was_taken_back_is_found_no_more(home: Home) -> None:
     home.change("UPDATE history SET undone = TRUE WHERE turn = ?", turn)
     assert len(home.find("armadillo")) == 1
     home.prune()
-    assert home.store.do(CountPassages()) == 1
+    assert home.store.do(count_passages()) == 1
 
 
 def test_what_is_older_than_it_has_to_be_kept_goes_from_the_index_too(home: Home) -> None:
@@ -192,25 +194,25 @@ def test_what_is_older_than_it_has_to_be_kept_goes_from_the_index_too(home: Home
     assert len(home.find("marmot")) == 2
     place: ExpiryCursor | None = ExpiryCursor()
     while place is not None:
-        place = home.state.store.run([Expire(at("2026-03-01T00:00"), place)])[0]  # type: ignore[assignment]
+        place = home.state.store.run([expire_rows(at("2026-03-01T00:00"), place)])[0]  # type: ignore[assignment]
     home.prune()
-    assert home.store.do(CountPassages()) == 1
+    assert home.store.do(count_passages()) == 1
 
 
 def test_an_owners_passages_are_removed_together(home: Home) -> None:
     home.say("meadow", chat="tg1")
     home.say("meadow", chat="tg2")
     home.find("meadow", "tg1")
-    assert home.store.do(Unindex("tg1")) == 1
+    assert home.store.do(unindex_owner("tg1")) == 1
     assert home.find("meadow", "tg2") != []
-    assert not any(home.state.store.run([ForgetChat("tg1", 10**9)]))
+    assert not any(home.state.store.run([forget_chat("tg1", 10**9)]))
     assert home.find("meadow", "tg1") == []
 
 
 def test_the_line_of_a_session_that_ended_is_found(home: Home) -> None:
     home.say("hola")
     home.change("INSERT INTO sessions (chat, number, started, due) VALUES ('cli', 1, 1.0, 0)")
-    home.state.store.run([MarkExtracted("cli", 1, 2, "The user planned a kayak tour.", 5.0)])
+    home.state.store.run([mark_extracted("cli", 1, 2, "The user planned a kayak tour.", 5.0)])
     (found, *_) = home.find("kayak")
     assert (found.kind, found.said, found.at) == ("episode", "The user planned a kayak tour.", 5.0)
 
@@ -246,13 +248,13 @@ def test_the_index_is_made_again_if_it_is_missing_damaged_old_or_of_another_file
 def test_an_index_that_was_killed_in_between_goes_on_where_it_was(home: Home) -> None:
     for number in range(450):
         home.say(f"walrus {number}")
-    assert home.store.do(CatchUp(BUILT_IN))
-    indexed = home.store.do(CountPassages())
+    assert home.store.do(catch_up(BUILT_IN))
+    indexed = home.store.do(count_passages())
     assert 0 < indexed < 450
     home.store.close()
     home.store = home.opened()  # as another process would: the cursor is stored with the passages
     home.find("walrus")
-    assert home.store.do(CountPassages()) == 450
+    assert home.store.do(count_passages()) == 450
 
 
 def test_the_index_only_reads_the_state(home: Home) -> None:

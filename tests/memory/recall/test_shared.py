@@ -5,29 +5,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 import trio
 
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.memory.recall.actor import Recall, asking
-from rumi.memory.recall.messages import (
-    CatchUp,
-    CountPassages,
-    Prune,
-    RecallMessage,
-    RecallUnavailable,
-    SearchPassages,
-)
+from rumi.memory.recall.following import catch_up, prune_passages
+from rumi.memory.recall.messages import RecallUnavailable
+from rumi.memory.recall.search import count_passages, search_passages
 from rumi.memory.recall.state import cursor
 from rumi.memory.recall.store import RecallStore
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.threads import Offload, Threads
 from rumi.store.backend import PostgresServer
-from rumi.store.journal.forgetting import DeleteChat
+from rumi.store.journal.forgetting import delete_chat
 from rumi.store.ownership import partition_of
 from rumi.store.postgres import Postgres, server_of
+from rumi.store.steps import Run
 from tests.memory.recall.states import State
 from tests.postgres import Server
 
@@ -40,19 +36,19 @@ def opened(path: Path, url: str, most: int = 2_000_000) -> RecallStore:
 
 
 def caught_up(store: RecallStore) -> RecallStore:
-    while store.do(CatchUp(BUILT_IN)):
+    while store.do(catch_up(BUILT_IN)):
         pass
     return store
 
 
 def find(store: RecallStore, query: str, owner: str = "local") -> list[str]:
-    return [passage.said for passage in caught_up(store).do(SearchPassages(owner, query, limit=20))]
+    return [passage.said for passage in caught_up(store).do(search_passages(owner, query, limit=20))]
 
 
 def prune(store: RecallStore) -> None:
     cursor: int | None = 0
     while cursor is not None:
-        cursor = store.do(Prune(cursor))
+        cursor = store.do(prune_passages(cursor))
 
 
 class Writer:
@@ -154,12 +150,12 @@ def test_a_backlog_is_indexed_once_while_another_transaction_ends(tmp_path: Path
         slow.write("the slow walrus")
         for number in range(250):
             state.add_turn("a", f"walrus {number}", "ok")
-        assert store.do(CatchUp(BUILT_IN))
+        assert store.do(catch_up(BUILT_IN))
         slow.end()
         caught_up(store)
     for _ in range(2):
         caught_up(store)
-    assert store.do(CountPassages()) == 251
+    assert store.do(count_passages()) == 251
     assert cursor(store._db, "history") == cursor(store._db, "history.settled") == 501
     store.close()
     state.store.close()
@@ -172,9 +168,9 @@ def test_what_one_worker_deletes_no_other_shows_and_its_words_leave_their_indexe
     state.add_turn("a", "the hippopotamus swims", "ok")
     state.add_turn("b", "a rhinoceros runs", "ok")
     assert find(store, "hippopotamus rhinoceros") != []
-    while state.store.run([DeleteChat("a")])[0]:
+    while state.store.run([delete_chat("a")])[0]:
         pass
-    assert store.do(SearchPassages("local", "hippopotamus")) == ()  # before its index has looked at anything
+    assert store.do(search_passages("local", "hippopotamus")) == ()  # before its index has looked at anything
     prune(store)
     store.close()
     files = b"".join(file.read_bytes() for file in tmp_path.glob("recall.db*"))
@@ -193,7 +189,7 @@ def test_the_end_of_a_task_by_a_clock_that_is_behind_is_found(tmp_path: Path, ur
             (question, ended),
         )
         assert find(store, question) == [question]
-    assert store.do(CountPassages()) == 2
+    assert store.do(count_passages()) == 2
     store.close()
     state.store.close()
 
@@ -245,12 +241,12 @@ def test_a_search_says_that_the_database_is_away_and_the_next_one_finds_again(
     assert find(store, "walrus") == ["the walrus"]
     with away(postgres, url):
         with pytest.raises(RecallUnavailable, match="does not answer"):
-            store.do(SearchPassages("local", "walrus"))
+            store.do(search_passages("local", "walrus"))
         assert store.closed
         with pytest.raises(RecallUnavailable, match="does not answer"):
             opened(tmp_path, url)
     store = opened(tmp_path, url)
-    assert store.do(CountPassages()) == 1  # nothing was lost
+    assert store.do(count_passages()) == 1  # nothing was lost
     assert find(store, "walrus") == ["the walrus"]
     store.close()
     state.store.close()
@@ -258,7 +254,7 @@ def test_a_search_says_that_the_database_is_away_and_the_next_one_finds_again(
 
 def recall_of(
     root: Supervisor, path: Path, url: str, offload: Offload, shutdown_s: float = 5.0
-) -> ActorRef[RecallMessage]:
+) -> ActorRef[Run[Any]]:
     def make() -> Recall:
         return Recall(path / "recall.db", PostgresServer(url), BUILT_IN, offload, lambda: 1_790_000_000.0)
 
@@ -274,7 +270,7 @@ async def test_the_actor_goes_on_when_the_database_is_back(
     ask = asking(recall_of(root, tmp_path, url, Threads()))
 
     async def found() -> list[str]:
-        return [passage.said for passage in await ask(SearchPassages("local", "walrus"))]
+        return [passage.said for passage in await ask(search_passages("local", "walrus"))]
 
     async with root.running():
         assert await found() == ["the walrus"]
@@ -308,11 +304,11 @@ async def test_at_its_end_the_actor_waits_for_no_answer_of_the_database(tmp_path
 
     async def search() -> None:
         with pytest.raises(RecallUnavailable):
-            await asking(recall)(SearchPassages("local", "walrus"))
+            await asking(recall)(search_passages("local", "walrus"))
 
     with writers(url, "a") as (other,):
         async with trio.open_nursery() as nursery, root.running():
-            await asking(recall)(CountPassages())
+            await asking(recall)(count_passages())
             other.db.execute("BEGIN")
             other.db.execute("LOCK TABLE history IN ACCESS EXCLUSIVE MODE")
             nursery.start_soon(search)

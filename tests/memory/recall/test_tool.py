@@ -8,9 +8,10 @@ from rumi.agent.tools.recall import RecallTool
 from rumi.app.recall_calls import RecallCommands
 from rumi.errors import UsageError
 from rumi.memory.actor import open_memory
-from rumi.memory.messages import NewFact, Remember
+from rumi.memory.messages import NewFact
 from rumi.memory.recall.actor import open_recall
 from rumi.memory.recall.request import search_of
+from rumi.memory.rows import remember_fact
 from rumi.platform.caller import TERMINAL
 from rumi.platform.calls import served
 from rumi.platform.chat_ids import BUILT_IN
@@ -25,7 +26,7 @@ async def called(path: Path, **arguments: object) -> tuple[str, bool, bool]:
         open_memory(path / "memory.db") as memory,
         open_recall(path / "recall.db", path / "state.db", BUILT_IN) as ask,
     ):
-        await memory(Remember("local", NewFact("perro", "se llama Toto")))
+        await memory(remember_fact("local", NewFact("perro", "se llama Toto")))
         tool = RecallTool(ask, memory, "local", lambda: "en", lambda: NOW)
         result = await tool.call(arguments)
         assert tool.question(arguments, ()) is None
@@ -60,10 +61,9 @@ def test_days_are_whole_days() -> None:
     search = search_of(
         "local", {"query": "x", "since": "2026-03-05", "until": "2026-03-05", "limit": 99}, NOW
     )
-    assert search.since is not None
-    assert search.until is not None
-    assert 86_399 < search.until - search.since < 86_400
-    assert search.limit == 20
+    _, query, since, until, who, limit = search.args
+    assert (query, who, limit) == ("x", "", 20)
+    assert 86_399 < until - since < 86_400
     with pytest.raises(UsageError, match="day is not understood"):
         search_of("local", {"query": "x", "until": "blah"}, NOW)
 

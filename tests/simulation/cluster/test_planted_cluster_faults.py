@@ -12,12 +12,10 @@ from rumi.chats.publishing import PendingMessages
 from rumi.sandbox.lease import boottime
 from rumi.store.cluster.lease import WorkerLease
 from rumi.store.cluster.partitions import Partitions
-from rumi.store.journal import scopes
-from rumi.store.journal.history import Append
-from rumi.store.journal.leases import Claim, Renew, claim
-from rumi.store.journal.outbox import UndeliveredChats
+from rumi.store.journal.history import append_history
+from rumi.store.journal.leases import claim_partitions, renew_lease
+from rumi.store.journal.outbox import undelivered_chats
 from rumi.store.journal.store import Store
-from rumi.store.journal.transaction import steps
 from rumi.store.ownership import PARTITIONS, Ownership
 from rumi.store.steps import Transaction
 from tests.searching import by_promise
@@ -36,37 +34,36 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def checks_no_fence_of_what_a_turn_appends(patch: pytest.MonkeyPatch) -> None:
-    owned = scopes._is_owned
-    patch.setattr(scopes, "_is_owned", lambda request: not isinstance(request, Append) and owned(request))
+    patch.setattr(append_history, "owned", False)
 
 
 def renews_a_lease_that_has_ended(patch: pytest.MonkeyPatch) -> None:
-    def renew(request: Renew, transaction: Transaction) -> dict[int, int]:
-        until = transaction.now() + request.lease_s
-        transaction.db.execute("UPDATE workers SET until = ? WHERE name = ?", (until, request.worker))
+    def renew(transaction: Transaction, worker: str, lease_s: float, status: str = "") -> dict[int, int]:
+        until = transaction.now() + lease_s
+        transaction.db.execute("UPDATE workers SET until = ? WHERE name = ?", (until, worker))
         return dict(
-            transaction.db.execute("SELECT number, fence FROM partitions WHERE worker = ?", (request.worker,))
+            transaction.db.execute("SELECT number, fence FROM partitions WHERE worker = ?", (worker,))
         )
 
     async def renewed(self: WorkerLease) -> bool:
         sent = trio.current_time(), boottime()
-        await self._ask(Renew(self._ownership.worker, self._settings.lease_s))
+        await self._ask(renew_lease(self._ownership.worker, self._settings.lease_s))
         self._extend(sent)
         return True
 
-    patch.setitem(steps._steps, Renew, renew)
+    patch.setattr(renew_lease, "do", renew)
     patch.setattr(WorkerLease, "_renewed", renewed)
 
 
 def sends_what_others_serve(patch: pytest.MonkeyPatch) -> None:
-    def all_of_them(request: UndeliveredChats, transaction: Transaction) -> tuple[str, ...]:
+    def all_of_them(transaction: Transaction, partitions: object = None) -> tuple[str, ...]:
         return tuple(
             chat
             for (chat,) in transaction.db.execute("SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL")
         )
 
     patch.setattr(Ownership, "serves", lambda self, chat: True)
-    patch.setitem(steps._steps, UndeliveredChats, all_of_them)
+    patch.setattr(undelivered_chats, "do", all_of_them)
 
 
 def hands_over_before_the_sandbox_is_gone(patch: pytest.MonkeyPatch) -> None:
@@ -79,8 +76,10 @@ def hands_over_before_the_sandbox_is_gone(patch: pytest.MonkeyPatch) -> None:
 def claims_without_a_new_fence(patch: pytest.MonkeyPatch) -> None:
     """Where fences alone say who may write."""
 
-    def same(request: Claim, transaction: Transaction) -> tuple[Any, ...]:
-        claimed = claim(request, transaction)
+    claim = claim_partitions.do
+
+    def same(transaction: Transaction, *args: Any) -> tuple[Any, ...]:
+        claimed = claim(transaction, *args)
         for partition in claimed:
             transaction.db.execute("UPDATE partitions SET fence = 1 WHERE number = ?", (partition.number,))
         return tuple(replace(partition, fence=1) for partition in claimed)
@@ -91,7 +90,7 @@ def claims_without_a_new_fence(patch: pytest.MonkeyPatch) -> None:
             number for number in numbers if served.fences.get(number, 0) != owners.get(number, ("", 0))[1]
         )
 
-    patch.setitem(steps._steps, Claim, same)
+    patch.setattr(claim_partitions, "do", same)
     patch.setattr(Store, "_not_served", staticmethod(by_fence))
 
 
@@ -136,12 +135,12 @@ def takes_its_own_crash_for_an_earlier_workers_end(patch: pytest.MonkeyPatch) ->
 def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
     """A claim whose answer is lost stays with the worker, which serves nothing of it."""
 
-    claim = steps._steps[Claim]
+    claim = claim_partitions.do
 
-    def forgetful(request: Any, transaction: Transaction) -> Any:
-        return claim(replace(request, has=tuple(range(PARTITIONS))), transaction)
+    def forgetful(transaction: Transaction, worker: str, most: int, after_s: float, has: object) -> Any:
+        return claim(transaction, worker, most, after_s, tuple(range(PARTITIONS)))
 
-    patch.setitem(steps._steps, Claim, forgetful)
+    patch.setattr(claim_partitions, "do", forgetful)
 
 
 RARE: Mapping[Plant, int] = {

@@ -9,16 +9,17 @@ import outcome
 import trio
 from telegram.request import RequestData
 
-from actors import ActorRef, ChildSpec, Request
+from actors import ActorRef, ChildSpec
 from rumi.chats.budgets.meter import SharedLedger
 from rumi.platform.config.schema import StoreSection
 from rumi.sandbox.engine import ContainerInfo
 from rumi.sandbox.lease import LeaseLostError
 from rumi.store.cluster.lease import WorkerLease
 from rumi.store.cluster.partitions import Dependents, Drain, Partitioned, Partitions
-from rumi.store.journal.leases import Join, Renew
+from rumi.store.journal.leases import join_cluster, renew_lease
 from rumi.store.journal.store import JournalError, Store
 from rumi.store.ownership import Ownership, partition_of
+from rumi.store.steps import Run
 from tests.simulation.cluster.database import FakeNotifications, Server, Way
 from tests.simulation.cluster.pausing import Gate
 from tests.simulation.containers import Box, Client, Daemon
@@ -69,7 +70,7 @@ class Asking:
         self._store: Store | None = None
         self._one = trio.CapacityLimiter(1)
 
-    async def __call__(self, request: Request[R], /) -> R:
+    async def __call__(self, request: Run[R], /) -> R:
         world, began = self._life.world, False
         async with self._one:
             try:
@@ -86,10 +87,10 @@ class Asking:
                 raise
         return cast(R, reply)
 
-    def _do(self, request: Request[Any]) -> object:
+    def _do(self, request: Run[Any]) -> object:
         if self._life.dead:
             raise JournalError("the process is dead")
-        if isinstance(request, Join | Renew):
+        if request.step in (join_cluster, renew_lease):
             self._life.moment("renews")
             if self._life.dead:
                 raise JournalError("the process is dead")
@@ -100,8 +101,9 @@ class Asking:
         except JournalError:
             self._store = None
             raise
-        if isinstance(request, Join) or (isinstance(request, Renew) and reply is not None):
-            self._way.server.leases[request.worker] = trio.current_time() + request.lease_s
+        if request.step is join_cluster or (request.step is renew_lease and reply is not None):
+            worker, lease_s = request.args[0], request.args[3 if request.step is join_cluster else 1]
+            self._way.server.leases[worker] = trio.current_time() + lease_s
         return reply
 
 

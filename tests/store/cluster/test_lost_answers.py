@@ -7,18 +7,24 @@ from typing import Any
 import pytest
 import trio
 
-from actors import Request
 from bench.cluster_house import Proxy
 from rumi.platform.config.schema import StoreSection
 from rumi.store.backend import PostgresServer
 from rumi.store.cluster.building import StoreThread
 from rumi.store.cluster.partitions import Dependents, Partitions
-from rumi.store.journal.inbox import Accept, Begin, Load
-from rumi.store.journal.leases import Claim, Join, Members, Release, Renew
+from rumi.store.journal.inbox import accept_messages, begin_turn, load_chat
+from rumi.store.journal.leases import (
+    claim_partitions,
+    cluster_members,
+    join_cluster,
+    release_partitions,
+    renew_lease,
+)
 from rumi.store.journal.records import Incoming
 from rumi.store.journal.schema import ON_A_SERVER, STATE
 from rumi.store.journal.store import JournalError, NotOwner, Store, Unwritable
 from rumi.store.ownership import PARTITIONS, Ownership
+from rumi.store.steps import Run, Step
 from tests.postgres import Server
 
 SLOW_COMMIT = (
@@ -29,7 +35,7 @@ SLOW_COMMIT = (
 )
 """The server is at work on a commit for so long, also when its client has left."""
 
-HELLO = Accept((Incoming(chat="a", text="hello"),))
+HELLO = accept_messages((Incoming(chat="a", text="hello"),))
 
 
 @pytest.fixture
@@ -55,8 +61,8 @@ def joined(backend: PostgresServer, ownership: Ownership, worker: str) -> list[f
     lost: list[frozenset[int]] = []
     ownership.begin(worker, lost.append)
     alone = Store(backend)
-    alone.run([Join(worker, "1", "", 60.0)])
-    (claimed,) = alone.run([Claim(worker, PARTITIONS)])
+    alone.run([join_cluster(worker, "1", "", 60.0)])
+    (claimed,) = alone.run([claim_partitions(worker, PARTITIONS)])
     alone.close()
     ownership.set({partition.number: partition.fence for partition in claimed})  # type: ignore[attr-defined]
     return lost
@@ -120,7 +126,7 @@ async def test_two_workers_that_load_a_new_chat_open_one_session(postgres: Serve
     loaded: list[object] = []
 
     async def load(store: Store) -> None:
-        loaded.extend(await trio.to_thread.run_sync(store.run, [Load("a", 10)]))
+        loaded.extend(await trio.to_thread.run_sync(store.run, [load_chat("a", 10)]))
         store.close()
 
     async with trio.open_nursery() as nursery:
@@ -139,7 +145,7 @@ async def test_what_an_earlier_worker_had_asked_for_ends_no_later_lease(postgres
     db.execute("UPDATE workers SET until = 0")
     db.close()
     lost = joined(backend, ownership, "w2")
-    (refused,) = store.run([Begin("a", 1, "t1", 1)], [asked])
+    (refused,) = store.run([begin_turn("a", 1, "t1", 1)], [asked])
     assert isinstance(refused, NotOwner)
     assert lost == []
     store.close()
@@ -147,26 +153,26 @@ async def test_what_an_earlier_worker_had_asked_for_ends_no_later_lease(postgres
 
 async def test_a_worker_joins_although_the_answer_is_lost(proxy: Proxy, postgres: Server, name: str) -> None:
     ask = StoreThread(through(proxy, postgres, name))
-    await ask(Members())
+    await ask(cluster_members())
     cut_at(proxy, b"COMMIT", 0.1)
     with pytest.raises(JournalError):
-        await ask(Join("w1", "1", "", 60.0))
-    await ask(Join("w1", "1", "", 60.0))
-    assert [member.name for member in await ask(Members())] == ["w1"]
+        await ask(join_cluster("w1", "1", "", 60.0))
+    await ask(join_cluster("w1", "1", "", 60.0))
+    assert [member.name for member in await ask(cluster_members())] == ["w1"]
     ask.close()
 
 
 class _Losing:
-    """Asks the database, and loses the next answers to requests of a kind, which are done."""
+    """Asks the database, and loses the next answers of a step, which are done."""
 
-    def __init__(self, ask: StoreThread, kind: type[Request[Any]], times: int) -> None:
+    def __init__(self, ask: StoreThread, step: Step[Any, ..., Any], times: int) -> None:
         self._ask = ask
-        self._kind = kind
+        self._step = step
         self._times = times
 
-    async def __call__(self, request: Request[Any], /) -> Any:
+    async def __call__(self, request: Run[Any], /) -> Any:
         reply = await self._ask(request)
-        if isinstance(request, self._kind) and self._times:
+        if request.step is self._step and self._times:
             self._times -= 1
             raise JournalError("The answer is lost.")
         return reply
@@ -174,9 +180,9 @@ class _Losing:
 
 async def test_partitions_whose_claim_had_no_answer_are_served(postgres: Server, name: str) -> None:
     ask, ownership = StoreThread(PostgresServer(postgres.url(name), ON_A_SERVER)), Ownership()
-    await ask(Join("w1", "1", "", 60.0))
+    await ask(join_cluster("w1", "1", "", 60.0))
     ownership.begin("w1", lambda numbers: None)
-    partitions = _partitions(_Losing(ask, Claim, 1), ownership)
+    partitions = _partitions(_Losing(ask, claim_partitions, 1), ownership)
     with pytest.raises(JournalError):
         await _look(partitions)
     assert not ownership.numbers()
@@ -187,14 +193,14 @@ async def test_partitions_whose_claim_had_no_answer_are_served(postgres: Server,
 
 async def test_partitions_whose_release_had_no_answer_are_free(postgres: Server, name: str) -> None:
     ask, ownership = StoreThread(PostgresServer(postgres.url(name), ON_A_SERVER)), Ownership()
-    await ask(Join("w1", "1", "", 60.0))
+    await ask(join_cluster("w1", "1", "", 60.0))
     ownership.begin("w1", lambda numbers: None)
-    partitions = _partitions(_Losing(ask, Release, 1), ownership)
+    partitions = _partitions(_Losing(ask, release_partitions, 1), ownership)
     await _look(partitions)
-    await ask(Join("w2", "1", "", 60.0))
+    await ask(join_cluster("w2", "1", "", 60.0))
     await _look(partitions)
     assert len(ownership.numbers()) == PARTITIONS // 2
-    assert len(await ask(Claim("w2", PARTITIONS))) == PARTITIONS // 2
+    assert len(await ask(claim_partitions("w2", PARTITIONS))) == PARTITIONS // 2
     ask.close()
 
 
@@ -203,13 +209,13 @@ async def test_an_account_that_one_worker_was_asked_to_slow_down_is_slower_on_al
 ) -> None:
     ask, ownership, slowed = StoreThread(PostgresServer(postgres.url(name), ON_A_SERVER)), Ownership(), []
     for worker in ("w1", "w2"):
-        await ask(Join(worker, "1", "", 60.0))
+        await ask(join_cluster(worker, "1", "", 60.0))
     ownership.begin("w1", lambda numbers: None)
     partitions = _partitions(ask, ownership, slowed.append)
 
     async def look(limited: object) -> list[str]:
         slowed.clear()
-        await ask(Renew("w2", 60.0, json.dumps({"limited": limited})))
+        await ask(renew_lease("w2", 60.0, json.dumps({"limited": limited})))
         await _look(partitions)
         return sorted(slowed)
 

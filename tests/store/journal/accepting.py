@@ -1,13 +1,14 @@
 """What the journal's tests have it accept."""
 
-from rumi.store.journal.inbox import Accept
+from rumi.store.journal.inbox import accept_messages
 from rumi.store.journal.records import Attachment, Incoming, Update
 from rumi.store.journal.store import Store
+from rumi.store.journal.transaction import JournalMessage
 
 
-def accept(chat: str, text: str, *attachments: Attachment) -> Accept:
+def accept(chat: str, text: str, *attachments: Attachment) -> JournalMessage:
     """Store one message, from no source that repeats itself."""
-    return Accept((Incoming(chat=chat, text=text, attachments=attachments),))
+    return accept_messages((Incoming(chat=chat, text=text, attachments=attachments),))
 
 
 def tg(number: int) -> Update:

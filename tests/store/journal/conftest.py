@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from rumi.store.backend import PostgresServer
-from rumi.store.journal.leases import Claim, Join
+from rumi.store.journal.leases import claim_partitions, join_cluster
 from rumi.store.journal.schema import ON_A_SERVER
 from rumi.store.journal.store import Store
 from rumi.store.ownership import Ownership
@@ -70,6 +70,6 @@ def shared_store(url: str, worker: str = "w1", now: Callable[[], float] = time.t
     """Return the store of a worker that serves all chats that no other one serves."""
     ownership = Ownership(worker)
     opened = Store(PostgresServer(url, ON_A_SERVER), now, ownership)
-    _, claimed = opened.run([Join(worker, "1", "", 600.0), Claim(worker, 256)])
+    _, claimed = opened.run([join_cluster(worker, "1", "", 600.0), claim_partitions(worker, 256)])
     ownership.set({claimed_partition.number: claimed_partition.fence for claimed_partition in claimed})  # type: ignore[attr-defined]
     return opened

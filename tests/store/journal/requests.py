@@ -1,7 +1,8 @@
-"""Random requests of every type that the journal answers, with what users may write and programs may send."""
+"""Random requests for every step of the journal, with what users may write and programs may send."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from inspect import signature
 from types import UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -9,17 +10,19 @@ from hypothesis import strategies as st
 
 from rumi.models.model import Message, ToolCall
 from rumi.platform.chat_ids import LOCAL, task_key
-from rumi.store.journal.extraction import MarkExtracted
-from rumi.store.journal.forgetting import Expire, ExpiryCursor
-from rumi.store.journal.history import Append, NewSession, Summarize
-from rumi.store.journal.inbox import Accept, Begin, Load
-from rumi.store.journal.leases import Claim, Touch
-from rumi.store.journal.outbox import Settle
-from rumi.store.journal.parked import KeepParked
+from rumi.store import journal
+from rumi.store.journal.extraction import mark_extracted
+from rumi.store.journal.forgetting import ExpiryCursor, expire_rows
+from rumi.store.journal.history import append_history, new_session, summarize
+from rumi.store.journal.inbox import accept_messages, begin_turn, load_chat
+from rumi.store.journal.leases import claim_partitions
+from rumi.store.journal.outbox import settle
+from rumi.store.journal.parked import keep_parked
 from rumi.store.journal.records import (
     Attachment,
     Button,
     Buttons,
+    FinalReply,
     Firing,
     Incoming,
     ScheduleRecord,
@@ -27,11 +30,12 @@ from rumi.store.journal.records import (
     Undone,
     Update,
 )
-from rumi.store.journal.schedules import AddSchedule, Fire, PauseFailed, SetSchedule, TellMissed
-from rumi.store.journal.spending import RecordUsage, ReserveCall
-from rumi.store.journal.tasks import AddTask, EndTask
-from rumi.store.journal.transaction import steps
-from rumi.store.journal.undo import TakeBack
+from rumi.store.journal.schedules import add_schedule, fire_schedules, pause_failed, set_schedule, tell_missed
+from rumi.store.journal.spending import record_usage, reserve_call
+from rumi.store.journal.tasks import add_task, end_task
+from rumi.store.journal.undo import take_back
+from rumi.store.steps import Run, Step
+from tests.store.registry import steps_in
 
 CHATS: Final = ("cli", "tg-1001234567890", "tg-1001234567890_7", "tg5", "a_b", "Ä", "task.1")
 OWNERS: Final = (LOCAL, "tg5", "tg-1001234567890")
@@ -42,7 +46,7 @@ BOTS: Final = ("", "tidy")
 PARTITION_KEYS: Final = ("", *CHATS, *OWNERS, *map(task_key, range(-3, 200)))
 """All that belongs to a partition in these requests."""
 
-KINDS: Final[tuple[type, ...]] = tuple(steps.kinds)
+STEPS: Final = steps_in(journal)
 
 TEXT: Final = st.one_of(
     st.sampled_from(
@@ -205,34 +209,48 @@ _UNDONES: Final = st.builds(
 _OF_A_KIND[Undone] = _UNDONES
 
 
-def _taken_back(chat: str, undone: Undone, clean_files: bool) -> TakeBack:
+def asked(step: Step[Any, ..., Any], **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Run[Any]]:
+    """Return requests to run a step, with arguments that its parameters allow."""
+    hints = get_type_hints(step.do)
+    _, *names = signature(step.do).parameters
+    arguments = [given[name] if name in given else values(hints[name], name) for name in names]
+    return st.tuples(*arguments).map(lambda chosen: step(*chosen))
+
+
+def _taken_back(chat: str, undone: Undone, clean_files: bool) -> Run[Undone]:
     """A message takes a turn of its own chat back, and no other."""
     message = undone.message + 10 * CHATS.index(chat)
-    return TakeBack(chat, Undone(message, undone.turn, undone.text), clean_files)
+    return take_back(chat, Undone(message, undone.turn, undone.text), clean_files)
 
 
-SPECIAL: Final[Mapping[type, st.SearchStrategy[Any]]] = {
-    Accept: st.builds(Accept, st.lists(_INCOMING, min_size=1, max_size=3).map(tuple)),
-    Begin: built(Begin, retries=st.none()),
-    Settle: built(Settle, messages=st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple)),
-    AddTask: st.builds(AddTask, _TASK),
-    AddSchedule: built(AddSchedule, schedule=_SCHEDULE, most=st.integers(0, 20), users=st.just((5,))),
-    Fire: st.builds(Fire, st.lists(_FIRING, max_size=2).map(tuple)),
-    PauseFailed: built(PauseFailed, message=_STORED),
-    TellMissed: built(TellMissed, message=_STORED),
-    TakeBack: st.builds(_taken_back, st.sampled_from(CHATS), _UNDONES, st.booleans()),
-    Expire: st.builds(Expire, _TIMES, st.builds(ExpiryCursor, st.integers(0, 9), st.integers(0, 3))),
-    Claim: st.builds(Claim, st.sampled_from(("w2", "w3")), st.integers(0, 60), st.floats(0, 9)),
-    Touch: st.just(Touch()),
+_REPLY: Final = built(FinalReply, messages=st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple))
+
+SPECIAL: Final[Mapping[Step[Any, ..., Any], st.SearchStrategy[Run[Any]]]] = {
+    accept_messages: st.builds(accept_messages, st.lists(_INCOMING, min_size=1, max_size=3).map(tuple)),
+    begin_turn: asked(begin_turn, retries=st.none()),
+    settle: asked(settle, reply=_REPLY),
+    add_task: st.builds(add_task, _TASK),
+    add_schedule: asked(add_schedule, new=_SCHEDULE, most=st.integers(0, 20), users=st.just((5,))),
+    fire_schedules: st.builds(fire_schedules, st.lists(_FIRING, max_size=2).map(tuple)),
+    pause_failed: asked(pause_failed, message=_STORED),
+    tell_missed: asked(tell_missed, message=_STORED),
+    take_back: st.builds(_taken_back, st.sampled_from(CHATS), _UNDONES, st.booleans()),
+    expire_rows: st.builds(
+        expire_rows, _TIMES, st.builds(ExpiryCursor, st.integers(0, 9), st.integers(0, 3))
+    ),
+    claim_partitions: st.builds(
+        claim_partitions, st.sampled_from(("w2", "w3")), st.integers(0, 60), st.floats(0, 9)
+    ),
 }
 
-STRATEGIES: Final[Mapping[type, st.SearchStrategy[Any]]] = {
-    kind: SPECIAL.get(kind, built(kind)) for kind in KINDS
+STRATEGIES: Final[Mapping[Step[Any, ..., Any], st.SearchStrategy[Run[Any]]]] = {
+    step: SPECIAL[step] if step in SPECIAL else asked(step) for step in STEPS
 }
 
-SETUP: Final = st.one_of(
-    *(STRATEGIES[kind] for kind in (Accept, Accept, Append, Begin, Settle, NewSession)),
-    *(STRATEGIES[kind] for kind in (AddTask, AddSchedule, ReserveCall, KeepParked, RecordUsage)),
-    *(STRATEGIES[kind] for kind in (Summarize, MarkExtracted, SetSchedule, Fire, EndTask, Load)),
+_STORING: Final[tuple[Step[Any, ..., Any], ...]] = (
+    *(accept_messages, accept_messages, append_history, begin_turn, settle, new_session, add_task),
+    *(add_schedule, reserve_call, keep_parked, record_usage, summarize, mark_extracted, set_schedule),
+    *(fire_schedules, end_task, load_chat),
 )
+SETUP: Final = st.one_of(*(STRATEGIES[step] for step in _STORING))
 """Requests that store something for others to find."""

@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 
 from rumi.store.backend import PostgresServer, SqliteFile
 from rumi.store.journal.forgetting import ExpiryCursor
-from rumi.store.journal.leases import Claim, Join, Release
+from rumi.store.journal.leases import claim_partitions, join_cluster, release_partitions
 from rumi.store.journal.records import Figures
 from rumi.store.journal.schema import ON_A_SERVER
 from rumi.store.journal.store import JournalError, Store
 from rumi.store.ownership import PARTITIONS, Ownership, partition_of
+from rumi.store.steps import Step
 from tests.postgres import Server
-from tests.store.journal.requests import KINDS, PARTITION_KEYS, SETUP, STRATEGIES
+from tests.store.journal.requests import PARTITION_KEYS, SETUP, STEPS, STRATEGIES
 
 PARTS = 6
-"""The types of requests are done in so many parts, so that examples stay small."""
+"""The steps are done in so many parts, so that examples stay small."""
 
 BEGAN = 1_790_000_000.0
 
@@ -56,7 +57,11 @@ class Both:
         self._rows_of(f"TRUNCATE {', '.join(self._tables)} RESTART IDENTITY")
         mine = {partition_of(key) for key in PARTITION_KEYS}
         others = tuple(number for number in range(PARTITIONS) if number not in mine)
-        requests = (Join("w1", "1", "", 1e9), Claim("w1", 256), Release("w1", others))
+        requests = (
+            join_cluster("w1", "1", "", 1e9),
+            claim_partitions("w1", 256),
+            release_partitions("w1", others),
+        )
         self.sqlite.run(requests)
         _, claimed, _ = self.postgres.run(requests)
         fences = {partition.number: partition.fence for partition in claimed}  # type: ignore[attr-defined]
@@ -113,8 +118,8 @@ def both(postgres: Server, empty_database: str, tmp_path_factory: pytest.TempPat
     postgres.drop(url)
 
 
-def _sequences(kinds: Sequence[type]) -> st.SearchStrategy[list[Any]]:
-    """Return sequences with a request of each of these types, and others that store what they find."""
+def _sequences(steps: Sequence[Step[Any, ..., Any]]) -> st.SearchStrategy[list[Any]]:
+    """Return sequences with a request for each of these steps, and others that store what they find."""
 
     def mixed(setup: list[Any], requests: list[Any]) -> list[Any]:
         found = list(setup[: len(setup) // 2])
@@ -126,8 +131,8 @@ def _sequences(kinds: Sequence[type]) -> st.SearchStrategy[list[Any]]:
     return st.builds(
         mixed,
         st.lists(SETUP, min_size=6, max_size=18),
-        st.permutations(kinds)
-        .flatmap(lambda order: st.tuples(*(STRATEGIES[kind] for kind in order)))
+        st.permutations(steps)
+        .flatmap(lambda order: st.tuples(*(STRATEGIES[step] for step in order)))
         .map(list),
     )
 
@@ -135,7 +140,7 @@ def _sequences(kinds: Sequence[type]) -> st.SearchStrategy[list[Any]]:
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_sqlite_and_postgres_give_every_request_the_same_answer(both: Both, part: int) -> None:
-    kinds, done = KINDS[part::PARTS], Counter[type]()
+    steps, done = STEPS[part::PARTS], Counter[Step[Any, ..., Any]]()
     different: list[tuple[object, ...]] = []
     refused = 0
 
@@ -145,14 +150,15 @@ def test_sqlite_and_postgres_give_every_request_the_same_answer(both: Both, part
         phases=(hypothesis.Phase.generate,),  # the failed request says enough, and shrinking takes minutes
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-    @hypothesis.given(_sequences(kinds))
+    @hypothesis.given(_sequences(steps))
     def same(requests: list[Any]) -> None:
         nonlocal refused
         both.empty()
         for place, request in enumerate(requests):
             both.now += 61.5
-            if isinstance(request, Join):  # a worker's name is used once
-                request = replace(request, worker=f"{request.worker}-{place}")
+            if request.step is join_cluster:  # a worker's name is used once
+                worker, *rest = request.args
+                request = join_cluster(f"{worker}-{place}", *rest)
             sqlite, postgres = both.run(request)
             if _is_refused(sqlite) and _is_refused(postgres):
                 refused += 1
@@ -160,15 +166,15 @@ def test_sqlite_and_postgres_give_every_request_the_same_answer(both: Both, part
             if postgres != sqlite:
                 different.append((request, sqlite, postgres))
                 return
-            done[type(request)] += 1
+            done[request.step] += 1
 
     same()
     assert not different, different[0]
-    assert set(kinds) <= set(done)
+    assert set(steps) <= set(done)
     assert refused < sum(done.values()) / 20
 
 
-def test_every_type_of_request_is_compared() -> None:
-    parts = [KINDS[part::PARTS] for part in range(PARTS)]
-    assert sorted(kind.__name__ for part in parts for kind in part) == sorted(kind.__name__ for kind in KINDS)
-    assert set(STRATEGIES) == set(KINDS)
+def test_every_step_is_compared() -> None:
+    parts = [STEPS[part::PARTS] for part in range(PARTS)]
+    assert sorted(step.name for part in parts for step in part) == sorted(step.name for step in STEPS)
+    assert set(STRATEGIES) == set(STEPS)

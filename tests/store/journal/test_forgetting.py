@@ -16,12 +16,19 @@ from rumi.models.model import Message
 from rumi.platform.threads import Threads
 from rumi.store.journal import actor as actor_module
 from rumi.store.journal.actor import Journal
-from rumi.store.journal.forgetting import DeleteChat, Expire, ExpiryCursor, Sweep
-from rumi.store.journal.history import Append, MarkFiles, NewSession, Summarize
-from rumi.store.journal.inbox import Begin, Knows, Load, OpenChats, OpenMessages, Retriable
-from rumi.store.journal.outbox import Delivered, Settle, Undelivered
-from rumi.store.journal.reading import ListChats, NameChat
-from rumi.store.journal.records import HistoryEntry, Summary
+from rumi.store.journal.forgetting import ExpiryCursor, delete_chat, expire_rows, sweep_forgotten
+from rumi.store.journal.history import append_history, mark_files, new_session, summarize
+from rumi.store.journal.inbox import (
+    begin_turn,
+    find_retriable,
+    knows_chat,
+    load_chat,
+    open_chats,
+    open_messages,
+)
+from rumi.store.journal.outbox import mark_delivered, settle, undelivered_replies
+from rumi.store.journal.reading import list_chats, name_chat
+from rumi.store.journal.records import FinalReply, HistoryEntry, Summary
 from rumi.store.journal.store import Store
 from rumi.store.journal.transaction import SLICE, JournalMessage
 from tests.chats.house import InlineOffload
@@ -50,11 +57,13 @@ class Book:
         """A whole turn, its number."""
         self.messages += 1
         number, turn = self.messages, f"t{self.messages}"
-        session = self.do(Load(chat, 0)).session  # type: ignore[attr-defined]
-        self.do(accept(chat, "hi"), Begin(chat, number, turn, session, (entry(turn),)))
-        delivery = self.do(Settle(chat, (number,), "ok", "complete", session, (), self.now + due_in))
+        session = self.do(load_chat(chat, 0)).session  # type: ignore[attr-defined]
+        self.do(accept(chat, "hi"), begin_turn(chat, number, turn, session, (entry(turn),)))
+        delivery = self.do(
+            settle(chat, FinalReply((number,), "ok", "complete", session, (), self.now + due_in))
+        )
         if deliver:
-            self.do(Delivered(delivery))  # type: ignore[arg-type]
+            self.do(mark_delivered(delivery))  # type: ignore[arg-type]
         self.store._db.execute("UPDATE sessions SET fresh = 0")
         return number
 
@@ -62,7 +71,7 @@ class Book:
         """Delete what is older; how many slices that took."""
         slices, cursor = 0, ExpiryCursor()
         while isinstance(cursor, ExpiryCursor):
-            cursor = self.do(Expire(self.now - days * DAY, cursor))  # type: ignore[assignment]
+            cursor = self.do(expire_rows(self.now - days * DAY, cursor))  # type: ignore[assignment]
             slices += 1
         return slices
 
@@ -80,25 +89,25 @@ def book(tmp_path: Path) -> Book:
 
 def test_a_reset_deletes_nothing_itself_and_each_sweep_a_bounded_slice(book: Book) -> None:
     for chat in ("a", "b"):
-        session = book.do(Load(chat, 0)).session  # type: ignore[attr-defined]
-        book.do(Append(chat, session, tuple(entry(f"t{n}") for n in range(3 * SLICE + 7))))
-    book.do(NewSession("a", forget=True))
+        session = book.do(load_chat(chat, 0)).session  # type: ignore[attr-defined]
+        book.do(append_history(chat, session, tuple(entry(f"t{n}") for n in range(3 * SLICE + 7))))
+    book.do(new_session("a", forget=True))
     sizes = [len(book.left("history"))]
-    assert book.do(Load("a", 10)).history == ()  # type: ignore[attr-defined]
-    while book.do(Sweep()):
+    assert book.do(load_chat("a", 10)).history == ()  # type: ignore[attr-defined]
+    while book.do(sweep_forgotten()):
         sizes.append(len(book.left("history")))
     sizes.append(len(book.left("history")))
     assert sizes[0] == 2 * (3 * SLICE + 7)
     assert sizes[-1] == 3 * SLICE + 7, "the other chat's stays"
     assert max(before - after for before, after in itertools.pairwise(sizes)) == SLICE
-    assert not book.do(Sweep())
+    assert not book.do(sweep_forgotten())
 
 
 def test_many_small_sessions_are_swept_in_one_slice(book: Book) -> None:
     for _ in range(100):
-        session = book.do(NewSession("a"))
-        book.do(Append("a", session, (entry("t1"),)))  # type: ignore[arg-type]
-    book.do(NewSession("a", forget=True), Sweep())
+        session = book.do(new_session("a"))
+        book.do(append_history("a", session, (entry("t1"),)))  # type: ignore[arg-type]
+    book.do(new_session("a", forget=True), sweep_forgotten())
     assert not book.left("history")
 
 
@@ -107,10 +116,10 @@ async def test_a_sweep_that_was_killed_goes_on_at_the_next_start(
 ) -> None:
     path = tmp_path / "state.db"
     store = Store(path)
-    (record,) = store.run([Load("a", 0)])
+    (record,) = store.run([load_chat("a", 0)])
     session = record.session  # type: ignore[attr-defined]
-    store.run([Append("a", session, tuple(entry(f"t{n}") for n in range(1000)))])
-    store.run([NewSession("a", forget=True), Sweep()])
+    store.run([append_history("a", session, tuple(entry(f"t{n}") for n in range(1000)))])
+    store.run([new_session("a", forget=True), sweep_forgotten()])
     store.close()
     root = Supervisor("root")
     root.add(ChildSpec("journal", lambda: Journal(path, InlineOffload(), time.time)))
@@ -127,16 +136,16 @@ async def test_others_are_served_between_the_slices_and_the_log_stays_small(
     """In real time, with real threads; counted, not timed."""
     path = tmp_path / "state.db"
     store = Store(path)
-    (record,) = store.run([Load("a", 0)])
+    (record,) = store.run([load_chat("a", 0)])
     session = record.session  # type: ignore[attr-defined]
-    store.run([Append("a", session, tuple(entry(f"t{n}", "x" * 2000) for n in range(20_000)))])
+    store.run([append_history("a", session, tuple(entry(f"t{n}", "x" * 2000) for n in range(20_000)))])
     store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     store.close()
     batches: list[list[str]] = []
     run = Store.run
 
     def noted(self: Store, requests: list[JournalMessage]) -> list[object]:
-        batches.append([type(request).__name__ for request in requests])
+        batches.append([request.step.name for request in requests])
         return run(self, requests)
 
     monkeypatch.setattr(Store, "run", noted)
@@ -144,13 +153,13 @@ async def test_others_are_served_between_the_slices_and_the_log_stays_small(
     root = Supervisor("root")
     journal = root.add(ChildSpec("journal", lambda: Journal(path, Threads(), time.time)))
     async with root.running():
-        await journal.ask(NewSession("a", forget=True))
+        await journal.ask(new_session("a", forget=True))
         number = largest = 0
-        while "Sweep" in [name for batch in batches[-20:] for name in batch]:
+        while "sweep_forgotten" in [name for batch in batches[-20:] for name in batch]:
             number += 1
             await journal.ask(accept("b", "hi"))
             largest = max(largest, path.with_name("state.db-wal").stat().st_size)
-    assert sum(batch.count("Sweep") for batch in batches) >= 20_000 / SLICE
+    assert sum(batch.count("sweep_forgotten") for batch in batches) >= 20_000 / SLICE
     assert number > 20
     assert largest < 20_000_000
     with closing(sqlite3.connect(path)) as db:
@@ -169,11 +178,13 @@ def plan(book: Book, sql: str, *values: object) -> str:
     return "\n".join(row[-1] for row in rows)
 
 
-@pytest.mark.parametrize("request_", [Retriable("a"), Load("a", 40), OpenMessages("a", 3), accept("a", "hi")])
+@pytest.mark.parametrize(
+    "request_", [find_retriable("a"), load_chat("a", 40), open_messages("a", 3), accept("a", "hi")]
+)
 def test_no_look_up_of_a_chat_reads_all_of_its_messages(book: Book, request_: JournalMessage) -> None:
     """By SQLite's own plans for every statement, with a hundred thousand rows of this chat."""
     db = book.store._db
-    book.do(Load("a", 0))
+    book.do(load_chat("a", 0))
     db.execute(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
         " INSERT INTO messages (id, chat, text, received, session, turn, reason, reply)"
@@ -202,7 +213,7 @@ def test_no_look_up_of_a_chat_reads_all_of_its_messages(book: Book, request_: Jo
 def test_what_is_over_and_old_is_deleted_and_what_is_young_stays(book: Book) -> None:
     old = book.turn()
     book.now += 10 * DAY
-    book.do(NewSession("a"))
+    book.do(new_session("a"))
     young = book.turn()
     book.expire(5)
     assert book.left("messages") == [young]
@@ -225,13 +236,13 @@ def test_what_is_open_or_undelivered_is_never_deleted(book: Book) -> None:
 def test_a_session_that_goes_on_is_kept_whole_and_one_that_is_overdue_is_not(book: Book) -> None:
     goes_on = book.turn("a", due_in=200 * DAY)
     book.turn("b")
-    book.do(Summarize("b", 1, Summary("t2", "in short")))
+    book.do(summarize("b", 1, Summary("t2", "in short")))
     book.now += 100 * DAY
     last = book.turn("c")
     book.expire(5)
     assert book.left("messages") == [goes_on, last]
     assert not book.left("summaries")
-    assert [stored_entry.turn for stored_entry in book.do(Load("a", 10)).history] == ["t1"]  # type: ignore[attr-defined]
+    assert [stored_entry.turn for stored_entry in book.do(load_chat("a", 10)).history] == ["t1"]  # type: ignore[attr-defined]
 
 
 def test_what_is_still_to_be_learned_from_is_kept(book: Book) -> None:
@@ -267,7 +278,7 @@ async def test_the_journal_deletes_what_is_old_only_where_it_is_asked_to(
     book = Book(tmp_path / "state.db")
     book.turn()
     book.now += 100 * DAY
-    book.do(NewSession("a"))
+    book.do(new_session("a"))
     book.turn()
     book.store.close()
     now: Callable[[], float] = lambda: book.now + trio.current_time()  # noqa: E731
@@ -287,15 +298,26 @@ async def test_the_journal_deletes_what_is_old_only_where_it_is_asked_to(
 def test_a_deleted_chat_leaves_nothing_and_no_number_is_used_twice(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "state.db", lambda: 1000.0)) as store:
         for number, chat in enumerate(("a", "b", "a"), 1):
-            store.run([accept(chat, f"to {chat}"), Append(chat, 1, (entry("t"),) * 300)])
-            store.run([Settle(chat, (number,), "said"), NameChat(chat, "a title"), MarkFiles(chat, True)])
+            store.run([accept(chat, f"to {chat}"), append_history(chat, 1, (entry("t"),) * 300)])
+            store.run(
+                [
+                    settle(chat, FinalReply((number,), "said")),
+                    name_chat(chat, "a title"),
+                    mark_files(chat, True),
+                ]
+            )
         slices = 1
-        while store.run([DeleteChat("a")]) == [True]:
+        while store.run([delete_chat("a")]) == [True]:
             slices += 1
         assert slices == 3
-        assert store.run([Knows("a"), Knows("b"), OpenChats(), Undelivered("a")]) == [False, True, (), ()]
-        (chats,) = store.run([ListChats()])
+        assert store.run([knows_chat("a"), knows_chat("b"), open_chats(), undelivered_replies("a")]) == [
+            False,
+            True,
+            (),
+            (),
+        ]
+        (chats,) = store.run([list_chats()])
         assert isinstance(chats, tuple)
         assert [stored_chat.chat for stored_chat in chats] == ["b"]
         store.run([accept("a", "again")])
-        assert store.run([OpenMessages("a", 3)]) == store.run([OpenMessages("a", 0)]) != [()]
+        assert store.run([open_messages("a", 3)]) == store.run([open_messages("a", 0)]) != [()]

@@ -4,8 +4,8 @@ import pytest
 
 from rumi.models.model import Message
 from rumi.store.journal import reading as steps_of_reading
-from rumi.store.journal.history import Append, NewSession
-from rumi.store.journal.reading import ListChats, NameChat, ReadHistory, SearchHistory
+from rumi.store.journal.history import append_history, new_session
+from rumi.store.journal.reading import list_chats, name_chat, read_history, search_history
 from rumi.store.journal.records import FoundEntries, HistoryEntry, StoredChat
 from tests.store.journal.accepting import accept
 from tests.store.journal.conftest import Opening
@@ -23,16 +23,16 @@ class Book:
         return self.store.run([request])[0]  # type: ignore[list-item]
 
     def chats(self, *without: str) -> list[str]:
-        found = self.do(ListChats(without))
+        found = self.do(list_chats(without))
         assert isinstance(found, tuple)
         return [hit.chat for hit in found]
 
     def say(self, chat: str, *texts: str, session: int = 1, role: str = "user") -> None:
         entries = tuple(HistoryEntry("t", Message(role, text)) for text in texts)  # type: ignore[arg-type]
-        self.do(Append(chat, session, entries))
+        self.do(append_history(chat, session, entries))
 
     def search(self, words: str, **given: object) -> list[str]:
-        found = self.do(SearchHistory(words, **given))  # type: ignore[arg-type]
+        found = self.do(search_history(words, **given))  # type: ignore[arg-type]
         assert isinstance(found, FoundEntries)
         return [hit.entry.message.content for hit in found.entries]
 
@@ -48,7 +48,7 @@ def test_chats_are_listed_the_latest_first_and_others_can_be_left_out(book: Book
     assert book.chats() == ["web", "tg-7_1", "cli", "notes", "tg5"]
     assert book.chats("tg") == ["web", "cli", "notes"]
     assert book.chats("tg", "w") == ["cli", "notes"]
-    first = book.do(ListChats(limit=1))
+    first = book.do(list_chats(limit=1))
     assert first == (StoredChat("web", "", "hello from web", 1006.0),)
 
 
@@ -56,34 +56,34 @@ def test_a_title_is_kept_replaced_and_removed(book: Book) -> None:
     book.do(accept("cli", "x"))
     titles = []
     for title in ("Taxes", "Taxes 2026", ""):
-        book.do(NameChat("cli", title))
-        (chat,) = book.do(ListChats())  # type: ignore[misc]
+        book.do(name_chat("cli", title))
+        (chat,) = book.do(list_chats())  # type: ignore[misc]
         titles.append(chat.title)
     assert titles == ["Taxes", "Taxes 2026", ""]
 
 
 def test_what_was_said_is_read_backwards_through_all_sessions(book: Book) -> None:
-    book.do(NewSession("cli"))
+    book.do(new_session("cli"))
     book.say("cli", "1", "2", "3")
-    book.do(NewSession("cli"))
+    book.do(new_session("cli"))
     book.say("notes", "other")
     book.say("cli", "4", "5", session=2)
-    last = book.do(ReadHistory("cli", limit=3))
+    last = book.do(read_history("cli", limit=3))
     assert isinstance(last, tuple)
     assert [hit.entry.message.content for hit in last] == ["3", "4", "5"]
-    before = book.do(ReadHistory("cli", before=last[0].id))
+    before = book.do(read_history("cli", before=last[0].id))
     assert isinstance(before, tuple)
     assert [(hit.session, hit.entry.message.content) for hit in before] == [(1, "1"), (1, "2")]
-    going_on = book.do(ReadHistory("cli", going_on=True))
+    going_on = book.do(read_history("cli", going_on=True))
     assert isinstance(going_on, tuple)
     assert [hit.entry.message.content for hit in going_on] == ["4", "5"]
 
 
 def test_what_was_reset_is_neither_read_nor_found(book: Book) -> None:
-    book.do(NewSession("cli"))
+    book.do(new_session("cli"))
     book.say("cli", "secret")
-    book.do(NewSession("cli", forget=True, extract_first=True))
-    assert book.do(ReadHistory("cli")) == ()
+    book.do(new_session("cli", forget=True, extract_first=True))
+    assert book.do(read_history("cli")) == ()
     assert book.search("secret") == []
 
 
@@ -104,7 +104,7 @@ def test_a_search_goes_on_slice_by_slice(book: Book, monkeypatch: pytest.MonkeyP
     book.say("cli", *(f"{number} {'needle' if number % 20 == 0 else 'hay'}" for number in range(45)))
     found, before, slices = [], 2**63 - 1, 0
     while before:
-        part = book.do(SearchHistory("needle", before=before))
+        part = book.do(search_history("needle", before=before))
         assert isinstance(part, FoundEntries)
         found += [hit.entry.message.content for hit in part.entries]
         before, slices = part.next, slices + 1

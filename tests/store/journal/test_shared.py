@@ -18,10 +18,10 @@ import pytest
 
 from rumi.models.model import Message
 from rumi.store.backend import PostgresServer
-from rumi.store.journal.history import Append
-from rumi.store.journal.inbox import Accept, Knows, OpenMessages
-from rumi.store.journal.leases import Claim, Join, Release, Renew
-from rumi.store.journal.reading import ReadHistory
+from rumi.store.journal.history import append_history
+from rumi.store.journal.inbox import accept_messages, knows_chat, open_messages
+from rumi.store.journal.leases import claim_partitions, join_cluster, release_partitions, renew_lease
+from rumi.store.journal.reading import read_history
 from rumi.store.journal.records import HistoryEntry, Incoming, Update
 from rumi.store.journal.schema import ON_A_SERVER, STATE
 from rumi.store.journal.store import JournalError, NotOwner, Store, Unwritable
@@ -55,7 +55,7 @@ def said(text: str) -> HistoryEntry:
 
 
 def texts(store: Store, chat: str) -> list[str]:
-    (entries,) = store.run([ReadHistory(chat)])
+    (entries,) = store.run([read_history(chat)])
     return [entry.entry.message.content for entry in entries]  # type: ignore[attr-defined]
 
 
@@ -63,29 +63,29 @@ def second(url: str, worker: str, now: Callable[[], float] | None = time.time) -
     """Return a worker that serves nothing yet."""
     ownership = Ownership(worker)
     store = Store(PostgresServer(url, ON_A_SERVER), now, ownership)
-    store.run([Join(worker, "1", "", 600.0)])
+    store.run([join_cluster(worker, "1", "", 600.0)])
     return store, ownership
 
 
 def test_a_write_with_a_stale_fence_is_refused_and_the_rest_of_the_batch_is_stored(url: str) -> None:
     first = shared_store(url, "w1")
     other, ownership = second(url, "w2")
-    first.run([Release("w1", (partition_of("cli"),))])
-    (claimed,) = other.run([Claim("w2", 256)])
+    first.run([release_partitions("w1", (partition_of("cli"),))])
+    (claimed,) = other.run([claim_partitions("w2", 256)])
     ownership.set({partition.number: partition.fence for partition in claimed})  # type: ignore[attr-defined]
     lost: list[frozenset[int]] = []
     assert first._ownership is not None
     first._ownership.lost = lambda worker, numbers: lost.append(numbers)  # type: ignore[method-assign]
-    for_any = Accept((Incoming(chat="cli"),))
+    for_any = accept_messages((Incoming(chat="cli"),))
     stale, fine, free = first.run(
-        [Append("cli", 1, (said("stale"),)), Append("a_b", 1, (said("fine"),)), for_any]
+        [append_history("cli", 1, (said("stale"),)), append_history("a_b", 1, (said("fine"),)), for_any]
     )
     assert isinstance(stale, NotOwner)
     assert fine is None
     assert isinstance(free, tuple), "a message for a chat of another worker is stored"
     assert lost == [frozenset({partition_of("cli")})]
     assert (texts(other, "cli"), texts(other, "a_b")) == ([], ["fine"])
-    assert other.run([Append("cli", 1, (said("by its owner"),))]) == [None]
+    assert other.run([append_history("cli", 1, (said("by its owner"),))]) == [None]
     assert texts(first, "cli") == ["by its owner"]
     first.close()
     other.close()
@@ -99,14 +99,14 @@ def test_an_update_that_two_workers_accept_at_once_is_stored_once(url: str) -> N
         found = []
         for number in range(20):
             together.wait(30)
-            found += store.run([Accept((Incoming(Update("telegram", number), "tg5", str(number)),))])
+            found += store.run([accept_messages((Incoming(Update("telegram", number), "tg5", str(number)),))])
         return found
 
     with ThreadPoolExecutor(2) as threads:
         one, two = threads.map(accept, stores)
     for mine, theirs in zip(one, two, strict=True):
         assert (mine == (None,)) != (theirs == (None,)), "exactly one of them has stored it"
-    (stored,) = stores[0].run([OpenMessages("tg5", 0)])
+    (stored,) = stores[0].run([open_messages("tg5", 0)])
     assert [message.text for message in stored] == [str(number) for number in range(20)]  # type: ignore[attr-defined]
     for store in stores:
         store.close()
@@ -127,7 +127,7 @@ def test_numbers_of_a_chats_messages_ascend_in_the_order_of_their_commits(url: s
 
     def accept(store: Store) -> None:
         for number in range(25):
-            store.run([Accept((Incoming(chat="cli", text=str(number)),))])
+            store.run([accept_messages((Incoming(chat="cli", text=str(number)),))])
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -138,7 +138,7 @@ def test_numbers_of_a_chats_messages_ascend_in_the_order_of_their_commits(url: s
         done.set()
         watcher.join()
     assert late == []
-    (stored,) = stores[0].run([OpenMessages("cli", 0)])
+    (stored,) = stores[0].run([open_messages("cli", 0)])
     assert len(stored) == 100  # type: ignore[arg-type]
     for store in stores:
         store.close()
@@ -147,18 +147,21 @@ def test_numbers_of_a_chats_messages_ascend_in_the_order_of_their_commits(url: s
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_commit_without_an_answer_is_neither_lost_nor_done_twice(url: str, proxy: Proxy, cut: Any) -> None:
     store = shared_store(through(proxy, url))
-    requests = [Accept((Incoming(chat="cli", text="once"),)), Append("cli", 1, (said("once"),))]
+    requests = [
+        accept_messages((Incoming(chat="cli", text="once"),)),
+        append_history("cli", 1, (said("once"),)),
+    ]
     proxy.cut = cut
     with pytest.raises(Unwritable) as error:
         store.run(requests)
     assert error.value.trouble == "away"
     assert proxy.cuts == 1
-    more = [Append("cli", 1, (said("after it"),))]
+    more = [append_history("cli", 1, (said("after it"),))]
     accepted, appended, _ = store.run([*requests, *more])
     assert accepted[0].text == "once"  # type: ignore[index]
     assert appended is None
     assert texts(store, "cli") == ["once", "after it"]
-    (stored,) = store.run([OpenMessages("cli", 0)])
+    (stored,) = store.run([open_messages("cli", 0)])
     assert stored == accepted
     store.close()
 
@@ -167,17 +170,17 @@ def test_a_commit_without_an_answer_is_neither_lost_nor_done_twice(url: str, pro
 def test_two_commits_in_a_row_without_an_answer_are_done_once(url: str, proxy: Proxy, second: Any) -> None:
     """What the first has done is known, also when the commit of what came since has no answer either."""
     store = shared_store(through(proxy, url))
-    requests: list[Any] = [Append("cli", 1, (said("first"),))]
+    requests: list[Any] = [append_history("cli", 1, (said("first"),))]
     proxy.cut = "after"
     with pytest.raises(Unwritable):
         store.run(requests)
-    requests.append(Append("cli", 1, (said("second"),)))
+    requests.append(append_history("cli", 1, (said("second"),)))
     proxy.cut = second
     with pytest.raises(Unwritable):
         store.run(requests)
     assert proxy.cuts == 2
     assert store.may_have(requests[0])
-    requests.append(Append("cli", 1, (said("third"),)))
+    requests.append(append_history("cli", 1, (said("third"),)))
     assert store.run(requests) == [None] * 3
     assert texts(store, "cli") == ["first", "second", "third"]
     assert not any(store.may_have(request) for request in requests)
@@ -188,7 +191,7 @@ def test_a_server_that_is_gone_and_comes_back_loses_nothing(url: str, proxy: Pro
     store = shared_store(through(proxy, url))
     there, proxy.server = proxy.server, free_port()
     proxy.end_connections()
-    request = Append("cli", 1, (said("kept"),))
+    request = append_history("cli", 1, (said("kept"),))
     for _ in range(2):
         with pytest.raises(Unwritable) as error:
             store.run([request])
@@ -206,7 +209,9 @@ def test_a_deadlock_is_tried_again(url: str) -> None:
         other.execute("SET deadlock_timeout = '60s'")
         lock = "SELECT 1 FROM partitions WHERE number = %s FOR UPDATE"
         other.execute(lock, (partition_of(last),))
-        running = threads.submit(store.run, [Append(chat, 1, (said(chat),)) for chat in (first, last)])
+        running = threads.submit(
+            store.run, [append_history(chat, 1, (said(chat),)) for chat in (first, last)]
+        )
         with psycopg.connect(url, autocommit=True) as looking:
             sql = "SELECT count(*) FROM pg_locks WHERE NOT granted"
             while looking.execute(sql).fetchone() == (0,):
@@ -222,17 +227,17 @@ def test_a_lease_that_has_ended_is_never_renewed_and_its_chats_are_free(url: str
     now = 1000.0
     store, _ = second(url, "w1", lambda: now)
     other, _ = second(url, "w2", lambda: now)
-    store.run([Claim("w1", 256), Renew("w1", 10.0)])
+    store.run([claim_partitions("w1", 256), renew_lease("w1", 10.0)])
     now += 9.9
-    (fences,) = store.run([Renew("w1", 10.0)])
+    (fences,) = store.run([renew_lease("w1", 10.0)])
     assert len(fences) == 256  # type: ignore[arg-type]
-    (nothing,) = other.run([Claim("w2", 256)])
+    (nothing,) = other.run([claim_partitions("w2", 256)])
     now += 10.0
-    (claimed,) = other.run([Claim("w2", 1)])
+    (claimed,) = other.run([claim_partitions("w2", 1)])
     assert (nothing, len(claimed)) == ((), 1)  # type: ignore[arg-type]
-    assert store.run([Renew("w1", 10.0)]) == [None]
+    assert store.run([renew_lease("w1", 10.0)]) == [None]
     now -= 5.0  # also where a clock has gone back
-    assert store.run([Renew("w1", 10.0)]) == [None]
+    assert store.run([renew_lease("w1", 10.0)]) == [None]
     store.close()
     other.close()
 
@@ -245,7 +250,7 @@ def test_claims_of_three_workers_at_once_never_overlap(url: str) -> None:
         numbers: list[int] = []
         for _ in range(4):
             together.wait(30)
-            (claimed,) = stores[index].run([Claim(f"w{index}", 20, has=tuple(numbers))])
+            (claimed,) = stores[index].run([claim_partitions(f"w{index}", 20, has=tuple(numbers))])
             numbers += [partition.number for partition in claimed]  # type: ignore[attr-defined]
         return numbers
 
@@ -316,7 +321,7 @@ def test_a_server_that_is_not_there_or_only_reads_is_away(url: str) -> None:
     assert error.value.trouble == "away"
     store = shared_store(url)
     store._db.execute("SET default_transaction_read_only = on").close()
-    request = Append("cli", 1, (said("kept"),))
+    request = append_history("cli", 1, (said("kept"),))
     with pytest.raises(Unwritable) as error:
         store.run([request])
     assert error.value.trouble == "away"
@@ -341,9 +346,9 @@ def test_a_full_disk_of_the_server_is_told_and_nothing_is_lost(
     with suppress(OSError):
         filler.write_bytes(bytes(9_000_000))
     incompressible = random.Random(1).randbytes(1_000_000).hex()
-    request = Append("cli", 1, (said(incompressible),))
+    request = append_history("cli", 1, (said(incompressible),))
     with pytest.raises(Unwritable) as error:
-        store.run([request, Append("cli", 1, (said("small"),))])
+        store.run([request, append_history("cli", 1, (said("small"),))])
     assert error.value.trouble == "full"
     assert texts(store, "cli") == [], "a batch is stored as a whole or not at all"
     filler.unlink()
@@ -375,7 +380,7 @@ def test_a_worker_that_is_stopped_in_a_transaction_blocks_others_only_for_a_whil
         assert stopped.stdout is not None
         assert stopped.stdout.readline() == "ready\n"
         os.kill(stopped.pid, signal.SIGSTOP)
-        request = Append("cli", 1, (said("in the end"),))
+        request = append_history("cli", 1, (said("in the end"),))
         for _ in range(3):
             try:
                 store.run([request])
@@ -386,5 +391,5 @@ def test_a_worker_that_is_stopped_in_a_transaction_blocks_others_only_for_a_whil
     finally:
         stopped.kill()
         stopped.communicate()
-    assert store.run([Knows("cli")]) == [False]
+    assert store.run([knows_chat("cli")]) == [False]
     store.close()

@@ -26,10 +26,10 @@ from rumi.platform.disk_reserve import Reserve, free_bytes
 from rumi.store import backend as store_module
 from rumi.store.journal import actor as actor_module
 from rumi.store.journal.actor import Journal, JournalState
-from rumi.store.journal.history import Append
-from rumi.store.journal.inbox import Accept, Count, Load, OpenChats
-from rumi.store.journal.outbox import Settle
-from rumi.store.journal.records import HistoryEntry, Incoming, NotStored
+from rumi.store.journal.history import append_history
+from rumi.store.journal.inbox import accept_messages, count_messages, load_chat, open_chats
+from rumi.store.journal.outbox import settle
+from rumi.store.journal.records import FinalReply, HistoryEntry, Incoming, NotStored
 from rumi.store.journal.store import JournalError, Store, Unwritable
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.protocol import Trouble
@@ -48,7 +48,7 @@ async def journal_at(
     spec = ChildSpec("journal", lambda: Journal(path, InlineOffload(), time.time, state))
     journal = root.add(spec)
     async with root.running():
-        await journal.ask(Load("a", 1))
+        await journal.ask(load_chat("a", 1))
         yield journal, root
 
 
@@ -94,8 +94,8 @@ async def test_work_in_hand_is_finished_on_a_full_disk_by_means_of_the_reserve(
         await until((small_disk / "reserve").exists)
         filler = fill(small_disk)
         for number in range(5):  # more than the last page of the log has room for
-            await journal.ask(Append("a", 1, (entry(number, 300),)))
-        await journal.ask(Settle("a", (1,), "done"))
+            await journal.ask(append_history("a", 1, (entry(number, 300),)))
+        await journal.ask(settle("a", FinalReply((1,), "done")))
         assert seen == ["full"]
         assert not (small_disk / "reserve").exists()
         assert metrics(root)["trouble"] == "full"
@@ -117,12 +117,12 @@ async def test_new_messages_are_refused_at_once_while_the_disk_is_full(
         while await journal.ask(accept("a", "x" * 5000)) != NotStored("full"):
             number += 1
         begun = trio.current_time()
-        assert await journal.ask(Accept((Incoming(tg(7), "a", "hi"),))) == NotStored("full")
-        assert (await journal.ask(Count())).last_message == number - 1
+        assert await journal.ask(accept_messages((Incoming(tg(7), "a", "hi"),))) == NotStored("full")
+        assert (await journal.ask(count_messages())).last_message == number - 1
         assert trio.current_time() - begun < 1
         filler.unlink()
         await until(lambda: state.trouble is None)
-        assert await journal.ask(Accept((Incoming(tg(7), "a", "hi"),))) != NotStored("full")
+        assert await journal.ask(accept_messages((Incoming(tg(7), "a", "hi"),))) != NotStored("full")
 
 
 async def test_without_a_reserve_what_is_to_be_written_waits_until_there_is_room(
@@ -131,13 +131,13 @@ async def test_without_a_reserve_what_is_to_be_written_waits_until_there_is_room
     async with journal_at(small_disk / "state.db") as (journal, root), trio.open_nursery() as nursery:
         filler = fill(small_disk)
         for number in range(200):
-            nursery.start_soon(journal.ask, Append("a", 1, (entry(number),)))
+            nursery.start_soon(journal.ask, append_history("a", 1, (entry(number),)))
         await trio.sleep(60)
         assert metrics(root)["trouble"] == "full"
-        assert len((await journal.ask(Load("a", 1000))).history) < 200, "what is read can be read"
+        assert len((await journal.ask(load_chat("a", 1000))).history) < 200, "what is read can be read"
         filler.unlink()
     store = Store(small_disk / "state.db")
-    (record,) = store.run([Load("a", 1000)])
+    (record,) = store.run([load_chat("a", 1000)])
     store.close()
     assert sorted(stored_entry.turn for stored_entry in record.history) == sorted(f"t{n}" for n in range(200))  # type: ignore[attr-defined]
     assert root.status().children[0].restarts == 0
@@ -151,15 +151,15 @@ async def test_a_refused_message_is_not_stored_later(autojump_clock: MockClock, 
             number += 1
         filler.unlink()
         await trio.sleep(60)
-        assert (await journal.ask(Count())).last_message == number
+        assert (await journal.ask(count_messages())).last_message == number
 
 
 FILLED = """
 import os, sys, time, trio
 from pathlib import Path
 from actors import ChildSpec, Supervisor
-from rumi.store.journal.inbox import Accept, Load
-from rumi.store.journal.history import Append
+from rumi.store.journal.inbox import load_chat
+from rumi.store.journal.history import append_history
 from rumi.store.journal.records import HistoryEntry
 from rumi.store.journal.actor import Journal, JournalState
 from rumi.platform.threads import Threads
@@ -171,7 +171,7 @@ async def main(disk):
     shelf = JournalState(Reserve(disk / "reserve"))
     journal = root.add(ChildSpec("journal", lambda: Journal(disk / "state.db", Threads(), time.time, shelf)))
     async with root.running():
-        await journal.ask(Load("a", 1))
+        await journal.ask(load_chat("a", 1))
         while not (disk / "reserve").exists():
             await trio.sleep(0.01)
         with (disk / "filler").open("ab", buffering=0) as file:
@@ -181,7 +181,8 @@ async def main(disk):
             except OSError:
                 pass
         for number in range(1000):
-            await journal.ask(Append("a", 1, (HistoryEntry(f"t{number}", Message("user", "x" * 3000)),)))
+            entry = HistoryEntry(f"t{number}", Message("user", "x" * 3000))
+            await journal.ask(append_history("a", 1, (entry,)))
             print(number, flush=True)
 
 trio.run(main, Path(sys.argv[1]))
@@ -207,7 +208,7 @@ def test_a_kill_on_a_full_disk_loses_nothing(
         Store(small_disk / "state.db").close()
     (small_disk / "filler").unlink()
     store = Store(small_disk / "state.db")
-    (record,) = store.run([Load("a", 5000)])
+    (record,) = store.run([load_chat("a", 5000)])
     store.close()
     assert [stored_entry.turn for stored_entry in record.history][: len(written)] == [
         f"t{n}" for n in written
@@ -235,12 +236,12 @@ async def test_a_lock_of_another_program_is_waited_for(
             nursery.start_soon(journal.ask, accept("a", "hi"))
             await trio.sleep(30)
             assert metrics(root)["trouble"] == "locked"
-            assert await journal.ask(OpenChats()) == ()
-            nursery.start_soon(journal.ask, Append("a", 1, (entry(1),)))
+            assert await journal.ask(open_chats()) == ()
+            nursery.start_soon(journal.ask, append_history("a", 1, (entry(1),)))
             await trio.sleep(20)
             other.execute("ROLLBACK")
         assert seen == ["locked", None]
-        assert await journal.ask(OpenChats()) == ("a",)
+        assert await journal.ask(open_chats()) == ("a",)
         assert root.status().children[0].restarts == 0
         other.close()
 
@@ -254,11 +255,11 @@ async def test_a_lock_that_stays_refuses_new_messages_and_work_in_hand_goes_on_w
         other = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
 
-        async def ask(request: Accept | Append) -> None:
+        async def ask(request: JournalMessage) -> None:
             answers.append(await journal.ask(request))
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask, Append("a", 1, (entry(1),)))
+            nursery.start_soon(ask, append_history("a", 1, (entry(1),)))
             nursery.start_soon(ask, accept("a", "hi"))
             await trio.sleep(actor_module.LOCKED_S - 5)
             assert answers == []
@@ -271,8 +272,8 @@ async def test_a_lock_that_stays_refuses_new_messages_and_work_in_hand_goes_on_w
             await trio.sleep(3600)
             other.execute("ROLLBACK")
         assert answers[2:] == [None]
-        assert len((await journal.ask(Load("a", 10))).history) == 1
-        assert await journal.ask(OpenChats()) == ()
+        assert len((await journal.ask(load_chat("a", 10))).history) == 1
+        assert await journal.ask(open_chats()) == ()
         other.close()
 
 
@@ -287,7 +288,7 @@ async def test_a_message_whose_sender_left_before_it_could_be_written_is_not_sto
         other.execute("ROLLBACK")
         other.close()
         await trio.sleep(10)
-        assert await journal.ask(OpenChats()) == ()
+        assert await journal.ask(open_chats()) == ()
 
 
 async def test_a_start_waits_for_a_lock_and_says_so_in_the_end(
@@ -327,9 +328,9 @@ async def test_a_file_that_is_deleted_or_replaced_is_noticed_within_a_minute(
         assert seen == ["replaced"]
         assert await journal.ask(accept("a", "into the void")) == NotStored("replaced")
         with trio.move_on_after(600) as waits:
-            await journal.ask(Settle("a", (1,), "into the void"))
+            await journal.ask(settle("a", FinalReply((1,), "into the void")))
         assert waits.cancelled_caught
-        assert await journal.ask(OpenChats()) == ("a",)
+        assert await journal.ask(open_chats()) == ("a",)
         assert metrics(root)["trouble"] == "replaced"
     assert path.exists() == (how != "deleted")
 
@@ -348,7 +349,7 @@ async def test_a_journal_that_restarts_does_not_take_another_file_for_its_own(
         async with journal_at(path, state) as (journal, _):
             monkeypatch.setattr(Store, "run", broken)
             with contextlib.suppress(Exception):
-                await journal.ask(Settle("a", (1,), "x"))
+                await journal.ask(settle("a", FinalReply((1,), "x")))
             await trio.sleep(60)
     assert isinstance(ended.value.__cause__, Unwritable)
     assert ended.value.__cause__.trouble == "replaced"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rumi.store.journal.inbox import Accept, MovedGroups
+from rumi.store.journal.inbox import accept_messages, moved_groups
 from rumi.store.journal.records import Incoming, Update
 from rumi.store.journal.schema import SCHEMA_VERSION
 from rumi.store.journal.store import JournalError, Store
@@ -49,11 +49,13 @@ def test_updates_and_moves_of_an_earlier_file_are_telegrams(tmp_path: Path) -> N
         db.execute("INSERT INTO updates VALUES (7, ?)", (time.time(),))
         db.execute("INSERT INTO moved VALUES (-6, -1006), (-5, -1005), (-5, -2005)")
     store = Store(path)
-    assert store.run([MovedGroups()]) == [
+    assert store.run([moved_groups()]) == [
         (("tg-6", "tg-1006"), ("tg-5", "tg-1005"), ("tg-5", "tg-2005")),
     ]
     again, other = Update("telegram", 7), Update("lines", 7)
-    ((first, second),) = store.run([Accept((Incoming(again, "tg1", "x"), Incoming(other, "a", "x")))])  # type: ignore[misc]
+    ((first, second),) = store.run(
+        [accept_messages((Incoming(again, "tg1", "x"), Incoming(other, "a", "x")))]
+    )  # type: ignore[misc]
     assert (first, second.text) == (None, "x")
     store.close()
 

@@ -10,10 +10,9 @@ import trio
 import trio.testing
 
 from rumi.store.journal import actor as journal_actor
-from rumi.store.journal import tasks as journal_tasks
-from rumi.store.journal.inbox import Accept
+from rumi.store.journal.inbox import accept_messages
 from rumi.store.journal.records import Incoming, Reason, TaskRecord
-from rumi.store.journal.tasks import BeginTask, EndIteration
+from rumi.store.journal.tasks import begin_task, end_iteration
 from rumi.tasks import task, tasks
 from rumi.tasks.kinds import NextIteration
 from rumi.tasks.task import Task, WakeTask
@@ -40,24 +39,24 @@ async def test_over_weeks_nothing_said_is_lost_and_nothing_is_done_twice(
 
 def hears_before_it_is_kept(patch: pytest.MonkeyPatch) -> None:
     """What people have said is taken out of the file when an iteration begins, and not with its history."""
-    begin = journal_tasks.begin_task
+    begin = begin_task.do
 
-    def clears(request: BeginTask, transaction: Any) -> None:
-        begin(request, transaction)
-        transaction.db.execute("UPDATE tasks SET said = '[]' WHERE id = ?", (request.id,))
+    def clears(transaction: Any, id: int) -> None:
+        begin(transaction, id)
+        transaction.db.execute("UPDATE tasks SET said = '[]' WHERE id = ?", (id,))
 
-    patch.setitem(journal_tasks.steps._steps, BeginTask, clears)
+    patch.setattr(begin_task, "do", clears)
 
 
 def forgets_the_sleep(patch: pytest.MonkeyPatch) -> None:
     """The time of waking is not stored, some times. If it never were, weeks would take minutes to play."""
-    end, left = journal_tasks.end_iteration, iter(range(5))
+    end, left = end_iteration.do, iter(range(5))
 
-    def at_once(request: EndIteration, transaction: Any) -> Incoming | None:
-        forgotten = request.wake_at and next(left, None) is not None
-        return end(replace(request, wake_at=0.0) if forgotten else request, transaction)
+    def at_once(transaction: Any, id: int, done: Any, wake_at: float, *args: Any) -> Incoming | None:
+        forgotten = wake_at and next(left, None) is not None
+        return end(transaction, id, done, 0.0 if forgotten else wake_at, *args)
 
-    patch.setitem(journal_tasks.steps._steps, EndIteration, at_once)
+    patch.setattr(end_iteration, "do", at_once)
 
 
 def sends_the_question_apart(patch: pytest.MonkeyPatch) -> None:
@@ -68,7 +67,9 @@ def sends_the_question_apart(patch: pytest.MonkeyPatch) -> None:
         record = await end(self, record, replace(again, message=""), reason)
         await trio.sleep(5)  # a process may die here
         if again.message:
-            (message,) = await self._services.journal.ask(Accept((Incoming(record.chat, again.message),)))
+            (message,) = await self._services.journal.ask(
+                accept_messages((Incoming(record.chat, again.message),))
+            )
             assert message is not None
             self._services.wake(message)
         return record

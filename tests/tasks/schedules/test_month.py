@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -11,9 +12,10 @@ import trio.testing
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.store.journal import actor as journal_actor
 from rumi.store.journal import schedules as journal_schedules
-from rumi.store.journal.inbox import Accept
+from rumi.store.journal.inbox import accept_messages
 from rumi.store.journal.records import Fired, Firing, Parked
-from rumi.store.journal.schedules import Fire, MoveSchedules
+from rumi.store.journal.schedules import fire_schedules, move_schedules
+from rumi.store.steps import Transaction
 from rumi.tasks.schedules import clock, firing
 from rumi.tasks.schedules.clock import ScheduleClock
 from rumi.tasks.schedules.schedules import Schedules
@@ -41,14 +43,14 @@ def advances_after_dispatch(patch: pytest.MonkeyPatch) -> None:
 
     async def do(self: Schedules, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
         messages = tuple(due.message for due in firings if due.message is not None)
-        stored = await self.services.journal.ask(Accept(messages))
+        stored = await self.services.journal.ask(accept_messages(messages))
         assert isinstance(stored, tuple)
         for message in stored:
             assert message is not None
             self.services.wake(message)
         await trio.sleep(5)  # a process may die here
         done = await self.services.journal.ask(
-            Fire(tuple(replace(due, message=None, task=None) for due in firings))
+            fire_schedules(tuple(replace(due, message=None, task=None) for due in firings))
         )
         self.changed()
         return done
@@ -92,12 +94,14 @@ def forgets_what_was_missed(patch: pytest.MonkeyPatch) -> None:
 def notices_no_clock_that_goes_back(patch: pytest.MonkeyPatch) -> None:
     """A repeated instant fires again, because what has fired is not looked at."""
 
-    def moves(request: MoveSchedules, transaction: object) -> None:
-        for id, _, instant, _ in request.moves:
-            transaction.db.execute("DELETE FROM fires WHERE schedule = ? AND instant >= ?", (id, instant))  # type: ignore[attr-defined]
-        journal_schedules.move_schedules(request, transaction)  # type: ignore[arg-type]
+    move = move_schedules.do
 
-    patch.setitem(journal_schedules.steps._steps, MoveSchedules, moves)
+    def moves(transaction: Transaction, changes: Any) -> None:
+        for id, _, instant, _ in changes:
+            transaction.db.execute("DELETE FROM fires WHERE schedule = ? AND instant >= ?", (id, instant))
+        move(transaction, changes)
+
+    patch.setattr(move_schedules, "do", moves)
 
 
 @pytest.mark.long

@@ -92,7 +92,8 @@ async def test_the_reply_to_a_reminder_is_in_the_language_of_its_owner(
             await home.inbox.accept("cli", "/remind todos los lunes 09:00: regar", "es")
             said = await next_reply(events)
             assert said.startswith(
-                "⏰ Recordatorio 1: cada lunes, 09:00 → lunes, 30 de noviembre de 2026, 09:00, Europe/Madrid\n"
+                "⏰ Recordatorio 1: cada lunes, 09:00 → "
+                "lunes, 30 de noviembre de 2026, 09:00, Europe/Madrid\n"
             )
             await home.inbox.accept("cli", "/remind mañana temprano: regar", "es")
             assert (await next_reply(events)).startswith("No entendí cuándo.")

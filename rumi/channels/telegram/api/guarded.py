@@ -3,7 +3,7 @@
 import json
 import re
 import warnings
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from datetime import timedelta
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from telegram.error import NetworkError, RetryAfter
 from telegram.request import BaseRequest, HTTPXRequest
 from typing_extensions import override
 
+from rumi.platform.direct_http import DirectClient
 from rumi.platform.redact import HIDDEN
 
 MAX_WORDS: Final = 300
@@ -104,9 +105,9 @@ class GuardedHTTP(Guarded, HTTPXRequest):
 
     __slots__ = ()
 
-    def __init__(self, *, httpx_kwargs: Mapping[str, Any], **settings: Any) -> None:
-        hooks = {"request": [_send_plainly]}
-        super().__init__(httpx_kwargs={**httpx_kwargs, "event_hooks": hooks}, **settings)
+    @override
+    def _build_client(self) -> httpx.AsyncClient:
+        return _PlainClient(**self._client_kwargs)
 
 
 class _Body(httpx.AsyncByteStream):
@@ -130,9 +131,12 @@ class _Body(httpx.AsyncByteStream):
         raise StopAsyncIteration
 
 
-async def _send_plainly(request: httpx.Request) -> None:
-    if isinstance(request.stream, httpx.SyncByteStream):
-        request.stream = _Body(request.stream)
+class _PlainClient(DirectClient):
+    @override
+    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        if isinstance(request.stream, httpx.SyncByteStream):
+            request.stream = _Body(request.stream)
+        return await super().send(request, **options)
 
 
 class _ApiResponse(dict[str, Any]):

@@ -21,7 +21,7 @@ from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import Attachment
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,12 @@ def content_of(message: Fields, language: Language, hears: bool) -> IncomingCont
             return IncomingContent(answer=telegram_texts.unsupported(language, kind))
     if (voice := record_or_none(message, "voice")) is not None:
         if not hears:
-            return IncomingContent(answer=telegram_texts.no_transcription(language))
+            return IncomingContent(
+                answer=gettext(
+                    language,
+                    "I cannot listen to voice messages: there is no GROQ_API_KEY. Please write to me.",
+                )
+            )
         name = f"voice-{number(message, 'message_id')}.ogg"
         return _taken(_attachment("voice", voice, name), language)
     file = _file(message)
@@ -68,7 +73,12 @@ def content_of(message: Fields, language: Language, hears: bool) -> IncomingCont
 def _taken(attachment: Attachment, language: Language) -> IncomingContent:
     if attachment.size_bytes is not None and attachment.size_bytes > MAX_BYTES:
         return IncomingContent(
-            answer=telegram_texts.file_too_large(language, attachment.name, MAX_BYTES / 2**20)
+            answer=gettext(
+                language,
+                "The file {name} is too large: I can take up to {limit_mb} MB.",
+                name=attachment.name,
+                limit_mb=f"{MAX_BYTES / 2**20:g}",
+            )
         )
     return IncomingContent((attachment,))
 

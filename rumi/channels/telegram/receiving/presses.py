@@ -29,7 +29,7 @@ from rumi.channels.telegram.receiving.updates import (
     record_or_none,
     text_or_none,
 )
-from rumi.platform.texts import telegram as telegram_texts
+from rumi.texts import gettext
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class Presses:
             self._strangers.pressed(one.user, name, one.language)
             return True
         try:
-            self._sender.tell_nowait(Toast(name, telegram_texts.button_received(one.language or who.default)))
+            self._sender.tell_nowait(Toast(name, gettext(one.language or who.default, "Received.")))
         except (MailboxFull, ActorStopped):
             logger.info("nothing was said to a press: the sender has no room")
         return True

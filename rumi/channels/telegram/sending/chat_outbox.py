@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from random import Random
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import trio
 
-from actors import ActorError, ActorRef, Request
+from actors import ActorError, ActorRef
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded
 from rumi.channels.telegram.sending.delivery import (
     LIMIT,
@@ -29,14 +29,13 @@ from rumi.channels.telegram.sending.preview import Preview, PreviewTimes
 from rumi.channels.telegram.sending.questions import Questions
 from rumi.channels.telegram.sending.uploads import Upload
 from rumi.chats.events import ChatEvent, Replied, TurnState
-from rumi.store.journal.inbox import Previewed
-from rumi.store.journal.outbox import Delivered, PartSent, Undeliverable, Undelivered
+from rumi.store.journal.outbox import mark_undeliverable, undelivered_replies
 from rumi.store.journal.records import StoredReply
 from rumi.store.journal.store import NotOwner
+from rumi.store.journal.transaction import JournalMessage
+from rumi.store.steps import Run
 
 logger = logging.getLogger(__name__)
-
-Outbox: TypeAlias = ActorRef[Delivered | PartSent | Previewed | Undeliverable | Undelivered]
 
 R = TypeVar("R")
 
@@ -75,7 +74,7 @@ class ChatOutbox:
         self,
         chat: str,
         to: Destination,
-        journal: Outbox,
+        journal: ActorRef[JournalMessage],
         *,
         start: Callable[[Callable[[], Awaitable[None]]], None],
         changed: Callable[[], None],
@@ -226,7 +225,7 @@ class ChatOutbox:
 
     async def _send(self, up_to: float) -> None:
         """Send the stored replies up to and including a delivery."""
-        stored = await self._ask(Undelivered(self.chat))
+        stored = await self._ask(undelivered_replies(self.chat))
         self._announced = 0
         for stored_reply in stored:
             # Without `origin`, no message of the reply came from Telegram; only results of tasks and of
@@ -292,7 +291,7 @@ class ChatOutbox:
         """Return True if the reply must still be sent; False if its turn has been undone in the meantime."""
         return any(
             stored_reply.delivery == reply.delivery
-            for stored_reply in await self._ask(Undelivered(self.chat))
+            for stored_reply in await self._ask(undelivered_replies(self.chat))
         )
 
     async def _give_up(self, why: str) -> None:
@@ -306,9 +305,9 @@ class ChatOutbox:
     async def _record(self, why: str, reply: StoredReply | None = None) -> None:
         """Record in the journal that a reply, or every waiting reply, will never be delivered."""
         self._to.wire.statistics.undeliverable += 1
-        await self._ask(Undeliverable(self.chat, why, None if reply is None else reply.delivery))
+        await self._ask(mark_undeliverable(self.chat, why, None if reply is None else reply.delivery))
 
-    async def _ask(self, request: Request[R]) -> R:
+    async def _ask(self, request: Run[R]) -> R:
         """Send a request to the journal; repeat it after errors, without a time limit. Return the answer."""
         while True:
             try:

@@ -19,9 +19,9 @@ from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, units
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview
 from rumi.platform.grace import with_grace
-from rumi.store.journal.inbox import Previewed
-from rumi.store.journal.outbox import Delivered, PartSent
+from rumi.store.journal.outbox import mark_delivered, mark_part_sent
 from rumi.store.journal.records import StoredReply
+from rumi.store.journal.transaction import JournalMessage
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Delivery:
     def __init__(
         self,
         to: Destination,
-        journal: ActorRef[Delivered | PartSent | Previewed],
+        journal: ActorRef[JournalMessage],
         reply: StoredReply,
         preview: Preview | None,
         rest: Rest,
@@ -219,7 +219,9 @@ class Delivery:
             return
         delivery = self._reply.delivery
         with trio.move_on_after(self._patience.mark_s) as bound:
-            await self._journal.ask(Delivered(delivery) if whole else PartSent(delivery, self._taken))
+            await self._journal.ask(
+                mark_delivered(delivery) if whole else mark_part_sent(delivery, self._taken)
+            )
             self._recorded = self._taken
         if bound.cancelled_caught:
             logger.warning("the journal did not note in time that a reply was sent")

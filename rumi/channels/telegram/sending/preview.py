@@ -22,7 +22,8 @@ from rumi.channels.telegram.sending.limits import NOW_SHARE, SPARE_SHARE
 from rumi.channels.telegram.sending.sketch import has_content, sketch
 from rumi.chats.events import ChatEvent, TurnState
 from rumi.platform.grace import with_grace
-from rumi.store.journal.inbox import Previewed
+from rumi.store.journal.inbox import record_preview
+from rumi.store.journal.transaction import JournalMessage
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class Preview:
     def __init__(
         self,
         to: Destination,
-        journal: ActorRef[Previewed],
+        journal: ActorRef[JournalMessage],
         state: TurnState,
         pace: PreviewTimes,
     ) -> None:
@@ -266,7 +267,7 @@ class Preview:
     async def _note(self, shown: int | None) -> None:
         with trio.move_on_after(self._pace.mark_s):
             try:
-                await self._journal.ask(Previewed(self.message, shown))
+                await self._journal.ask(record_preview(self.message, shown))
             except ActorError:
                 logger.warning("a preview could not be noted")
 

@@ -28,7 +28,7 @@ from rumi.channels.telegram.sending.preview import Preview
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.questions import Verdict
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -319,7 +319,14 @@ class AskedQuestion:
 
 
 def _unshown(language: Language) -> MessagePart:
-    return MessagePart(telegram_texts.question_unshown(language), ())
+    return MessagePart(
+        gettext(
+            language,
+            "I can't show you all of what I was going to ask: Telegram does not take the file. So I "
+            "don't ask, and it is not done.",
+        ),
+        (),
+    )
 
 
 def question_file(asked: ConfirmationAsked) -> bytes:
@@ -352,4 +359,12 @@ def _cut(text: str, limit: int, language: Language) -> str:
     half = (limit - NOTE_UNITS) // 2
     head = text[: characters_within(text, half)]
     tail = text[len(text) - characters_within(text[::-1], half) :]
-    return head + telegram_texts.left_out(language, len(text) - len(head) - len(tail)) + tail
+    return (
+        head
+        + gettext(
+            language,
+            "… ({characters} characters are left out here: they are in the file above) …",
+            characters=len(text) - len(head) - len(tail),
+        )
+        + tail
+    )

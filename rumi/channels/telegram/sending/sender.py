@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from random import Random
-from typing import TypeAlias
 
 import trio
 from telegram import Bot
@@ -45,23 +44,17 @@ from rumi.chats.hub import Hub
 from rumi.errors import RumiError
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.store.journal.inbox import MovedGroups, Previewed, RecordMove
-from rumi.store.journal.outbox import Delivered, PartSent, Undeliverable, Undelivered, UndeliveredChats
+from rumi.store.journal.inbox import moved_groups, record_move
+from rumi.store.journal.outbox import (
+    undelivered_chats,
+    undelivered_replies,
+)
 from rumi.store.journal.store import NotOwner
+from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import partition_of
+from rumi.texts import gettext
 
 logger = logging.getLogger(__name__)
-
-Outbox: TypeAlias = ActorRef[
-    Delivered
-    | RecordMove
-    | MovedGroups
-    | PartSent
-    | Previewed
-    | Undeliverable
-    | Undelivered
-    | UndeliveredChats
-]
 
 SAY_S = 5.0
 """Maximum time that a text outside the outbox waits for a rate limit, in seconds."""
@@ -87,7 +80,7 @@ class Sender(Actor[SenderMessage]):
     def __init__(
         self,
         bot: Bot,
-        journal: Outbox,
+        journal: ActorRef[JournalMessage],
         hub: Hub,
         ended: Callable[[str], Awaitable[None]],
         *,
@@ -136,7 +129,7 @@ class Sender(Actor[SenderMessage]):
         Subscribing first ensures that no reply is missed.
         """
         self._wire.moves.on_move = self._moved
-        self._wire.moves.load(await self._journal.ask(MovedGroups()))
+        self._wire.moves.load(await self._journal.ask(moved_groups()))
         await self.start(self._listen)
         await self._look()
 
@@ -201,7 +194,7 @@ class Sender(Actor[SenderMessage]):
 
     async def _look(self, partitions: frozenset[int] | None = None) -> None:
         """Open an outbox for each chat with an undelivered reply."""
-        self._look_in(await self._journal.ask(UndeliveredChats(partitions)))
+        self._look_in(await self._journal.ask(undelivered_chats(partitions)))
 
     def _look_in(self, chats: Sequence[str]) -> None:
         for chat in chats:
@@ -299,7 +292,7 @@ class Sender(Actor[SenderMessage]):
     async def _note_move(self, old: int, new: int) -> None:
         moves = self._wire.moves
         try:
-            ours = await self._journal.ask(RecordMove(moves.chat_of(old), moves.chat_of(new)))
+            ours = await self._journal.ask(record_move(moves.chat_of(old), moves.chat_of(new)))
         except ActorError:  # Telegram reports it again, at the next attempt to send there
             logger.warning("a group's new number could not be noted")
         else:
@@ -360,7 +353,7 @@ class Sender(Actor[SenderMessage]):
         if counts:
             words = question_texts.verdict(press.language, "yes" if press.yes else "no")
         elif question is not None and question.open:
-            words = telegram_texts.not_your_question(press.language)
+            words = gettext(press.language, "This question is for somebody else.")
         else:
             words = telegram_texts.question_closed(press.language)
         async with trio.open_nursery() as nursery:
@@ -395,7 +388,7 @@ class Sender(Actor[SenderMessage]):
         No event may have announced this reply yet.
         """
         try:
-            stored = await self._journal.ask(Undelivered(chat))
+            stored = await self._journal.ask(undelivered_replies(chat))
         except ActorError:
             return 0
         return stored[-1].delivery if stored else 0

@@ -9,7 +9,7 @@ from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, blank, clean, u
 from rumi.chats.events import TurnState
 from rumi.chats.status import gist
 from rumi.platform.texts import telegram as telegram_texts
-from rumi.texts import Language
+from rumi.texts import Language, gettext
 
 TOOL_CHARS = 60
 """Maximum number of characters shown of a tool's arguments."""
@@ -33,7 +33,7 @@ def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Mess
         words = format_preview(said, LIMIT_UNITS - (units(line.text) + 2 if line else 0))
         line = _below(words, line) if line else words
     if line is None:
-        line = MessagePart(telegram_texts.thinking(language))
+        line = MessagePart(gettext(language, "💭 thinking…"))
     return line.plain() if plain else line
 
 
