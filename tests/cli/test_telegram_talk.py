@@ -122,6 +122,8 @@ def test_a_stranger_is_told_their_number_once_and_nothing_of_theirs_is_kept(bot:
     ("code", "nothing"),
     [
         ("es-419", "No hay ninguna operación en curso."),
+        ("es-ar", "No hay ninguna operación en curso."),
+        ("pt-br", "Nada está em andamento."),
         ("en", "Nothing is running."),
         ("fr", "Nothing is running."),
         (None, "Nothing is running."),

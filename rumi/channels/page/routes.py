@@ -341,8 +341,8 @@ class Handlers:
     def _html(self, request: Request, name: str, status: int = 200) -> Response:
         """Respond with a template that is filled with escaped texts."""
         text = self._files[name].decode()
-        own = self._words(request)
-        words = {"words": json.dumps(own), "lang": self._page.entrance.language_of(request), **own}
+        own, language = self._words(request), self._page.entrance.language_of(request)
+        words = {"words": json.dumps(own), "lang": language.replace("_", "-"), **own}
         for word, value in words.items():
             text = text.replace(f"{{{{{word}}}}}", html.escape(value, quote=True))
         return HTMLResponse(text, status)

@@ -175,11 +175,16 @@ def test_the_page_speaks_the_browsers_language_where_none_is_set(tmp_path: Path)
     argentina = {"Accept-Language": "es-AR,es;q=0.9,en;q=0.8"}
     with Served(tmp_path / "home", RUMI_LANGUAGE="auto") as served:
         with httpx.Client(base_url=served.url, headers={"Origin": served.url, **argentina}) as client:
-            assert '<html lang="es">' in client.get("/").text
+            assert '<html lang="es-AR">' in client.get("/").text
             assert client.get(served.new_link()).status_code == 303
             assert "Mandar</button>" in client.get("/").text
             client.post("/chat/send", json={"chat": "cli", "text": "/stop"})
             served.until(lambda: "No hay ninguna operación en curso." in said(served))
+            client.headers["Accept-Language"] = "pt-BR, en;q=0.5"
+            assert '<html lang="pt">' in (page := client.get("/").text)
+            assert "Enviar</button>" in page
+            client.post("/chat/send", json={"chat": "cli", "text": "/stop"})
+            served.until(lambda: "Nada está em andamento." in said(served))
             client.headers["Accept-Language"] = "fr, en;q=0.5, es;q=0.1"
             assert "Send</button>" in client.get("/").text
     with Served(tmp_path / "home", RUMI_LANGUAGE="en") as served:

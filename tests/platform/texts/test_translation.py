@@ -327,6 +327,23 @@ def test_the_language_of_the_configuration_counts_for_help_and_errors_also_of_it
 
 
 @pytest.mark.bubblewrap
+def test_a_terminal_of_somebody_who_reads_portuguese_is_portuguese(bubblewrap: Program) -> None:
+    bubblewrap.env["LANG"] = "pt_BR.UTF-8"
+    assert bubblewrap.run("--help").stdout.startswith("Uso: rumi [OPÇÕES]")
+    assert bubblewrap.run("statu", code=2).stderr.endswith("Você quis dizer 'status'?\n")
+    assert (
+        "Recusado: o programa `curl` não está na lista." in bubblewrap.run("chat", "-p", "run curl x").stderr
+    )
+    assert bubblewrap.run("chat", "-p", "/retry").stdout == "Não há nada para tentar de novo.\n"
+    assert "não foi baixado: " in bubblewrap.run("chat", "-p", "fetch http://127.0.0.1/").stderr
+    lines = [
+        json.loads(line) for line in bubblewrap.run("chat", "--json", "-p", "run curl x").stdout.splitlines()
+    ]
+    (result,) = (line["content"] for line in lines if line["event"] == "tool_result")
+    assert result.startswith("Refused: the program `curl` is not on the list."), "programs get English"
+
+
+@pytest.mark.bubblewrap
 def test_what_works_is_told_in_spanish_too(bubblewrap: Program, spanish: Program, tmp_path: Path) -> None:
     for program in (bubblewrap, spanish):
         program.env["COLUMNS"] = "100"
