@@ -161,7 +161,7 @@ class Acting:
         except Exception as error:  # a bug in a tool becomes a result, and the turn continues
             logger.warning("the tool %s raised", call.name, exc_info=error)
             return ToolResult(
-                False, Text("{name} failed: {name2}", name=call.name, name2=type(error).__name__)
+                False, Text("{name} failed: {error}", name=call.name, error=type(error).__name__)
             )
 
     def _ran(self, call: ToolCall) -> CommandTrace | None:

@@ -59,5 +59,5 @@ class PinFile(Generic[PinT]):
                 atomic_write(self.path, f"{text}\n".encode())
         except OSError as error:
             raise self._error(
-                Text("{path} cannot be written: {strerror}."), path=self.path, strerror=os_error(error)
+                Text("{path} cannot be written: {reason}."), path=self.path, reason=os_error(error)
             ) from error

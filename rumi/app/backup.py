@@ -87,10 +87,10 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
         draft = Path(tempfile.mkdtemp(prefix=".rumi-backup-", dir=target.parent))
     except OSError as error:
         raise UsageError(
-            Text("{parent} cannot be written: {strerror}."),
+            Text("{parent} cannot be written: {reason}."),
             "Name another place.",
             parent=target.parent,
-            strerror=os_error(error),
+            reason=os_error(error),
         ) from error
     try:
         files = files and home.workspaces.is_dir() and not home.workspaces.is_symlink()

@@ -169,9 +169,9 @@ async def build_image(home: Home, loaded: Loaded, progress: Progress) -> list[st
     made_of = "runner/Dockerfile" if report.source == "alpine" else "this host's own programs"
     lines = [
         Text(
-            "{name}: {bytes} MB, made of {made_of}",
+            "{name}: {size} MB, made of {made_of}",
             name=name,
-            bytes=f"{report.bytes / 1e6:.0f}",
+            size=f"{report.bytes / 1e6:.0f}",
             made_of=made_of,
         ),
         *_lacking(report.missing),
@@ -196,9 +196,9 @@ async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[s
     progress(Text("copying this host's programs"))
     report = await trio.to_thread.run_sync(copied)
     what = Text(
-        "{rootfs}: {bytes} MB, {count} programs",
+        "{rootfs}: {size} MB, {count} programs",
         rootfs=home.rootfs,
-        bytes=f"{report.bytes / 1e6:.0f}",
+        size=f"{report.bytes / 1e6:.0f}",
         count=len(report.programs),
     )
     return [what, *_lacking(report.missing)]
@@ -320,9 +320,9 @@ def describe_free_space(home: Home, loaded: Loaded) -> tuple[str, bool]:
     folder = home.with_files(loaded.settings.store.workspaces).workspaces
     free = free_on(folder, sandbox_limits(loaded).reserve_bytes)
     said = Text(
-        "{bytes} GB free, {reserve_bytes} GB of them kept for Rumi",
-        bytes=f"{free.bytes / 1e9:.1f}",
-        reserve_bytes=f"{free.reserve_bytes / 1e9:.1f}",
+        "{size} GB free, {reserve} GB of them kept for Rumi",
+        size=f"{free.bytes / 1e9:.1f}",
+        reserve=f"{free.reserve_bytes / 1e9:.1f}",
     )
     return said, free.low
 

@@ -170,7 +170,7 @@ def _check(copy: Path, source: Path, schema: Schema) -> None:
         raise BackupError("{source} is damaged: {error}.", ANOTHER, source=source, error=error) from error
     if found != "ok":
         raise BackupError(
-            "{source} is damaged: {split}.", ANOTHER, source=source, split=" ".join(found.split())
+            "{source} is damaged: {reason}.", ANOTHER, source=source, reason=" ".join(found.split())
         )
     with contextlib.closing(sqlite3.connect(":memory:")) as db:
         db.executescript(schema.tables)

@@ -46,10 +46,10 @@ def _mcp_server(name: str, section: McpSection, known: Mapping[str, str], redact
         except KeyError as missing:
             tables.append({})
             fault = ConfigError(
-                "mcp.{name} refers to ${args}, which is not set.",
+                "mcp.{name} refers to ${variable}, which is not set.",
                 "Set it in the environment or in .env.",
                 name=name,
-                args=missing.args[0],
+                variable=missing.args[0],
             )
     return ServerSettings(name, section, tables[0], tables[1], fault, redact)
 

@@ -186,10 +186,10 @@ def run() -> None:
         if known is None and isinstance(only, OSError) and only.errno in UNWRITABLE:
             where = only.filename or os.environ.get("RUMI_HOME", "~/.rumi")
             sentence = UsageError(
-                Text("{where} cannot be written: {strerror}."),
+                Text("{where} cannot be written: {reason}."),
                 "Make room, or ask: rumi doctor",
                 where=where,
-                strerror=os_error(only),
+                reason=os_error(only),
             )
             _show(f"rumi: {_explained(sentence)}")
             sys.exit(2)
@@ -248,8 +248,8 @@ def output_failed(error: OSError) -> int:
         from rumi.texts import os_error
 
         why = tr(
-            "The output cannot be written: {strerror}. Free space there, or send it elsewhere.",
-            strerror=os_error(error),
+            "The output cannot be written: {reason}. Free space there, or send it elsewhere.",
+            reason=os_error(error),
         )
         _show(f"rumi: {why}")
     return 1

@@ -40,9 +40,9 @@ def command(turn: str, output: Path | None, yes: bool) -> None:
         pack(path, target, redact)
     except OSError as error:
         raise UsageError(
-            Text("{target} cannot be written: {strerror}."),
+            Text("{target} cannot be written: {reason}."),
             "Name another file: -o",
             target=target,
-            strerror=os_error(error),
+            reason=os_error(error),
         ) from error
     say("Written: {target}", target=target)

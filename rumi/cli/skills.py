@@ -135,9 +135,9 @@ def create(name: str, code: bool, description: str) -> None:
         else:
             say("Here it is hidden by the one from {now}, {folder}", now=_source(now), folder=now.folder)
     say(
-        "Write what it does in {folder}, and try it with: {folder2}",
+        "Write what it does in {folder}, and try it with: {command}",
         folder=folder / "SKILL.md",
-        folder2=how_to_test(folder),
+        command=how_to_test(folder),
     )
 
 

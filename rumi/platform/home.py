@@ -85,9 +85,9 @@ class Danger:
                 ), Text("chmod 700 {folder}", folder=folder)
             case home_permissions.LINK:
                 found = Text(
-                    "{path} is a link: what Rumi writes there would go to {path2}.",
+                    "{path} is a link: what Rumi writes there would go to {target}.",
                     path=self.path,
-                    path2=os.readlink(self.path),
+                    target=os.readlink(self.path),
                 )
                 fix = Text(
                     "Remove it: rm {path}. If it has to be on another disk, mount that disk there.", path=path
@@ -95,11 +95,11 @@ class Danger:
                 return found, fix
             case _:
                 found = Text(
-                    "{home} has files of another user: {home2}.",
+                    "{home} has files of another user: {file}.",
                     home=self.home,
-                    home2=self.path.relative_to(self.home),
+                    file=self.path.relative_to(self.home),
                 )
-                return found, Text("As root: chown -R {geteuid} {path}", geteuid=os.geteuid(), path=path)
+                return found, Text("As root: chown -R {user} {path}", user=os.geteuid(), path=path)
 
 
 @dataclass(frozen=True, slots=True)

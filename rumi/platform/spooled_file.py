@@ -97,7 +97,7 @@ class SpooledFile:
 
 
 def _disk_error(error: OSError) -> FileError:
-    return FileError("It cannot be stored on this machine: {strerror}.", strerror=os_error(error))
+    return FileError("It cannot be stored on this machine: {reason}.", reason=os_error(error))
 
 
 def check_cancelled() -> None:

@@ -116,11 +116,11 @@ def hand_over(
             os.fchown(top, uid, gid)
     except OSError as error:
         raise WorkspaceError(
-            "The files in {path} cannot be given to the sandbox's user {uid}: {strerror}.",
+            "The files in {path} cannot be given to the sandbox's user {uid}: {reason}.",
             "Look at the disk and its mount, then try again.",
             path=path,
             uid=uid,
-            strerror=os_error(error),
+            reason=os_error(error),
         ) from error
     return count
 

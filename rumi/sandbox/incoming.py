@@ -90,9 +90,9 @@ def put_file(
             return _give_name(file, folder, safe, limits.workspace_files)
     except OSError as error:
         raise WorkspaceError(
-            "{safe} cannot be put into the workspace: {strerror}.",
+            "{safe} cannot be put into the workspace: {reason}.",
             safe=safe,
-            strerror=os_error(error),
+            reason=os_error(error),
         ) from error
 
 

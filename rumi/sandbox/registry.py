@@ -240,6 +240,6 @@ def _said(error: SandboxError | OSError) -> SandboxError:
     if isinstance(error, SandboxError):
         return error
     return SandboxError(
-        "This machine does not allow a sandbox to be made or removed: {strerror}.",
-        strerror=os_error(error),
+        "This machine does not allow a sandbox to be made or removed: {reason}.",
+        reason=os_error(error),
     )

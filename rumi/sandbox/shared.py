@@ -55,7 +55,7 @@ def faults(folder: Path, user: tuple[int, int], reserve_bytes: int | None = None
     except OSError as error:
         return [
             Fault(
-                Text("{folder} is not there: {strerror}.", folder=folder, strerror=os_error(error)),
+                Text("{folder} is not there: {reason}.", folder=folder, reason=os_error(error)),
                 Text("Make it, or mount the disk that has it."),
             )
         ]
@@ -68,12 +68,12 @@ def faults(folder: Path, user: tuple[int, int], reserve_bytes: int | None = None
         ]
     if status.st_uid != os.geteuid():
         found = Text(
-            "{folder} belongs to user {st_uid}, and this is user {geteuid}.",
+            "{folder} belongs to user {owner}, and this is user {user}.",
             folder=folder,
-            st_uid=status.st_uid,
-            geteuid=os.geteuid(),
+            owner=status.st_uid,
+            user=os.geteuid(),
         )
-        return [Fault(found, Text("As root: chown {geteuid} {folder}", geteuid=os.geteuid(), folder=folder))]
+        return [Fault(found, Text("As root: chown {user} {folder}", user=os.geteuid(), folder=folder))]
     if status.st_mode & 0o077:
         found = Text(
             "{folder} is open to other users (mode {st_mode}).",
@@ -86,7 +86,7 @@ def faults(folder: Path, user: tuple[int, int], reserve_bytes: int | None = None
     except OSError as error:
         return [
             Fault(
-                Text("{folder} cannot be written: {strerror}.", folder=folder, strerror=os_error(error)),
+                Text("{folder} cannot be written: {reason}.", folder=folder, reason=os_error(error)),
                 Text("Mount its disk for writing."),
             )
         ]

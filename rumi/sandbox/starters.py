@@ -289,10 +289,10 @@ def _runs_one(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> No
     for word in words:
         if word.raw.startswith(_RUNS_ONE[name]):
             raise CommandRefused(
-                "Refused: `{name} {raw}`, which can start any program.",
+                "Refused: `{name} {argument}`, which can start any program.",
                 "Use a pipe or a loop.",
                 name=name,
-                raw=shown(word.raw),
+                argument=shown(word.raw),
             )
 
 

@@ -162,10 +162,10 @@ class _ScriptReader:
         first = words[0]
         if first.text is None:
             raise CommandRefused(
-                "Refused: the program's name `{raw}` is not literal.", WRITE_IT_OUT, raw=shown(first.raw)
+                "Refused: the program's name `{text}` is not literal.", WRITE_IT_OUT, text=shown(first.raw)
             )
         if in_shell and first.raw in _RESERVED:
-            raise CommandRefused("Refused: I cannot read the line near `{raw}`.", SIMPLER, raw=first.raw)
+            raise CommandRefused("Refused: I cannot read the line near `{text}`.", SIMPLER, text=first.raw)
         name = base_name(first.text)
         if in_shell and self.knows(name):
             return

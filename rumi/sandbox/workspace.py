@@ -79,7 +79,7 @@ def prepare_workspace(
                 os.fchmod(folder, 0o700)
     except OSError as error:
         raise WorkspaceError(
-            "The workspace {path} cannot be used: {strerror}.", path=path, strerror=os_error(error)
+            "The workspace {path} cannot be used: {reason}.", path=path, reason=os_error(error)
         ) from error
     return path
 
@@ -238,7 +238,7 @@ def clear(path: Path) -> None:
                     return
     except OSError as error:
         raise WorkspaceError(
-            "The workspace {path} cannot be cleared: {strerror}.", path=path, strerror=os_error(error)
+            "The workspace {path} cannot be cleared: {reason}.", path=path, reason=os_error(error)
         ) from error
     raise WorkspaceError(
         "The workspace {path} cannot be cleared: {name} is left.",

@@ -152,8 +152,8 @@ def _compare_peer(stream: httpcore.AsyncNetworkStream, wanted: Endpoint) -> None
         ) from None
     if ends_at != wanted:
         raise FetchRefused(
-            "The connection to {wanted} ended at {peer}, port {peer2}: it is not used.",
+            "The connection to {wanted} ended at {peer}, port {port}: it is not used.",
             wanted=wanted[0],
             peer=peer[0],
-            peer2=peer[1],
+            port=peer[1],
         )

@@ -167,9 +167,9 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
                 (draft / file).write_text(text.format(**fields), encoding="utf-8")
     except OSError as error:
         raise SkillsUnwritable(
-            Text("{folder} cannot be made: {strerror}."),
+            Text("{folder} cannot be made: {reason}."),
             "Check the folder's owner.",
             folder=folder,
-            strerror=os_error(error),
+            reason=os_error(error),
         ) from error
     return folder

@@ -75,7 +75,7 @@ def read_bytes(folder: int, path: str, most_bytes: int) -> tuple[bytes, int]:
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 return file.read(most_bytes), os.fstat(descriptor).st_size
         except OSError as error:
-            raise SkillError("cannot be read: {strerror}", strerror=os_error(error)) from None
+            raise SkillError("cannot be read: {reason}", reason=os_error(error)) from None
 
 
 _REFUSALS: Final = {
@@ -208,7 +208,7 @@ def snapshot(folder: Path, *, own_link: bool = False, lenient: bool = False) -> 
                     )
                 files.append((path, bool(status.st_mode & 0o100), content))
     except OSError as error:
-        raise SkillError("it cannot be read: {strerror}", strerror=os_error(error)) from None
+        raise SkillError("it cannot be read: {reason}", reason=os_error(error)) from None
     return Snapshot(tuple(sorted(files)))
 
 

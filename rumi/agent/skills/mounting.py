@@ -98,7 +98,7 @@ class Mounts:
         except SkillError as error:
             why: str = error.message
         except OSError as error:
-            why = Text("it cannot be copied: {strerror}", strerror=os_error(error))
+            why = Text("it cannot be copied: {reason}", reason=os_error(error))
         else:
             return ""
         # An old copy must not stay either: it may be of content that the user no longer trusts.

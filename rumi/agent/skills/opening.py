@@ -26,7 +26,7 @@ def open_skill(skill: Skill) -> Opened:
         _, body = parse(decode(raw))
     except OSError as error:
         raise SkillError(
-            "{folder} cannot be read: {strerror}.", folder=skill.folder, strerror=os_error(error)
+            "{folder} cannot be read: {reason}.", folder=skill.folder, reason=os_error(error)
         ) from None
     except SkillError as error:
         raise SkillError("{folder}: {message}.", folder=skill.folder / FILE, message=error.message) from None
@@ -50,7 +50,7 @@ def read_file(skill: Skill, path: str) -> SkillFile:
             raw, size = read_bytes(folder, path, MOST_FILE_BYTES)
     except OSError as error:
         raise SkillError(
-            "{folder} cannot be read: {strerror}.", folder=skill.folder, strerror=os_error(error)
+            "{folder} cannot be read: {reason}.", folder=skill.folder, reason=os_error(error)
         ) from None
     except SkillError as error:
         raise SkillError(

@@ -125,7 +125,7 @@ class CodeRunner:
         except OSError as error:
             shutil.rmtree(copy, ignore_errors=True)
             raise SkillError(
-                "The skill {name} cannot be copied: {strerror}.", name=skill.name, strerror=os_error(error)
+                "The skill {name} cannot be copied: {reason}.", name=skill.name, reason=os_error(error)
             ) from error
         return copy
 

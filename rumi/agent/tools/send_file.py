@@ -132,7 +132,7 @@ def _read(workspace: Path, relative: str, max_bytes: int) -> bytes:
             content = b"" if large else file.read(max_bytes + 1)
         except OSError as error:
             raise WorkspaceError(
-                "{relative} cannot be read: {strerror}.", relative=shown(relative), strerror=os_error(error)
+                "{relative} cannot be read: {reason}.", relative=shown(relative), reason=os_error(error)
             ) from error
     if large or len(content) > max_bytes:  # checked again, because the file may have grown since `fstat`
         raise WorkspaceError(

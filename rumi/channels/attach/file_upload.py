@@ -41,7 +41,7 @@ async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachm
         file = await trio.to_thread.run_sync(partial(os.open, attachment.reference, _READ))
     except OSError as error:
         raise FileError(
-            "{name} cannot be read: {strerror}.", name=attachment.name, strerror=os_error(error)
+            "{name} cannot be read: {reason}.", name=attachment.name, reason=os_error(error)
         ) from None
     try:
         async with connect(path, caller) as client:

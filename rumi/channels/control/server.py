@@ -108,11 +108,11 @@ class ControlServer(Actor[Never]):
             return await listeners_of(peer)
         except OSError as error:
             raise RumiError(
-                "Other workers cannot reach this one at {host}:{port}: {strerror}.",
+                "Other workers cannot reach this one at {host}:{port}: {reason}.",
                 "Correct [store] address, or end the program that listens there.",
                 host=peer.host,
                 port=peer.port,
-                strerror=os_error(error),
+                reason=os_error(error),
             ) from None
 
     async def _peer_connection(self, stream: trio.SocketStream) -> None:

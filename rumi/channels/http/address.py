@@ -134,8 +134,8 @@ def _why(where: str, option: str, error: OSError) -> RumiError:
     if error.errno == errno.EACCES:
         return UsageError("This user may not listen at {where}.", "Choose a port above 1023.", where=where)
     return UsageError(
-        "Rumi cannot listen at {where}: {strerror}.",
+        "Rumi cannot listen at {where}: {reason}.",
         "Choose another address.",
         where=where,
-        strerror=os_error(error),
+        reason=os_error(error),
     )

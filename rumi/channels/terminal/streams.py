@@ -93,9 +93,9 @@ class OutputStream:
             except OSError as error:
                 if error.errno not in (errno.EPIPE, errno.EIO, errno.EBADF, errno.ENXIO):
                     raise RumiError(
-                        "The output cannot be written: {strerror}.",
+                        "The output cannot be written: {reason}.",
                         "Free space there, or send it elsewhere.",
-                        strerror=os_error(error),
+                        reason=os_error(error),
                     ) from error
                 if self._required:
                     raise OutputClosedError from error

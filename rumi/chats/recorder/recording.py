@@ -190,7 +190,7 @@ def read_lines(path: Path) -> list[Json]:
         lines = read_foreign(path, MOST_BYTES).splitlines()
     except OSError as error:
         raise RecordingError(
-            "{path} cannot be read: {strerror}.", "Name another file.", path=path, strerror=os_error(error)
+            "{path} cannot be read: {reason}.", "Name another file.", path=path, reason=os_error(error)
         ) from error
     entries: list[Json] = []
     for index, line in enumerate(lines):

@@ -67,7 +67,7 @@ class Examination:
         with trio.move_on_after(CHECK_S):
             found = await self._found(name, look, verdict)
         if found is None:
-            late = Text("no answer within {check_s} s", check_s=f"{CHECK_S:.0f}")
+            late = Text("no answer within {seconds} s", seconds=f"{CHECK_S:.0f}")
             fix = Text("Something hangs: look at the machine's load, then try again.")
             found = [Check(name, verdict, late, fix)]
         self.add(*found)
@@ -83,7 +83,7 @@ class Examination:
         except Exception as error:
             if self.debug:
                 raise
-            found = Text("it could not be checked: {en}", en=error_text("en", error))
+            found = Text("it could not be checked: {error}", error=error_text("en", error))
             fix = Text("This is a bug in Rumi. Report it with the output of: rumi --debug doctor")
             return [Check(name, "failure", found, fix)]
 

@@ -70,18 +70,18 @@ def _read(path: Path, schema: Schema) -> Check:
     size = f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 100_000 else f"{size_bytes / 1e3:.1f} KB"
     if found == "":
         said = Text(
-            "{size}, no damage found in {read_s} s, which was not all of it",
+            "{size}, no damage found in {seconds} s, which was not all of it",
             size=size,
-            read_s=f"{READ_S:.0f}",
+            seconds=f"{READ_S:.0f}",
         )
     elif found != "ok":
         return _damaged(path, found)
     elif 0 < version < schema.version:
         said = Text(
-            "{size}, sound, of schema {version}: the next start brings it to {version2}",
+            "{size}, sound, of schema {version}: the next start brings it to {next}",
             size=size,
             version=version,
-            version2=schema.version,
+            next=schema.version,
         )
     else:
         said = Text("{size}, sound, schema {version}", size=size, version=version)
@@ -114,7 +114,7 @@ def _damaged(path: Path, found: str) -> Check:
     commands = " && ".join(
         f"mv {shlex.quote(str(old))} {shlex.quote(str(new))}" for old, new in moves if old.exists()
     )
-    said = Text("damaged: {split}", split=" ".join(found.split()))
+    said = Text("damaged: {reason}", reason=" ".join(found.split()))
     fix = Text(
         "Stop Rumi, run this, then put a backup's copy in its place (without one it begins empty): "
         "{commands}",

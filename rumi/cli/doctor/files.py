@@ -57,7 +57,7 @@ def _permissions(home: Home) -> list[Check]:
     checks = []
     if foreign:
         said = Text("{root} has files of another user: {home}", root=home.root, home=_names(home, foreign))
-        fix = Text("As root: chown -R {geteuid} {foreign}", geteuid=os.geteuid(), foreign=_quoted(foreign))
+        fix = Text("As root: chown -R {user} {foreign}", user=os.geteuid(), foreign=_quoted(foreign))
         checks.append(Check("permissions", "failure", said, fix))
     if open_to_others:
         said = Text("open to others: {home}", home=_names(home, open_to_others))

@@ -46,7 +46,7 @@ def _python() -> Check:
     # An older Python never gets here, because pip refuses to install the package there.
     version = ".".join(map(str, sys.version_info[:3]))
     return Check(
-        "python", "ok", Text("Python {version}, Rumi {version2}", version=version, version2=rumi.__version__)
+        "python", "ok", Text("Python {version}, Rumi {rumi}", version=version, rumi=rumi.__version__)
     )
 
 

@@ -129,8 +129,8 @@ def _search(loaded: Loaded, file: str) -> Check:
     if wanted in keys and keys[wanted] is None:
         found = Text("search.provider is {wanted}, and its key is missing", wanted=wanted)
         fix = Text(
-            "Put {upper}_API_KEY=… into {file}, or set search.provider to auto.",
-            upper=wanted.upper(),
+            "Put {provider}_API_KEY=… into {file}, or set search.provider to auto.",
+            provider=wanted.upper(),
             file=file,
         )
         return Check("search", "failure", found, fix)

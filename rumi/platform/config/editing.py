@@ -45,10 +45,10 @@ def edit_text(path: Path, change: Callable[[str], str]) -> bool:
             return True
     except OSError as error:
         raise ConfigError(
-            "{path} cannot be changed: {strerror}.",
+            "{path} cannot be changed: {reason}.",
             "Check its owner and mode.",
             path=path,
-            strerror=os_error(error),
+            reason=os_error(error),
         ) from error
 
 

@@ -78,10 +78,10 @@ def read_text(path: Path) -> str:
         return ""
     except OSError as error:
         raise ConfigError(
-            "{path} cannot be read: {strerror}.",
+            "{path} cannot be read: {reason}.",
             "Check its owner and mode.",
             path=path,
-            strerror=os_error(error),
+            reason=os_error(error),
         ) from None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -179,10 +179,10 @@ class ConfigLayers:
                 self._values[key] = (_frozen(value), origin)
             elif not isinstance(value, dict):
                 raise ConfigError(
-                    "{key} = {key2} ({origin}) is not allowed.",
+                    "{key} = {value} ({origin}) is not allowed.",
                     "It is a section: [{key}].",
                     key=_dotted(key),
-                    key2=_shown(key, value),
+                    value=_shown(key, value),
                     origin=origin,
                 )
             else:
@@ -207,10 +207,10 @@ class ConfigLayers:
             if section is None and key[:length] not in (*_TABLES, *MAPS):
                 raise ConfigError(
                     "Unknown key {key} ({origin}).",
-                    "{key2} is not a section.",
+                    "{value} is not a section.",
                     key=_dotted(key),
                     origin=origin,
-                    key2=_dotted(key[:length]),
+                    value=_dotted(key[:length]),
                 )
             of_bot = length < len(key) - 1 and _is_bot(key[: length + 1])
             if section is not None and key[length] not in section.model_fields and not of_bot:
@@ -218,11 +218,11 @@ class ConfigLayers:
         if _section_at(key) is not None or key in (*_TABLES, *MAPS):
             raise ConfigError(
                 "{key} ({origin}) is a section and has no value.",
-                "Name one of its keys: {prefix}{upper}__KEY.",
+                "Name one of its keys: {prefix}{section}__KEY.",
                 key=_dotted(key),
                 origin=origin,
                 prefix=_PREFIX,
-                upper="__".join(key).upper(),
+                section="__".join(key).upper(),
             )
         return key
 
@@ -231,9 +231,9 @@ class ConfigLayers:
         if error["type"] == "missing":
             return ConfigError(
                 "{names} is missing.",
-                "[{names2}] needs it.",
+                "[{section}] needs it.",
                 names=_dotted(names),
-                names2=_dotted(names[:-1]),
+                section=_dotted(names[:-1]),
             )
         expected = _EXPECTED.get(error["type"]) or error["msg"].removeprefix("Value error, ").removeprefix(
             "Input should be "
@@ -382,7 +382,10 @@ def _converted(key: Key, value: object, origin: str) -> object:
     if type(None) in types and value == "":
         return None
     error = ConfigError(
-        "{key} = {key2} ({origin}) is not allowed.", key=_dotted(key), key2=_shown(key, value), origin=origin
+        "{key} = {value} ({origin}) is not allowed.",
+        key=_dotted(key),
+        value=_shown(key, value),
+        origin=origin,
     )
     if tuple in types:
         try:

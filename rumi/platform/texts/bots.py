@@ -84,7 +84,7 @@ def bot_plan_lapsed(language: Language, why: Literal["expired", "calls", "money"
 def bot_sleeps(language: Language, seconds: float) -> str:
     """Say how long a bot sleeps, for a person who watches the bot in a terminal."""
     for_ = short_duration(seconds)
-    return gettext(language, "sleeps {for_}; Enter wakes it", for_=for_)
+    return gettext(language, "sleeps {duration}; Enter wakes it", duration=for_)
 
 
 def bot_unanswered(language: Language, text: str, parked: Sequence[tuple[int, str]]) -> str:

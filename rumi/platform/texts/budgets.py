@@ -110,8 +110,8 @@ def usage_text(
         lines.append(
             gettext(
                 language,
-                "- {upper}{name}{named}: {used} of {most}",
-                upper=name[0].upper(),
+                "- {budget}{name}{named}: {used} of {most}",
+                budget=name[0].upper(),
                 name=name[1:],
                 named=named,
                 used=used,

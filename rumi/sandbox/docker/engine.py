@@ -173,9 +173,9 @@ class DockerEngine:
             self._spec.write_names()
         except OSError as error:
             raise SandboxError(
-                Text("{names} cannot be written: {strerror}."),
+                Text("{names} cannot be written: {reason}."),
                 names=self._spec.names,
-                strerror=os_error(error),
+                reason=os_error(error),
             ) from error
         self._let_go(chat_id)
         with contextlib.ExitStack() as stack:
@@ -221,9 +221,9 @@ class DockerEngine:
             return InitListener(self._spec.names, self._spec.name(chat_id), self.user)
         except OSError as error:
             self._by_exec = Text(
-                "no socket can be made in {names}: {strerror}",
+                "no socket can be made in {names}: {reason}",
                 names=self._spec.names,
-                strerror=os_error(error),
+                reason=os_error(error),
             )
             log.warning("Docker's exec starts the commands, because %s.", self._by_exec)
             return None

@@ -64,9 +64,9 @@ class CarriedFiles:
             await self._carrier.fetch(key, self._fence(partition_key))
         except OSError as error:
             raise RumiError(
-                "The chat's files cannot be fetched: {strerror}.",
+                "The chat's files cannot be fetched: {reason}.",
                 "Make room on the disk.",
-                strerror=os_error(error),
+                reason=os_error(error),
             ) from error
         except SpoiltWorkspace as error:
             raise RumiError("The chat's stored files are damaged.", "Restore the database.") from error
@@ -81,7 +81,7 @@ class CarriedFiles:
         except (LeaseLostError, JournalError) as error:
             logger.warning("the files of %s were not stored: %s", key, error)
         except OSError as error:
-            return RumiError("The chat's files were not stored: {strerror}.", strerror=os_error(error))
+            return RumiError("The chat's files were not stored: {reason}.", reason=os_error(error))
         return None
 
     async def leave(self, key: str, partition_key: str) -> None:

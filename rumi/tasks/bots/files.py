@@ -129,10 +129,10 @@ class BotFiles:
                 yield draft
         except OSError as error:
             raise BotError(
-                Text("{folder} cannot be made: {strerror}."),
+                Text("{folder} cannot be made: {reason}."),
                 "Check the home's owner.",
                 folder=folder,
-                strerror=os_error(error),
+                reason=os_error(error),
             ) from error
         self.link_workspace(name)
 
@@ -164,10 +164,10 @@ class BotFiles:
             shutil.rmtree(folder)
         except OSError as error:
             raise BotError(
-                "{folder} is left: {strerror}.",
+                "{folder} is left: {reason}.",
                 "Delete it yourself.",
                 folder=folder,
-                strerror=os_error(error),
+                reason=os_error(error),
             ) from error
 
     def skills(self, name: str) -> tuple[list[BotSkill], list[str]]:
@@ -231,10 +231,10 @@ class BotFiles:
             contents, problems = _foreign_skills(folder)
         except OSError as error:
             raise BotError(
-                "{folder} cannot be read: {strerror}.",
+                "{folder} cannot be read: {reason}.",
                 "Name a folder or a file of yours.",
                 folder=folder,
-                strerror=os_error(error),
+                reason=os_error(error),
             ) from error
         found: dict[str, BotSkill] = {}
         for path, content in contents:
@@ -271,7 +271,7 @@ class BotFiles:
                 path.unlink()
         except OSError as error:
             raise BotError(
-                "{path} is left: {strerror}.", "Delete it yourself.", path=path, strerror=os_error(error)
+                "{path} is left: {reason}.", "Delete it yourself.", path=path, reason=os_error(error)
             ) from error
 
 

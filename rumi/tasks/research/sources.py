@@ -147,10 +147,10 @@ class Sources:
                 return known
             if self.full or self._bytes + len(content) > MOST_BYTES:
                 raise SourcesFull(
-                    "This research has read {count} sources and {bytes} bytes, and may read no more.",
+                    "This research has read {count} sources and {size} bytes, and may read no more.",
                     "Answer with what was read.",
                     count=len(self._by_number),
-                    bytes=self._bytes,
+                    size=self._bytes,
                 )
             now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
             source = Source(self._last + 1, kind, address, title, now, digest, len(content))
@@ -215,7 +215,7 @@ class Sources:
             await self._offload(partial(atomic_write, self._folder / name, content))
         except OSError as error:
             raise WorkspaceError(
-                "What was read cannot be stored: {strerror}.", "Free disk space.", strerror=os_error(error)
+                "What was read cannot be stored: {reason}.", "Free disk space.", reason=os_error(error)
             ) from error
 
     def _open(self) -> None:
@@ -224,9 +224,9 @@ class Sources:
             names = sorted(path.name for path in self._folder.iterdir())
         except OSError as error:
             raise WorkspaceError(
-                "The folder {folder} cannot be used: {strerror}.",
+                "The folder {folder} cannot be used: {reason}.",
                 folder=self._folder,
-                strerror=os_error(error),
+                reason=os_error(error),
             ) from error
         for name in names:
             match = _NAME.fullmatch(name)

@@ -214,10 +214,10 @@ def redirect(journey: Journey, location: str, max_redirects: int) -> None:
     journey.redirects += 1
     if at.scheme == "https" and journey.target.scheme == "http":
         raise FetchRefused(
-            "{host} redirects from https to http, to {host2}.",
+            "{host} redirects from https to http, to {target}.",
             "This is not followed: everyone on the network path could read and change it.",
             host=at.host,
-            host2=journey.target.host,
+            target=journey.target.host,
             answered=True,
         )
     if journey.target.page in journey.been_at:

@@ -52,10 +52,10 @@ def apply(project: Project, link: Link, changes: Changes) -> int:
                 _carry_out(top, f"{DRAFT}{link.token}", todo, changes, undo=True)
         except OSError as error:
             raise BotError(
-                "{folder} cannot be written: {strerror}; it is as it was before.",
+                "{folder} cannot be written: {reason}; it is as it was before.",
                 "Check its owner and its disk, then apply again.",
                 folder=link.folder,
-                strerror=os_error(error),
+                reason=os_error(error),
             ) from error
         except _Changed as error:
             raise _conflict(link.folder, [str(error)]) from None

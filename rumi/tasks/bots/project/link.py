@@ -122,10 +122,10 @@ class Project:
                     self._remove_old()
         except OSError as error:
             raise BotError(
-                "{folder} cannot be copied: {strerror}.",
+                "{folder} cannot be copied: {reason}.",
                 "Check its files.",
                 folder=folder,
-                strerror=os_error(error),
+                reason=os_error(error),
             ) from error
 
     def _taken(self, real_path: Path, root: Path | None, bounds: ProjectLimits) -> Link:
@@ -221,10 +221,10 @@ class Project:
                 yield changes_between(before, after, base, theirs, copies)
         except OSError as error:
             raise BotError(
-                "The project of {name} cannot be read: {strerror}.",
+                "The project of {name} cannot be read: {reason}.",
                 Text("Try again."),
                 name=self.name,
-                strerror=os_error(error),
+                reason=os_error(error),
             ) from error
         finally:
             shutil.rmtree(copies, ignore_errors=True)

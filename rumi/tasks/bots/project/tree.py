@@ -160,9 +160,9 @@ class _Scan:
         self._bytes += os.fstat(file).st_size
         if self._bytes > self._bounds.bytes:
             raise BotError(
-                "The project has more than {bytes}.",
+                "The project has more than {size}.",
                 "[sandbox] workspace_mb in config.toml says how much a bot may have.",
-                bytes=short_size(self._bounds.bytes),
+                size=short_size(self._bounds.bytes),
             )
         entry = (
             file_entry(file)

@@ -215,5 +215,5 @@ def _too_large(most_bytes: int) -> CloneError:
 
 def _unreadable(folder: Path, error: OSError) -> CloneError:
     return CloneError(
-        "The repository {folder} cannot be read: {strerror}.", folder=folder, strerror=os_error(error)
+        "The repository {folder} cannot be read: {reason}.", folder=folder, reason=os_error(error)
     )

@@ -81,7 +81,7 @@ class Looks:
 
     def _why(self, error: ChildFailed) -> str:
         if error.why == "late" or (error.why == "signal" and error.number == signal.SIGXCPU):
-            return Text("it took more than {read_s} seconds", read_s=f"{self._read_s:.0f}")
+            return Text("it took more than {seconds} seconds", seconds=f"{self._read_s:.0f}")
         if error.why == "signal":
             return Text(
                 "it takes too much memory, or is made to break its reader ({number})",
