@@ -379,9 +379,15 @@ def workspaces_in(root: Path) -> Path:
     return root / "workspace"
 
 
+_LOCK_OWNER = re.compile(r"(.*) \(process (\d+)\)")
+
+
 def _read_lock_owner(lock: int) -> str:
     """Return the description that the lock's owner wrote into the lock file."""
-    return os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or Text("another process")
+    owner = os.pread(lock, 200, 0).decode("utf-8", "replace").strip()
+    if (known := _LOCK_OWNER.fullmatch(owner)) is not None:
+        return Text("{command} (process {pid})", command=known[1], pid=known[2])
+    return owner or Text("another process")
 
 
 LONGEST_SOCKET_PATH = 100

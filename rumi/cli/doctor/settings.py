@@ -40,7 +40,7 @@ def prompts(home: Home) -> Check:
         return Check("prompts", "failure", error.message, error.advice)
     replaced = [name for name, own in built_in_prompts().items() if words[name] != own]
     return Check(
-        "prompts", "ok", Text("replaced in the home: {replaced}", replaced=", ".join(replaced) or "none")
+        "prompts", "ok", Text("replaced in the home: {replaced}", replaced=", ".join(replaced) or Text("none"))
     )
 
 
