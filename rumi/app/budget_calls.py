@@ -78,8 +78,8 @@ class BudgetCommands:
             days = days_of("day" if period == "day" else "month", budgets.now(), budgets.zone)
             rows = await budgets.ask(read_usage("all", *days, owner))
             row = rows[0] if rows else UsageRow()
-            tokens = amount_text("tokens", row.prompt + row.completion)
-            sums.append((row.calls, tokens, amount_text("usd", row.nano)))
+            tokens = amount_text(language, "tokens", row.prompt + row.completion)
+            sums.append((row.calls, tokens, amount_text(language, "usd", row.nano)))
         bounds = tuple(budgets.bound(limit) for limit in budgets.rules.limits)
         states = (
             await budgets.ask(budget_states(bounds, owner, message.chat if owner else "")) if bounds else ()
@@ -89,8 +89,8 @@ class BudgetCommands:
                 state.bound.limit.scope,
                 state.name,
                 state.bound.limit.period,
-                amount_text(state.bound.limit.unit, state.used),
-                amount_text(state.bound.limit.unit, state.most),
+                amount_text(language, state.bound.limit.unit, state.used),
+                amount_text(language, state.bound.limit.unit, state.most),
             )
             for state in states[:MOST_BUDGETS]
         ]
@@ -108,7 +108,7 @@ class BudgetCommands:
         nano, tokens = (amount.most, 0) if amount.unit == "usd" else (0, amount.most)
         owner = self._ids.owner_of(chat)
         await self._budgets.ask(grant_budget(chat, owner, self._budgets.today(), nano, tokens))
-        shown = amount_text(amount.unit, amount.most)
+        shown = amount_text(language, amount.unit, amount.most)
         self._audit.write("budget_allowed", chat_id=chat, amount=shown, by=message.chat)
         return gettext(language, "✅ The chat {chat} may use {amount} more today.", chat=chat, amount=shown)
 

@@ -6,6 +6,8 @@ from typing import Final
 
 from rumi.errors import UsageError
 from rumi.models.metering import Unit
+from rumi.platform.texts.formats import number
+from rumi.texts import Language
 
 NANO: Final = 1_000_000_000
 MOST_USD: Final = 1_000_000
@@ -55,10 +57,10 @@ def as_usd(nano: int) -> float:
     return nano / NANO
 
 
-def amount_text(unit: Unit, most: int) -> str:
-    """Format an amount for people: `1.50 USD`, `0.0042 USD`, `50,000 tokens`."""
-    if unit == "tokens":
-        return f"{most:,} tokens"
-    if unit == "calls":
-        return f"{most:,}"
-    return f"{as_usd(most):.{2 if most >= NANO or most % (NANO // 100) == 0 else 4}f} USD"
+def amount_text(language: Language, unit: Unit, most: int) -> str:
+    """Format an amount for people. In English: `1.50 USD`, `0.0042 USD`, `50,000 tokens`."""
+    if unit == "usd":
+        digits = 2 if most >= NANO or most % (NANO // 100) == 0 else 4
+        return f"{number(language, as_usd(most), digits)} USD"
+    amount = number(language, most)
+    return f"{amount} tokens" if unit == "tokens" else amount

@@ -163,8 +163,11 @@ class Budgets:
         need = 1 if limit.unit == "calls" else whole.prompt_tokens + whole.completion_tokens
         if limit.unit == "usd" and begun.price is not None:
             need = begun.price.of(whole)
-        asked = amount_text(limit.unit, need)
-        used, most = amount_text(limit.unit, state.used), amount_text(limit.unit, state.most)
+        asked = amount_text(language, limit.unit, need)
+        used, most = (
+            amount_text(language, limit.unit, state.used),
+            amount_text(language, limit.unit, state.most),
+        )
         renews = renewal(limit.period, self.now(), self.zone)
         return budget_texts.budget_refused(language, limit.scope, limit.period, used, most, asked, renews)
 
@@ -233,7 +236,10 @@ class Budgets:
 
     def _notice(self, state: BudgetState, language: Language) -> str:
         limit = state.bound.limit
-        used, most = amount_text(limit.unit, state.used), amount_text(limit.unit, state.most)
+        used, most = (
+            amount_text(language, limit.unit, state.used),
+            amount_text(language, limit.unit, state.most),
+        )
         percent = state.used * 100 // max(1, state.most)
         renews = renewal(limit.period, self.now(), self.zone)
         return budget_texts.budget_notice(language, limit.scope, limit.period, used, most, percent, renews)

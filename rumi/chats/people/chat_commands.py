@@ -59,8 +59,8 @@ class PeopleCommands:
         left = [
             (
                 state.bound.limit.period,
-                amount_text(state.bound.limit.unit, max(0, state.most - state.used)),
-                amount_text(state.bound.limit.unit, state.most),
+                amount_text(language, state.bound.limit.unit, max(0, state.most - state.used)),
+                amount_text(language, state.bound.limit.unit, state.most),
             )
             for state in states
         ]

@@ -40,7 +40,9 @@ def prompts(home: Home) -> Check:
         return Check("prompts", "failure", error.message, error.advice)
     replaced = [name for name, own in built_in_prompts().items() if words[name] != own]
     return Check(
-        "prompts", "ok", Text("replaced in the home: {replaced}", replaced=", ".join(replaced) or Text("none"))
+        "prompts",
+        "ok",
+        Text("replaced in the home: {replaced}", replaced=", ".join(replaced) or Text("none")),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rumi.platform.texts.formats import number
 from rumi.texts import Language, gettext
 
 
@@ -72,8 +73,8 @@ def person_line(
         which=which,
         many=many,
         of_bots=of_bots,
-        tokens=f"{tokens:,}",
-        usd=f"{usd:.4f}",
+        tokens=number(language, tokens),
+        usd=number(language, usd, 4),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from rumi.platform.texts.formats import number
 from rumi.texts import Language, gettext
 
 
@@ -76,7 +77,9 @@ def how_to_free_space(language: Language, wanted_mb: float, large: Sequence[tupl
     lines = [gettext(language, "Make room: {wanted_mb} MB have to be free.", wanted_mb=f"{wanted_mb:.0f}")]
     if large:
         lines.append(gettext(language, "What is largest of Rumi's:"))
-        lines.extend(f"  {size_mb:,.1f} MB  {name}\n    {command}" for name, size_mb, command in large)
+        lines.extend(
+            f"  {number(language, size_mb, 1)} MB  {name}\n    {command}" for name, size_mb, command in large
+        )
     else:
         lines.append(
             gettext(language, "No file of Rumi is large. Find what fills the disk: du -xh / | sort -h | tail")

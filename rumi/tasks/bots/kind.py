@@ -371,4 +371,6 @@ def _budget_left(options: Mapping[str, Any], spent: Spent) -> str:
             left, unit = most - spent.prompt_tokens - spent.completion_tokens, "tokens"
         case _:
             return ""
-    return f"Of its budget {amount_text(unit, max(0, left))} of {amount_text(unit, most)} are left."  # type: ignore[arg-type]
+    return (
+        f"Of its budget {amount_text('en', unit, max(0, left))} of {amount_text('en', unit, most)} are left."  # type: ignore[arg-type]
+    )

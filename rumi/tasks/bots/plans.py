@@ -156,7 +156,7 @@ def details_of(plan: Plan, report_to: str) -> dict[str, Detail]:
         "recipient": report_to or "-",
         "hosts": tuple(Value(host, f"{count}") for host, count in plan.hosts.items()),
         "model_calls": f"{plan.calls}",
-        "money": amount_text("usd", plan.nano_usd) if plan.nano_usd else "-",
+        "money": amount_text("en", "usd", plan.nano_usd) if plan.nano_usd else "-",
         "hours": f"{plan.hours:g}",
         "steps": tuple(Value(f"{number}", step) for number, step in enumerate(plan.steps, 1)),
     }

@@ -58,9 +58,11 @@ def test_what_is_not_an_amount_is_refused(text: str) -> None:
 
 
 def test_amounts_are_written() -> None:
-    assert amount_text("usd", 2_000_000_000) == "2.00 USD"
-    assert amount_text("usd", 4_200_000) == "0.0042 USD"
-    assert amount_text("tokens", 50_000) == "50,000 tokens"
+    assert amount_text("en", "usd", 2_000_000_000) == "2.00 USD"
+    assert amount_text("en", "usd", 4_200_000) == "0.0042 USD"
+    assert amount_text("en", "tokens", 50_000) == "50,000 tokens"
+    assert amount_text("es", "tokens", 50_000) == amount_text("pt", "tokens", 50_000) == "50.000 tokens"
+    assert amount_text("es", "usd", 4_200_000) == "0,0042 USD"
 
 
 def test_prices_count_what_was_cached_for_less_and_round_up() -> None:
