@@ -53,7 +53,7 @@ def nothing_running(language: Language) -> str:
 
 def reset(language: Language, facts: int, *, files: bool = False) -> str:
     """Say that the session was reset, how many `facts` were saved first, and whether `files` were deleted."""
-    saved = gettext(language, "📝 Saved {facts} facts to memory.", facts=facts)
+    saved = ngettext(language, "📝 Saved {count} fact to memory.", "📝 Saved {count} facts to memory.", facts)
     done = gettext(language, "✨ Session reset: container and history cleared.")
     if files:
         done = gettext(language, "✨ Session reset: container, history and files deleted.")
