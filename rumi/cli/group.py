@@ -11,9 +11,8 @@ import click
 
 from rumi import __version__
 from rumi.cli.printing import CleanStream, echo
-from rumi.cli.speaking import reader, tr, translate_click
 from rumi.errors import RumiError, UsageError, single
-from rumi.texts import Text, joined, os_error, translate
+from rumi.texts import Text, joined, os_error
 
 COMMANDS = {
     "chat": ("rumi.cli.chat", "Talk to the assistant in this terminal (the default)."),
@@ -86,6 +85,8 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
+        from rumi.cli.speaking import tr
+
         with formatter.section(tr("Commands")):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
@@ -119,6 +120,8 @@ class LazyGroup(click.Group):
         """Return the command; for an unknown name, fail and suggest the most similar command."""
         name = args[0]
         if name not in COMMANDS and (meant := get_close_matches(name, COMMANDS, n=1)):
+            from rumi.cli.speaking import tr
+
             ctx.fail(
                 tr("No such command {name}. Did you mean {meant}?", name=repr(name), meant=repr(meant[0]))
             )
@@ -151,12 +154,36 @@ def group(debug: bool) -> None:
     """Rumi, a personal assistant that does real work in a sandbox."""
 
 
+def _translate_click() -> None:
+    """Make click look its own texts up in Rumi's catalogue. Click looks them up with gettext."""
+    for module in (click.core, click.exceptions, click.formatting, click.parser, click.termui, click.types):
+        for name, look_up in (("_", _text_of_click), ("ngettext", _texts_of_click)):
+            if hasattr(module, name):
+                setattr(module, name, look_up)
+
+
+def _text_of_click(key: str) -> str:
+    # Click makes this option at the start of each command, which would then read the configuration's
+    # language. The formatter translates the text.
+    if key == "Show this message and exit.":
+        return key
+    from rumi.cli.speaking import tr
+
+    return tr(key)
+
+
+def _texts_of_click(one: str, many: str, count: int) -> str:
+    from rumi.cli.speaking import ntr
+
+    return ntr(one, many, count)
+
+
 def run() -> None:
     """Run the command line. An error becomes one sentence on standard error and an exit code."""
     debug = "--debug" in sys.argv[1:]
     sys.stderr = CleanStream(sys.stderr)  # libraries and the interpreter write there, too
     try:
-        translate_click()
+        _translate_click()
         code = group.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
@@ -196,7 +223,9 @@ def run() -> None:
         if known is None:
             advice = [] if debug else [Text("Run it again with --debug to see where.")]
             what = Text("something unexpected went wrong ({error}).", error=_explained(error))
-            _show(f"rumi: {translate(reader(), joined([what, *advice]))}")
+            from rumi.cli.speaking import translate
+
+            _show(f"rumi: {translate(joined([what, *advice]))}")
             sys.exit(1)
         _show(f"rumi: {_explained(known)}")
         sys.exit(known.exit_code)
@@ -245,6 +274,7 @@ def output_failed(error: OSError) -> int:
     """Report that the output cannot be written, unless the reader has closed it. Return the exit code."""
     _forget_output()
     if not isinstance(error, BrokenPipeError):
+        from rumi.cli.speaking import tr
         from rumi.texts import os_error
 
         why = tr(

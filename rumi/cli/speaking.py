@@ -117,20 +117,6 @@ def show_usage_error(error: click.ClickException) -> None:
     echo("\n".join(lines), err=True)
 
 
-def translate_click() -> None:
-    """Make click look its own texts up in Rumi's catalogue. Click looks them up with gettext."""
-    for module in (click.core, click.exceptions, click.formatting, click.parser, click.termui, click.types):
-        for name, look_up in (("_", _text_of_click), ("ngettext", ntr)):
-            if hasattr(module, name):
-                setattr(module, name, look_up)
-
-
-def _text_of_click(key: str) -> str:
-    # Click makes this option at the start of each command, which would then read the configuration's
-    # language. The formatter translates the text.
-    return key if key == "Show this message and exit." else tr(key)
-
-
 _OF_CLICK = (
     Text("Usage:"),
     Text("Options"),

@@ -197,7 +197,7 @@ async def test_each_message_is_answered_in_its_senders_language(
         await settled(home)
         assert sorted(await replies(home, "tg1")) == [
             "⏳ Already working on something. Wait for it, or send /stop.",
-            "⏳ Ya estoy trabajando en algo. Esperá a que termine o mandá /stop.",
+            "⏳ Ya estoy trabajando en algo. Espera a que termine o envía /stop.",
             "⏹ Operación cancelada.",
         ]
 

@@ -345,5 +345,5 @@ async def test_calls_are_asked_in_the_language_of_their_schedule(
         record = ScheduleRecord("local", "cli", "turn", "page ; leak one", language="es")
         await home.house.schedules.add(record, After(1), "UTC")
         said = (await home.replied()).text
-        assert "🔒 Necesito tu sí para esto, que un turno sin vos dejó sin hacer:" in said
-        assert said.endswith("Contestá con /yes 1, o /no 1")
+        assert "🔒 Necesito tu sí para esto, que un turno sin ti dejó sin hacer:" in said
+        assert said.endswith("Contesta con /yes 1, o /no 1")

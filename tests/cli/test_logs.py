@@ -124,7 +124,7 @@ def test_the_summary_counts_by_chat_and_day(home: Program) -> None:
     ]  # fmt: skip
     home.env["LANG"] = "es_AR.UTF-8"
     head, first, *_ = home.run("logs", "--summary").stdout.splitlines()
-    assert head.split() == ["día", "chat", "turnos", "herr.", "fallos", "tokens", "tiempo", "el", "mayor"]
+    assert head.split() == ["día", "chat", "turnos", "herr.", "falló", "tokens", "tiempo", "el", "mayor"]
     assert first.split(maxsplit=6)[:6] == ["2026-09-23", "cli", "2", "2", "1", "200"]
     assert first.endswith("1 min 02 s 1 min 00 s")
     assert max(len(head), len(first)) <= 80

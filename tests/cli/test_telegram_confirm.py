@@ -131,7 +131,7 @@ def test_a_pressed_no_sends_nothing_and_is_said_in_spanish(bot: TelegramBot, hos
     with_file(talk, bot)
     talk.say(f"read http://{host}/ out.csv")
     asked = question(talk)
-    assert asked.text.startswith("En esta charla hay cosas que leí afuera. ¿Puedo mandarte este archivo?")
+    assert asked.text.startswith("En esta charla hay cosas que leí afuera. ¿Puedo enviarte este archivo?")
     press = bot.world.do(bot.world.api.press_word, talk.person, asked, "no")
     bot.world.until(lambda: press.toast == "❌ No.")
     bot.idle()

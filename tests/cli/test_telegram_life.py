@@ -106,7 +106,7 @@ def test_a_kill_is_reported_the_preview_goes_and_retry_goes_on(fresh: TelegramBo
     report = "⚠️ I was restarted while working on: “sh cat gate”. Send /retry to try again."
     assert talk.texts[1:] == [report]
     assert talk.said[1].id != preview
-    report = "⚠️ Me reinicié mientras trabajaba en: «sh cat gate». Mandá /retry para intentarlo de nuevo."
+    report = "⚠️ Me reinicié mientras trabajaba en: «sh cat gate». Envía /retry para intentarlo de nuevo."
     assert sorted(other.texts[1:]) == sorted(["meanwhile", report])
     gate = Gate(fresh, other, "/retry")
     assert gate.open() in other.hear(4)[3]
@@ -319,7 +319,7 @@ def test_a_flooded_chat_waits_as_long_as_telegram_says_and_no_other_does(bot: Te
 def test_at_the_end_of_its_patience_it_reports_what_is_left_and_ends_in_order(ending: Ending) -> None:
     bot, world = ending.bot, ending.bot.world
     assert bot.end(40) == 0
-    report = "⚠️ Me reinicié mientras trabajaba en: «sh sleep 8101». Mandá /retry para intentarlo de nuevo."
+    report = "⚠️ Me reinicié mientras trabajaba en: «sh sleep 8101». Envía /retry para intentarlo de nuevo."
     assert ending.long.texts == [report]
     assert bot.open == bot.unsent == 0
     assert not processes("sleep 8101")

@@ -11,7 +11,7 @@ from rumi.models.offline import Offline
 from rumi.texts import Language
 
 TITLES: dict[Language, str] = {
-    "es": "Lo que sabés del usuario:",
+    "es": "Lo que sabes del usuario:",
     "en": "What you know about the user:",
 }
 

@@ -25,7 +25,7 @@ async def remember(ask: AskMemory, owner: str, key: str, value: str) -> None:
 
 async def test_the_command_shows_and_forgets_its_owners_facts(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
-        assert await memory_command(ask, "tg1", "es", "") == "Todavía no sé nada de vos."
+        assert await memory_command(ask, "tg1", "es", "") == "Todavía no sé nada de ti."
         await remember(ask, "tg1", "city", "Rosario")
         await remember(ask, "tg2", "city", "Salta")
         shown = await memory_command(ask, "tg1", "en", "")

@@ -14,6 +14,7 @@ from rumi.models.actor import HoldPermit, HowLong, LimitsSeen, ModelsRef
 from rumi.models.build import ModelSet
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import Seen
+from rumi.models.failures import sentence
 from rumi.models.fitting import request_tokens
 from rumi.models.model import (
     Discarded,
@@ -31,7 +32,7 @@ from rumi.models.model import (
 )
 from rumi.models.rates import RateLimits
 from rumi.models.token_budget import TokenBudget
-from rumi.texts import Language
+from rumi.texts import Language, Text
 
 HELLO = ModelRequest((Message("user", "hola"),))
 
@@ -212,8 +213,17 @@ async def test_the_last_error_tells_everything_that_was_tried(autojump_clock: Mo
 async def test_in_spanish_reasons_are_spanish(autojump_clock: MockClock) -> None:
     events: list[ModelEvent] = []
     limited, silent = (
-        ModelError("rate_limited", "{model} has reached its rate limit.", retry_after_s=3, model="groq:a"),
-        ModelError("timeout", "{model} said nothing for {seconds} s.", model="groq:a", seconds=60),
+        ModelError(
+            "rate_limited",
+            sentence(Text("{model} has reached its rate limit", model="groq:a"), ""),
+            retry_after_s=3,
+            model="groq:a",
+        ),
+        ModelError(
+            "timeout",
+            sentence(Text("{model} said nothing for {seconds} s", model="groq:a", seconds=60), ""),
+            model="groq:a",
+        ),
     )
     model = Scripted("groq:a", limited, silent)
     with pytest.raises(ModelError) as caught:

@@ -62,24 +62,24 @@ def reset(language: Language, facts: int, *, files: bool = False) -> str:
 
 def reset_ends_work(language: Language, files: int, size: str, waits: int) -> str:
     """Ask for confirmation of a reset that stops a turn, drops the queue, and deletes the chat's files."""
-    begun = gettext(language, "A turn is running.")
-    asked = ngettext(
+    counted = ngettext(language, "{count} file", "{count} files", files)
+    if not waits:
+        return gettext(
+            language,
+            "A turn is running. Stop it, and delete this chat's files ({files}, {size}), container and history? "
+            "Send yes or no.",
+            files=counted,
+            size=size,
+        )
+    waiting = ngettext(language, "{count} message waits", "{count} messages wait", waits)
+    return gettext(
         language,
-        "Stop it, and delete this chat's files ({count} file, {size}), container and history? Send "
-        "yes or no.",
-        "Stop it, and delete this chat's files ({count} files, {size}), container and history? Send "
-        "yes or no.",
-        files,
+        "A turn is running and {waiting}. Stop it, drop what waits, and delete this chat's files "
+        "({files}, {size}), container and history? Send yes or no.",
+        waiting=waiting,
+        files=counted,
         size=size,
     )
-    if waits:
-        begun = ngettext(
-            language,
-            "A turn is running, and {count} message waits; it is dropped too.",
-            "A turn is running, and {count} messages wait; they are dropped too.",
-            waits,
-        )
-    return f"{begun} {asked}"
 
 
 def nothing_deleted(language: Language, *, answered: bool) -> str:

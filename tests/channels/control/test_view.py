@@ -70,7 +70,7 @@ def test_restarts_mail_and_errors_are_shown_where_there_are_any() -> None:
     ("language", "works", "waits"),
     [
         ("en", "web of tg7 · running · 3 calls · 1 min 5 s · note tea", "repo of local · queued"),
-        ("es", "web de tg7 · en curso · 3 llamadas · 1 min 5 s · note tea", "repo de local · en espera"),
+        ("es", "web de tg7 · en curso · 3 llamadas · 1 min 5 s · note tea", "repo de local · en cola"),
     ],
 )
 def test_a_task_says_whose_it_is_what_it_has_spent_and_its_last_step(

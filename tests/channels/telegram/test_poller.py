@@ -757,12 +757,12 @@ async def test_the_commands_are_registered_once_and_nobody_waits_for_it(
     async with polling(api, inbox):
         await inbox.got("hello", within_s=5)
         await trio.sleep(120)
-        assert len(api.account.commands) == 3
+        assert len(api.account.commands) == 4
         inbox.failures = 1
         ana_says(api, "again")
         await inbox.got("again")
         await trio.sleep(120)
-        assert sum(1 for call in api.calls if call.method == "setMyCommands") == 3
+        assert sum(1 for call in api.calls if call.method == "setMyCommands") == 4
 
 
 async def test_it_works_over_real_http() -> None:

@@ -107,10 +107,10 @@ def test_a_long_question_is_cut_in_its_middle_and_has_room_for_the_verdict(
     part = question_part(f"May I?\n  value: {letter * 9000}\n  key: end", "es")
     assert part.text.startswith("May I?\n  value: ")
     assert part.text.endswith(f"{letter}\n  key: end")
-    left = sum(part.text.count(mark) for mark in (letter,)) - "May I?key: endvalue: acá faltan".count(letter)
+    left = sum(part.text.count(mark) for mark in (letter,)) - "May I?key: endvalue: aquí faltan".count(letter)
     seen(part, LIMIT_UNITS - VERDICT_UNITS)
-    assert "… (acá faltan " in part.text
-    said = int(part.text.split("(acá faltan ")[1].split(" ")[0])
+    assert "… (aquí faltan " in part.text
+    said = int(part.text.split("(aquí faltan ")[1].split(" ")[0])
     assert 9000 - left - 10 <= said <= 9000 - left + 10
     assert units(f"{part.text}\n\n{question_texts.verdict('es', verdict)}") <= LIMIT_UNITS
 

@@ -40,7 +40,7 @@ async def test_each_message_is_told_its_place_and_answered_in_order(
     assert [(message.text, message.reply_to) for message in notices] == [
         ("⏳ En cola (1 de 2). Va después de este turno; /stop lo descarta.", said[1]),
         ("⏳ Queued (2 of 2). It runs after this turn; /stop drops it.", said[2]),
-        ("⏳ Ya estoy trabajando en algo. Esperá a que termine o mandá /stop.", said[3]),
+        ("⏳ Ya estoy trabajando en algo. Espera a que termine o envía /stop.", said[3]),
     ]
     answers = [text for text in group.texts if text.startswith("you said")]
     assert answers == ["you said one", "you said two", "you said three"]

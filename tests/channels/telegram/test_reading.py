@@ -33,7 +33,7 @@ class World:
 
     def __init__(self) -> None:
         self.api = BotApi(lambda: 0.0)
-        self.ana = self.api.user(ANA, language_code="es-AR")
+        self.ana = self.api.user(ANA, language_code="es-MX")
         self.eve = self.api.user(EVE)
         self.admin = self.api.user(ADMIN)
         self.group = self.api.group(-100777, members=[self.ana, self.eve, self.admin])
@@ -187,10 +187,11 @@ def test_service_messages_are_passed_over_in_silence(world: World, content: Json
     [
         ("es", "auto", "en", "es"),
         ("es-419", "auto", "en", "es"),
-        ("ES_ar", "auto", "en", "es"),
+        ("ES_ar", "auto", "en", "es_AR"),
         ("et", "auto", "es", "en"),
         ("est", "auto", "es", "en"),
-        ("pt-br", "auto", "es", "en"),
+        ("pt-br", "auto", "es", "pt"),
+        ("fr", "auto", "es", "en"),
         (None, "auto", "es", "es"),
         (None, "auto", "en", "en"),
         ("en", "es", "en", "es"),

@@ -23,7 +23,7 @@ async def test_everybody_gets_the_commands_in_their_language(autojump_clock: Moc
     api = BotApi(trio.current_time)
     assert await register_commands(bot_of(api), "auto", "es")
     found = menus(api)
-    assert set(found) == {"", "es", "en"}
+    assert set(found) == {"", "es", "en", "pt"}
     assert found["en"]["stop"] == dict(reply_texts.commands("en"))["/stop"].replace("`", "")
     assert found["es"]["stop"] == dict(reply_texts.commands("es"))["/stop"].replace("`", "")
     assert found[""] == found["es"]
@@ -43,8 +43,8 @@ async def test_what_fails_is_tried_again_where_it_stopped(autojump_clock: MockCl
     api = BotApi(trio.current_time)
     api.faults.next(Reset(), times=2)
     assert await register_commands(bot_of(api), "auto", "en")
-    assert set(menus(api)) == {"", "es", "en"}
-    assert [call.status for call in api.calls] == [200, 200, 200]
+    assert set(menus(api)) == {"", "es", "en", "pt"}
+    assert [call.status for call in api.calls] == [200, 200, 200, 200]
 
 
 async def test_a_menu_that_cannot_be_set_is_no_reason_to_end(autojump_clock: MockClock) -> None:

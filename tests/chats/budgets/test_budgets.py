@@ -212,7 +212,7 @@ async def test_the_refusal_is_spanish_for_who_reads_spanish(
             number = await home.inbox.accept("cli", "hola", language="es")
             said = await reply_to(events, number)
         assert said.startswith(
-            "⛔ Se agotó el presupuesto de este usuario de hoy: se usó 0 tokens de 10 tokens,"
+            "⛔ El presupuesto de este usuario de hoy se agotó: se usó 0 tokens de 10 tokens,"
         )
         assert "Se renueva el 24 de noviembre a las 00:00." in said
 
