@@ -12,7 +12,6 @@ import click
 from rumi.cli import run_async
 from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.model_names import model_option
-from rumi.cli.speaking import tr
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.texts import gettext
 
@@ -72,6 +71,8 @@ def command(
     """
 
     if text and prompt is not None:
+        from rumi.cli.speaking import tr
+
         raise click.UsageError(tr("There are two texts: one with -p, and one behind the options."))
     prompt = " ".join(text) if text else prompt
     flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}

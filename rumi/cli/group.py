@@ -56,6 +56,10 @@ UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """The error numbers of a disk that cannot be written to."""
 
 
+NO_SUCH_OPTION = "No such option {name!r}."
+"""The key of click's text for an unknown option."""
+
+
 class _Context(click.Context):
     """A context that shows help in the reader's language."""
 
@@ -163,9 +167,9 @@ def _translate_click() -> None:
 
 
 def _text_of_click(key: str) -> str:
-    # Click makes this option at the start of each command, which would then read the configuration's
-    # language. The formatter translates the text.
-    if key == "Show this message and exit.":
+    # Click looks these texts up while it parses a correct command, which would then read the
+    # configuration's language. They are translated where they are shown.
+    if key in ("Show this message and exit.", NO_SUCH_OPTION):
         return key
     from rumi.cli.speaking import tr
 

@@ -113,7 +113,11 @@ def show_usage_error(error: click.ClickException) -> None:
                 tr("Try '{command} {option}' for help.", command=error.ctx.command_path, option=option),
                 "",
             ]
-    lines.append(tr("Error: {message}", message=error.format_message()))
+    message = error.format_message()
+    if isinstance(error, click.NoSuchOption):  # made while click parsed, and so in English
+        said = tr("No such option {name!r}.").format(name=error.option_name)
+        message = message.replace(error.message, said, 1)
+    lines.append(tr("Error: {message}", message=message))
     echo("\n".join(lines), err=True)
 
 

@@ -66,8 +66,8 @@ def reset_ends_work(language: Language, files: int, size: str, waits: int) -> st
     if not waits:
         return gettext(
             language,
-            "A turn is running. Stop it, and delete this chat's files ({files}, {size}), container and history? "
-            "Send yes or no.",
+            "A turn is running. Stop it, and delete this chat's files ({files}, {size}), container and "
+            "history? Send yes or no.",
             files=counted,
             size=size,
         )
