@@ -188,9 +188,11 @@ def test_neutral_spanish_has_no_voseo() -> None:
         r"podés|querés|sos|vos|abrí|esperá|sacá|arrancá|cambiá|borrá|nombrá|instalá|mandalo|pedile|mové)\b",
         re.IGNORECASE,
     )
+    with (ROOT / catalogues.LOCALE / "es" / "LC_MESSAGES" / "rumi.po").open("rb") as file:
+        neutral = catalogues.read_po(file, locale="es")
     found = [
         f"{message.id!r}: {message.string!r}"
-        for message in catalogues.catalogue_of("es")
+        for message in neutral
         if message.id
         and voseo.search(" ".join([message.string] if isinstance(message.string, str) else message.string))
     ]
