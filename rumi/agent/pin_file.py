@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from rumi.errors import RumiError
 from rumi.platform.atomic_write import atomic_write, folder_lock
-from rumi.texts import Text, os_error
+from rumi.texts import os_error
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -59,5 +59,5 @@ class PinFile(Generic[PinT]):
                 atomic_write(self.path, f"{text}\n".encode())
         except OSError as error:
             raise self._error(
-                Text("{path} cannot be written: {reason}."), path=self.path, reason=os_error(error)
+                "{path} cannot be written: {reason}.", path=self.path, reason=os_error(error)
             ) from error

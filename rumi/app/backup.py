@@ -16,7 +16,7 @@ from rumi.platform.home import Home
 from rumi.platform.openat import READ, is_ordinary, opened
 from rumi.sandbox.copying import copy_data, copy_files, size_of_files
 from rumi.store.sqlite import copy_to, require_free_space
-from rumi.texts import Text, os_error
+from rumi.texts import os_error
 
 COPY_S = 300.0
 """Maximum time to copy a database, in seconds."""
@@ -87,7 +87,7 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
         draft = Path(tempfile.mkdtemp(prefix=".rumi-backup-", dir=target.parent))
     except OSError as error:
         raise UsageError(
-            Text("{parent} cannot be written: {reason}."),
+            "{parent} cannot be written: {reason}.",
             "Name another place.",
             parent=target.parent,
             reason=os_error(error),

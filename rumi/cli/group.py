@@ -217,7 +217,7 @@ def run() -> None:
         if known is None and isinstance(only, OSError) and only.errno in UNWRITABLE:
             where = only.filename or os.environ.get("RUMI_HOME", "~/.rumi")
             sentence = UsageError(
-                Text("{where} cannot be written: {reason}."),
+                "{where} cannot be written: {reason}.",
                 "Make room, or ask: rumi doctor",
                 where=where,
                 reason=os_error(only),

@@ -7,7 +7,7 @@ import click
 
 from rumi.cli.printing import confirm, echo
 from rumi.cli.speaking import say, tr
-from rumi.texts import Text, os_error
+from rumi.texts import os_error
 
 
 @click.command()
@@ -40,7 +40,7 @@ def command(turn: str, output: Path | None, yes: bool) -> None:
         pack(path, target, redact)
     except OSError as error:
         raise UsageError(
-            Text("{target} cannot be written: {reason}."),
+            "{target} cannot be written: {reason}.",
             "Name another file: -o",
             target=target,
             reason=os_error(error),

@@ -8,7 +8,7 @@ from pathlib import Path
 from rumi.agent.skills.format import CODE, FILE, MOST_DESCRIPTION_CHARS, class_name, is_name
 from rumi.agent.skills.messages import SkillError, SkillsUnwritable
 from rumi.platform.atomic_write import new_folder
-from rumi.texts import Text, os_error
+from rumi.texts import os_error
 
 
 def name_of_test(name: str) -> str:
@@ -167,7 +167,7 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
                 (draft / file).write_text(text.format(**fields), encoding="utf-8")
     except OSError as error:
         raise SkillsUnwritable(
-            Text("{folder} cannot be made: {reason}."),
+            "{folder} cannot be made: {reason}.",
             "Check the folder's owner.",
             folder=folder,
             reason=os_error(error),

@@ -51,9 +51,7 @@ async def handed_files(
         UsageError: a file cannot be read, or there are too many files.
     """
     if len(names) > MOST_FILES:
-        raise UsageError(
-            gettext(reader.language, "A message hands on at most {count} files.", count=MOST_FILES)
-        )
+        raise UsageError("A message hands on at most {count} files.", count=MOST_FILES)
     handed = []
     for name in names:
         # Abandoned if cancelled: a read may take long, for example from a network file system.
@@ -101,7 +99,7 @@ def _text_of(name: str, max_chars: int, reader: Reader) -> str | None:
         descriptor = os.open(Path(name).expanduser(), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UsageError(gettext(reader.language, "{name} is not a file.", name=name))
+                raise UsageError("{name} is not a file.", name=name)
             # A character has at most 4 bytes in UTF-8.
             data = file.read(max(HEAD_BYTES, 4 * max_chars + 4))
     except (OSError, ValueError, RuntimeError) as error:

@@ -50,26 +50,30 @@ async def do_own(
         if rest:
             await port.use_model(rest[0])
         said = (
-            gettext(reader.language, "From this window's next message on: {model}")
+            gettext(reader.language, "From this window's next message on: {model}", model=port.model)
             if rest
-            else gettext(reader.language, "Model of this window: {model}")
+            else gettext(reader.language, "Model of this window: {model}", model=port.model)
         )
-        reply = Replied(0, (), said.format(model=port.model))
+        reply = Replied(0, (), said)
         await session.view.reply(ChatEvent(port.chat, "", time.time(), reply), Settled(reply, None))
     elif copy is None:
-        raise UsageError(
-            gettext(reader.language, "/copy needs a terminal: it copies the last answer to its clipboard.")
-        )
+        raise UsageError("/copy needs a terminal: it copies the last answer to its clipboard.")
     elif not session.last_answer:
-        raise UsageError(gettext(reader.language, "There is no answer to copy yet."))
+        raise UsageError("There is no answer to copy yet.")
     else:
         sequence, characters = copying(session.last_answer)
         cut = characters < len(session.last_answer)
         said = (
-            gettext(reader.language, "Copied the beginning of the last answer: {count} characters.")
+            gettext(
+                reader.language,
+                "Copied the beginning of the last answer: {count} characters.",
+                count=characters,
+            )
             if cut
             else gettext(
-                reader.language, "Copied the last answer: {count} characters, if the terminal allows it."
+                reader.language,
+                "Copied the last answer: {count} characters, if the terminal allows it.",
+                count=characters,
             )
         )
-        await copy(sequence, said.format(count=characters))
+        await copy(sequence, said)

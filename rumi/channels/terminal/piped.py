@@ -52,7 +52,7 @@ async def what_to_send(
         attachments = await handed_files(names, max_chars, reader, warn)
         attachments += await _piped(streams.input, max_chars, reader, warn)
     if not text:
-        raise UsageError(gettext(reader.language, "There is nothing to send: the text is empty."))
+        raise UsageError("There is nothing to send: the text is empty.")
     return text, attachments
 
 

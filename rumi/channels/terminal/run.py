@@ -12,7 +12,6 @@ from rumi.channels.terminal.words import LEAVING, Reader
 from rumi.chats.commands import RESET_FILES, asks_first
 from rumi.chats.port import ChatPort
 from rumi.errors import UsageError, single
-from rumi.platform.texts import replies as reply_texts
 
 
 async def run_terminal(
@@ -80,7 +79,10 @@ async def _once(
         return 0
     if asks_first(text):
         if not options.yes:
-            raise UsageError(*reply_texts.reset_needs_yes(options.language))
+            raise UsageError(
+                "/reset files deletes the chat's files, and nobody can confirm that here.",
+                "Add --yes if that is what you want.",
+            )
         text = RESET_FILES
 
     # A person can only answer questions that are shown on a terminal.

@@ -89,13 +89,6 @@ def nothing_deleted(language: Language, *, answered: bool) -> str:
     return gettext(language, "Nothing was deleted: nobody answered.")
 
 
-def reset_needs_yes(language: Language) -> tuple[str, str]:
-    """Say that nobody can confirm the deletion of the files in a single turn, and what to do instead."""
-    return gettext(
-        language, "/reset files deletes the chat's files, and nobody can confirm that here."
-    ), gettext(language, "Add --yes if that is what you want.")
-
-
 def breaker(language: Language, reason: Breaker, max_turns: int) -> str:
     """Say which circuit breaker or limit has ended the turn."""
     return {

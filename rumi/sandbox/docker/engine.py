@@ -173,7 +173,7 @@ class DockerEngine:
             self._spec.write_names()
         except OSError as error:
             raise SandboxError(
-                Text("{names} cannot be written: {reason}."),
+                "{names} cannot be written: {reason}.",
                 names=self._spec.names,
                 reason=os_error(error),
             ) from error

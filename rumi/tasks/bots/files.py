@@ -129,7 +129,7 @@ class BotFiles:
                 yield draft
         except OSError as error:
             raise BotError(
-                Text("{folder} cannot be made: {reason}."),
+                "{folder} cannot be made: {reason}.",
                 "Check the home's owner.",
                 folder=folder,
                 reason=os_error(error),
@@ -208,7 +208,7 @@ class BotFiles:
                 draft.unlink(missing_ok=True)
         except (OSError, UnicodeError) as error:
             raise BotError(
-                Text("{path} cannot be written: {error}."), "Check the disk.", path=path, error=error
+                "{path} cannot be written: {error}.", "Check the disk.", path=path, error=error
             ) from error
         return path
 

@@ -97,6 +97,30 @@ def test_no_key_is_made_while_the_program_runs() -> None:
     assert made == []
 
 
+def test_each_placeholder_has_its_field_where_the_text_is_used() -> None:
+    errors = catalogues._errors(ast.parse(path.read_text()) for path in (ROOT / "rumi").rglob("*.py"))
+    errors -= {"ModelError", "TokenRefused"}  # they have fields of their own
+    lacking = []
+    for path in sorted((ROOT / "rumi").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or any(keyword.arg is None for keyword in node.keywords):
+                continue
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if name not in {"gettext", "ngettext", "tr", "ntr", "say"} | errors:
+                continue
+            given = {keyword.arg for keyword in node.keywords} | (
+                {"count"} if name in ("ngettext", "ntr") else set()
+            )
+            used = {
+                field
+                for argument in node.args[:4]
+                for text in catalogues._strings(argument)
+                for field in re.findall(r"\{(\w+)\}", text)
+            }
+            lacking += [f"{path}:{node.lineno}: {field}" for field in sorted(used - given)]
+    assert lacking == []
+
+
 # What is translated, and what is not
 
 

@@ -68,7 +68,7 @@ class TokenRefused(ConfigError):
     def __init__(self, variable: str = VARIABLE, message: str = "") -> None:
         refused = Text("the bot's token") if variable == VARIABLE else variable
         super().__init__(
-            message or Text("Telegram does not accept {refused}."),
+            message or "Telegram does not accept {refused}.",
             _ADVICE,
             refused=refused,
             variable=variable,
