@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from rumi.channels.status_dump import Item, is_chat
-from rumi.platform.texts.words import in_words, known
-from rumi.texts import Language, gettext, text_of, translate
+from rumi.platform.texts.words import in_words
+from rumi.texts import Language, gettext
 
 
 def duration(seconds: float) -> str:
@@ -92,7 +92,7 @@ def _task(metrics: Item, language: Language) -> str:
 def _actor(item: Item, language: Language) -> str:
     if item["doing"] and {"owner", "step"} <= item["figures"].keys():
         return _task(item["figures"], language)
-    activity = translate(language, text_of(item.get("doing_text") or known(item["doing"])))
+    activity = in_words(language, item["doing"])
     models = item["figures"].get("models")
     if isinstance(models, Mapping):
         return " · ".join([activity, *_budgets(models)])
