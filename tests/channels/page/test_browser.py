@@ -401,7 +401,7 @@ def test_a_window_comes_back_with_the_server_and_says_when_its_session_is_over(
         page.goto(second.new_link())
         expect(page.locator("#connection")).to_have_text("en vivo")
         expect(page.locator("#send")).to_be_enabled()
-        expect(page.locator("#send")).to_have_text("Mandar")
+        expect(page.locator("#send")).to_have_text("Enviar")
         expect(page.locator(".entry.answer.done").first).to_contain_text("before")
         assert page.evaluate("document.documentElement.lang") == "es"
         assert "{{" not in page.content()
