@@ -56,6 +56,7 @@ def test_every_phase_is_reached_and_all_but_the_last_are_left() -> None:
     assert {old for old, _ in steps} == set(Phase) - {Phase.STOPPED}
 
 
+@pytest.mark.long
 def test_no_plan_takes_a_place_through_an_undocumented_step(taken: set[Step]) -> None:
     @settings(
         max_examples=300,

@@ -153,6 +153,7 @@ steps = st.one_of(
 told = st.lists(st.tuples(st.sampled_from(["t1", "t1", "t1", "t2", ""]), steps), max_size=30)
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(told, told)
 async def test_a_late_subscriber_reaches_the_state_of_one_that_was_there_from_the_start(

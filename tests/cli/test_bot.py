@@ -219,6 +219,7 @@ async def test_what_needs_a_yes_waits_and_is_done_once_after_it(bubblewrap: Prog
         await run(bubblewrap, "stop", "--all", code=None)
 
 
+@pytest.mark.long
 async def test_the_stop_phrase_alone_on_a_line_is_claimed_and_not_proved(bubblewrap: Program) -> None:
     garden(bubblewrap)
     async with model(bubblewrap, lambda body: Answer("All grows.\nGARDEN DONE")):
@@ -238,6 +239,7 @@ async def test_the_stop_phrase_alone_on_a_line_is_claimed_and_not_proved(bubblew
             assert len(bodies) == used
 
 
+@pytest.mark.long
 async def test_a_bot_that_sleeps_is_told_something_and_asks(bubblewrap: Program) -> None:
     def think(body: Body) -> Behaviour:
         done, said = answered_calls(body), users(body)
@@ -274,6 +276,7 @@ async def test_a_bot_that_sleeps_is_told_something_and_asks(bubblewrap: Program)
         await run(bubblewrap, "stop", "--all", code=None)
 
 
+@pytest.mark.long
 async def test_enter_wakes_it_and_a_line_is_said_to_it(bubblewrap: Program) -> None:
     def think(body: Body) -> Behaviour:
         match re.findall("This is iteration (.) ", system(body)):

@@ -86,6 +86,7 @@ async def given(program: Program, folder: Path, *words: str) -> None:
         await run(program, "bot", "run", "garden", "--workspace", str(folder), *words)
 
 
+@pytest.mark.long
 async def test_changes_of_a_bot_are_shown_and_come_back_after_a_yes(bot: Program, project: Path) -> None:
     before, head = files_of(project), (project / ".git" / "HEAD").read_bytes()
     commands = (
@@ -256,6 +257,7 @@ async def test_a_hostile_project_writes_nothing_outside(bot: Program, project: P
     assert files_of(outside) == {"a.py": b"outside\n"}
 
 
+@pytest.mark.long
 async def test_a_file_becomes_a_folder_and_a_folder_a_file(bot: Program, project: Path) -> None:
     await given(bot, project)
     copy = copy_of(bot)

@@ -204,6 +204,7 @@ def test_containers_end_with_the_program_and_by_themselves_after_a_kill(
     assert containers(theirs) == []
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_a_kill_leaves_no_process_and_the_turn_is_reported_and_retried(bubblewrap: Program) -> None:
     killed = bubblewrap.start("chat", "-p", "run sleep 613")
@@ -227,12 +228,14 @@ def test_new_begins_a_session_and_keeps_the_old_history_stored(bubblewrap: Progr
     assert sessions == [(1,), (2,)]
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_what_is_spoken_is_the_languages(bubblewrap: Program) -> None:
     bubblewrap.env["LANG"] = "es_AR.UTF-8"
     assert bubblewrap.run("chat", text="/stop\n").stdout.strip() == "No hay ninguna operación en curso."
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_output_without_end_keeps_head_and_tail(bubblewrap: Program) -> None:
     bubblewrap.env["RUMI_SANDBOX__TIMEOUT_S"] = "2"

@@ -118,7 +118,7 @@ def test_a_reset_says_how_many_facts_it_saved(house: House) -> None:
 def test_a_reset_from_outside_learns_where_nothing_else_runs(house: House) -> None:
     house.program.run("chat", "-p", "say my city is Rosario")
     said = house.program.run("reset", "cli").stdout
-    assert said.startswith("📝 Saved 1 facts to memory.\n✨ Session reset")
+    assert said.startswith("📝 Saved 1 fact to memory.\n✨ Session reset")
     assert house.facts == [ROSARIO]
 
 

@@ -94,6 +94,7 @@ async def test_a_redirect_to_the_inside_is_not_connected_to(tmp_path: Path) -> N
     assert "After a redirect to 127.0.0.1: " in said
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 async def test_the_tool_connects_to_no_other_address_in_a_chat(tmp_path: Path) -> None:
     async with serving({"/": gives("<h1>Here</h1>")}) as server:

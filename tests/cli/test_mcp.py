@@ -27,6 +27,7 @@ def add_fake(program: Program, *words: str) -> None:
     program.run("mcp", "add", "fake", *words, "--path", str(FAKE.parent), "--", *command)
 
 
+@pytest.mark.long
 def test_a_server_is_added_tested_listed_and_removed(bubblewrap: Program) -> None:
     added = bubblewrap.run(
         "mcp", "add", "time", "--tool", "get_current_time", "--", str(BIN / "mcp-server-time")
@@ -51,6 +52,7 @@ def test_a_server_is_added_tested_listed_and_removed(bubblewrap: Program) -> Non
     assert "Unknown server time." in bubblewrap.run("mcp", "test", "time", code=2).stderr
 
 
+@pytest.mark.long
 def test_each_change_of_a_tool_is_shown_before_it_is_accepted(bubblewrap: Program) -> None:
     command = (sys.executable, str(FAKE), "changes", str(bubblewrap.home))
     bubblewrap.run("mcp", "add", "fake", "--path", str(FAKE.parent), "--", *command)

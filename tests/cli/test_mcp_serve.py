@@ -110,6 +110,7 @@ async def test_a_cancelled_call_stops_its_turn(bubblewrap: Program) -> None:
         assert "again" in await asked(client, "ask", text="run echo again")
 
 
+@pytest.mark.long
 async def test_a_client_that_is_gone_leaves_no_process(bubblewrap: Program) -> None:
     async with served(bubblewrap) as client:
         await asked(client, "ask", text="run echo hola")
@@ -202,6 +203,7 @@ async def check_tasks(client: "Client") -> None:
     assert "Zembla" not in listed
 
 
+@pytest.mark.long
 async def test_a_program_sees_no_task_of_another_owner(bubblewrap: Program) -> None:
     import httpx2
     from mcp import Client

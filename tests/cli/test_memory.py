@@ -99,6 +99,7 @@ def test_a_file_without_owners_is_the_terminals_from_the_first_command_on(rumi: 
     assert [(fact["key"], fact["value"]) for fact in facts] == [(fact.key, fact.value) for fact in EXPECTED]
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_a_new_process_knows_what_was_remembered_and_a_running_one_is_asked(bubblewrap: Program) -> None:
     bubblewrap.env["RUMI_MODEL__DEFAULT"] = "offline"

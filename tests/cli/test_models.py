@@ -88,6 +88,7 @@ def test_a_wrong_key_is_told_and_shown_nowhere(groq: Callable[..., Program]) -> 
     assert wrong[4:20] not in everything
 
 
+@pytest.mark.long
 def test_a_hung_server_ends_at_its_time(groq: Callable[..., Program]) -> None:
     program = groq("hang")
     program.env["RUMI_MODEL__TIMEOUT_S"] = "1"

@@ -55,6 +55,7 @@ def test_a_picture_from_the_terminal_reaches_the_model_scaled(seeing: Program, t
     assert "missing or has changed" in said
 
 
+@pytest.mark.long
 def test_several_files_of_all_kinds_go_with_one_message(seeing: Program, tmp_path: Path) -> None:
     seeing.env["RUMI_MODEL__DEFAULT"] = "offline"
     made = {
@@ -77,6 +78,7 @@ def test_several_files_of_all_kinds_go_with_one_message(seeing: Program, tmp_pat
     assert "its 30000 x 30000 pixels are more than" in said
 
 
+@pytest.mark.long
 def test_the_model_looks_at_files_of_its_workspace(seeing: Program, tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").write_bytes(PHOTO)
     seeing.run("chat", "-p", "keep it", "-f", str(tmp_path / "photo.jpg"))
@@ -159,6 +161,7 @@ def test_a_document_and_a_sheet_from_telegram_reach_the_model_as_text(bot: Teleg
         assert name in str(body["messages"])
 
 
+@pytest.mark.long
 def test_a_chart_goes_to_telegram_as_a_picture_and_a_drawing_as_a_file(bot: TelegramBot) -> None:
     talk = Talk(bot.world)
     workspace = bot.workspace(talk.chat)

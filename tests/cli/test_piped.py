@@ -75,6 +75,7 @@ def test_the_data_is_for_the_model_and_not_for_commands(bubblewrap: Program) -> 
     assert "DATA" not in bubblewrap.run("chat", "-p", "run cat", text="DATA\n").stdout
 
 
+@pytest.mark.long
 def test_the_data_asks_before_it_has_an_effect(obeying: Program) -> None:
     done = obeying.run("chat", "-p", "summarize this", text=REMEMBER, code=5)
     assert '<page source="standard input">' in done.stdout

@@ -119,6 +119,7 @@ def obedient(body: Body, web: Island) -> Answer:
     )
 
 
+@pytest.mark.long
 async def test_a_research_answers_with_sources_that_open_and_does_nothing_else(bubblewrap: Program) -> None:
     async with desk(bubblewrap, obedient) as world:
         asked = (*world.urls(17, 5, 42, 43, 44), QUESTION)
@@ -260,6 +261,7 @@ async def test_the_steps_of_a_researchers_own_researchers_are_shown(bubblewrap: 
         assert listed == {1: None, 2: 1, 3: 1}
 
 
+@pytest.mark.long
 async def test_a_research_of_a_chat_comes_into_its_window(bubblewrap: Program) -> None:
     def think(body: Body, web: Island) -> Answer:
         if not answered_calls(body):

@@ -171,6 +171,7 @@ def test_files_keep_their_modes_and_for_root_their_owners(home: Home, tmp_path: 
         assert [(p.stat().st_uid, p.stat().st_gid) for p in (note, note.parent)] == [(70_001, 70_002)] * 2
 
 
+@pytest.mark.long
 def test_a_kill_at_any_step_leaves_the_home_as_it_was_or_as_in_the_backup(home: Home, backup: Path) -> None:
     """Each change of a name may be the last thing that the process does; the next holder does the rest."""
     seen = []

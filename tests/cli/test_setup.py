@@ -31,6 +31,7 @@ def telegram() -> AbstractContextManager[str]:
     return serving("telegram_server")
 
 
+@pytest.mark.long
 def test_a_wrong_key_is_asked_again_and_a_right_one_is_stored(rumi: Program) -> None:
     rumi.home.mkdir(mode=0o700)
     (rumi.home / "config.toml").write_text("# mine\n[log]\nkeep = 3 # few\n")

@@ -107,6 +107,7 @@ def test_a_projects_code_is_trusted_as_it_is(rumi: Program, tmp_path: Path) -> N
     assert "Unknown skill" in inside(rumi, tmp_path, "info", "build", code=2)
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_a_running_chat_uses_what_was_edited_and_not_what_was_switched_off(
     bubblewrap: Program, tmp_path: Path
@@ -163,6 +164,7 @@ def test_the_help_fits_eighty_columns(rumi: Program) -> None:
     assert os.linesep in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", [(), ("--code",)])
 def test_the_command_that_create_recommends_works_as_it_stands(rumi: Program, code: tuple[str, ...]) -> None:
     made = rumi.run("skills", "create", "my-skill", *code).stdout

@@ -61,6 +61,7 @@ UNKNOWN = (
 )
 
 
+@pytest.mark.long
 def test_an_unknown_name_is_wrong_usage_in_every_command(bubblewrap: Program) -> None:
     codes = {words: bubblewrap.run(*words.split(), code=None).returncode for words in UNKNOWN}
     assert {words: code for words, code in codes.items() if code != 2} == {}

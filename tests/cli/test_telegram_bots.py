@@ -41,6 +41,7 @@ def sleeps_after(bot: TelegramBot, iterations: int) -> bool:
     return bool(session["state"] == "sleeping" and len(session["iterations"]) == iterations)
 
 
+@pytest.mark.long
 def test_a_bot_asks_and_parks_and_is_answered_by_buttons(tmp_path: Path, host: str) -> None:
     boss = json.dumps({"key": "boss", "value": "Ada"})
 

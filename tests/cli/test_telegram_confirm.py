@@ -110,6 +110,7 @@ def sent(talk: Talk) -> list[str]:
     return talk.world.do(lambda: [message.document.name for message in talk.said if message.document])
 
 
+@pytest.mark.long
 def test_a_pressed_yes_sends_the_file(bot: TelegramBot, host: str) -> None:
     talk = Talk(bot.world)
     with_file(talk, bot)

@@ -87,6 +87,7 @@ def test_a_second_sigterm_cuts_the_waiting_short_and_the_next_start_reports(fres
     assert report == "⚠️ I was restarted while working on: “sh cat gate”. Send /retry to try again."
 
 
+@pytest.mark.long
 def test_a_kill_is_reported_the_preview_goes_and_retry_goes_on(fresh: TelegramBot) -> None:
     world = fresh.world
     group = world.do(world.api.group, -100900)

@@ -54,6 +54,7 @@ async def test_a_closed_client_sends_nothing() -> None:
         await client.get("http://127.0.0.1:1/")
 
 
+@pytest.mark.long
 def test_telegrams_library_loads_neither_cryptography_nor_http2() -> None:
     code = (
         "import sys, rumi.channels.telegram; loaded = {name.partition('.')[0] for name in sys.modules}; "

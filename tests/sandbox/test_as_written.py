@@ -152,6 +152,7 @@ def said(result: CommandResult) -> tuple[bytes, bytes, int | None]:
     return result.stdout.head, times, result.exit_code
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_a_line_gives_what_bash_gives(policy: str, sandboxes: Sandboxes) -> None:
     shell = Shell(sandboxes)

@@ -301,6 +301,7 @@ async def test_its_end_during_a_command_is_told_and_the_next_gets_another(
     assert (await sandboxes.run("chat", Command(("echo", "next")))).stdout.text() == "next\n"
 
 
+@pytest.mark.long
 @docker
 async def test_a_first_process_that_does_not_answer_costs_its_container(sandboxes: Sandboxes) -> None:
     await sandboxes.run("chat", Command(("true",)))

@@ -110,6 +110,7 @@ async def test_the_same_calls_on_a_commands_own_processes_go_on_working(open_box
         assert await said(box, script) == ["143", "124"]
 
 
+@pytest.mark.long
 async def test_no_attack_delays_the_next_command_or_its_kill(open_box: OpenBox) -> None:
     async with open_box() as (_, box, _):
         for way in WAYS:

@@ -175,6 +175,7 @@ async def test_a_start_with_one_engine_ends_what_the_other_left(
 DAEMON = "unix:///var/run/docker.sock"
 
 
+@pytest.mark.long
 @pytest.mark.docker
 def test_clean_removes_what_both_engines_left(docker_image: str, tmp_path: Path) -> None:
     program = Program(tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "bubblewrap", "DOCKER_HOST": DAEMON})

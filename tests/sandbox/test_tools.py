@@ -89,6 +89,7 @@ async def test_git_keeps_a_history_and_has_an_identity(box: Box) -> None:
     assert "remote-https" in refused
 
 
+@pytest.mark.long
 async def test_pip_installs_a_wheel_of_the_workspace_and_asks_no_index(box: Box) -> None:
     (box.workspace / "greeting-1.0-py3-none-any.whl").write_bytes(
         wheel("greeting", "print('from a wheel')\n")

@@ -206,6 +206,7 @@ def flips_are_never_followed(told: str) -> None:
     assert found["asked"] == {"flips.example:A": 1000, "flips.example:AAAA": 1000}
 
 
+@pytest.mark.long
 def test_a_server_that_flips_its_dns_answer_is_never_reached() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.web.flips", "allowed"],

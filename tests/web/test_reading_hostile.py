@@ -130,6 +130,7 @@ async def test_a_hostile_page_ends_in_bounded_time_with_a_clear_result(readers: 
         assert (await read(readers, b"<p>fine")).text == "fine"
 
 
+@pytest.mark.long
 async def test_a_page_that_takes_too_much_memory_is_given_up(readers: Readers) -> None:
     with pytest.raises(FetchError, match="too much memory"):
         await read(readers, pdf([bomb(400)], flate=True), "application/pdf")

@@ -35,6 +35,7 @@ def at(url: str, **headers: str) -> ServerSettings:
     return ServerSettings("web", McpSection(url=url, start_timeout_s=15.0, max_kb=2_000), headers=headers)
 
 
+@pytest.mark.long
 async def test_tools_of_a_server_over_http_are_called_and_cancelled(tmp_path: Path) -> None:
     with served("official") as (process, url):
         async with house(tmp_path, at(url)) as here:

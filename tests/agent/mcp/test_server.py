@@ -247,6 +247,7 @@ async def test_a_missing_command_is_one_sentence(tmp_path: Path) -> None:
         await try_once(fake(command="no-such-thing"), tmp_path, accept=False)
 
 
+@pytest.mark.long
 async def test_a_server_that_fills_its_folder_is_ended_and_holes_do_not_count(tmp_path: Path) -> None:
     async with house(tmp_path, fake(max_folder_mb=2)) as here:
         assert "fake__echo" in await here.tools()
@@ -270,6 +271,7 @@ async def test_a_server_shows_no_secret_that_it_was_given(tmp_path: Path) -> Non
     assert HIDDEN in content
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kill", ["in a start", "while it runs"])
 async def test_a_kill_of_rumi_ends_a_server_in_its_sandbox_at_any_moment(tmp_path: Path, kill: str) -> None:
     marker = f"31536{os.getpid()}"

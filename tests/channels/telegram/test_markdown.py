@@ -245,6 +245,7 @@ MEGABYTE = 1_000_000
 DEEP = 10_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "hostile",
     [

@@ -143,6 +143,7 @@ async def test_ctrl_c_and_a_typed_stop_end_the_turn_in_every_phase(phase: str, k
         assert talk.chat.texts == ["go", "/stop"]
 
 
+@pytest.mark.long
 async def test_steps_of_three_calls_change_in_place_and_only_their_number_stays() -> None:
     calls = [ToolCall(name, "research", "{}") for name in ("north", "south", "east")]
     script: list[Step] = [Thinking(1), *(ToolStarted(call, {"query": call.id}) for call in calls)]

@@ -19,6 +19,7 @@ from tests.cli.program import Program
 from tests.conftest import ROOT
 
 
+@pytest.mark.long
 def test_every_text_has_a_translation_and_every_translation_a_text() -> None:
     assert list(catalogues.faults()) == []
     assert set(catalogues.languages()) == {"es", "es_AR", "pt"} == set(languages()) - {"en"}
@@ -80,6 +81,7 @@ def test_a_placeholder_that_the_sentence_does_not_have_is_found(copy: Path) -> N
     assert list(catalogues.faults(copy)) == ["es: '⏹ Stopped.' has no {what}"]
 
 
+@pytest.mark.long
 def test_no_key_is_made_while_the_program_runs() -> None:
     """Such a key could be someone else's words, and nobody would miss its translation."""
     errors = catalogues._errors(ast.parse(path.read_text()) for path in (ROOT / "rumi").rglob("*.py"))
@@ -97,6 +99,7 @@ def test_no_key_is_made_while_the_program_runs() -> None:
     assert made == []
 
 
+@pytest.mark.long
 def test_each_placeholder_has_its_field_where_the_text_is_used() -> None:
     errors = catalogues._errors(ast.parse(path.read_text()) for path in (ROOT / "rumi").rglob("*.py"))
     errors -= {"ModelError", "TokenRefused"}  # they have fields of their own
@@ -331,6 +334,7 @@ WRONG: list[tuple[tuple[str, ...], int]] = [
 """Commands that fail, and their exit codes."""
 
 
+@pytest.mark.long
 def test_what_goes_wrong_is_told_in_spanish(bubblewrap: Program, spanish: Program) -> None:
     for command, code in WRONG:
         theirs, ours = (instance.run(*command, code=code).stderr for instance in (bubblewrap, spanish))
@@ -352,6 +356,7 @@ def test_the_language_of_the_configuration_counts_for_help_and_errors_also_of_it
     assert "no es TOML válido" in spanish.run("config", "show", code=2).stderr
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_a_terminal_of_somebody_who_reads_portuguese_is_portuguese(bubblewrap: Program) -> None:
     bubblewrap.env["LANG"] = "pt_BR.UTF-8"
@@ -369,6 +374,7 @@ def test_a_terminal_of_somebody_who_reads_portuguese_is_portuguese(bubblewrap: P
     assert result.startswith("Refused: the program `curl` is not on the list."), "programs get English"
 
 
+@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_what_works_is_told_in_spanish_too(bubblewrap: Program, spanish: Program, tmp_path: Path) -> None:
     for program in (bubblewrap, spanish):

@@ -107,6 +107,7 @@ def at_step(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, BaseExce
     monkeypatch.undo()
 
 
+@pytest.mark.long
 def test_a_kill_at_any_step_loses_nothing_and_the_next_run_does_the_rest(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch,
     at_step: Callable[[int, BaseException], list[int]],
@@ -139,6 +140,7 @@ def test_a_kill_at_any_step_loses_nothing_and_the_next_run_does_the_rest(
             return
 
 
+@pytest.mark.long
 def test_a_fault_at_any_step_leaves_the_folder_as_it_was(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch,
     at_step: Callable[[int, BaseException], list[int]],

@@ -30,6 +30,7 @@ def looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_actor, "WATCH_S", 86_400.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_over_weeks_nothing_said_is_lost_and_nothing_is_done_twice(
     tmp_path: Path, autojump_clock: trio.testing.MockClock, seed: int

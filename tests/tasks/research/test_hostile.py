@@ -225,6 +225,7 @@ async def test_too_many_files_are_refused_before_one_is_written(
         assert await bwrap.shells[-1].sh("ls -A /workspace") == "repo.git\n"
 
 
+@pytest.mark.long
 async def test_a_tree_of_trees_that_are_the_same_ends(bwrap: RepositoryHouse, tmp_path: Path) -> None:
     repo = empty(tmp_path)
     inner = tree(repo, ("100644", "f", written_object(repo, "blob", BLOB)))

@@ -85,6 +85,7 @@ async def test_a_large_repository_answers_who_changed_a_line_and_when(
         assert repository.boundary == frozenset()
 
 
+@pytest.mark.long
 async def test_a_large_repository_answers_what_differs_between_tags(
     here: RepositoryHouse, served: Path
 ) -> None:

@@ -31,6 +31,7 @@ def looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_actor, "WATCH_S", 86_400.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_in_a_month_each_instant_fires_once_or_is_told_as_missed(
     tmp_path: Path, autojump_clock: trio.testing.MockClock, seed: int
@@ -120,6 +121,7 @@ def test_the_month_finds_each_planted_fault(
 ANSWERS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 12))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", ANSWERS)
 async def test_in_a_month_each_parked_call_is_asked_once_and_runs_only_after_a_yes(
     tmp_path: Path, autojump_clock: trio.testing.MockClock, seed: int

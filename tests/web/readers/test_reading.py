@@ -127,6 +127,7 @@ async def test_a_sheet_of_a_million_rows_ends_in_time() -> None:
     assert time.monotonic() - begun < 20
 
 
+@pytest.mark.long
 async def test_what_is_no_document_says_why() -> None:
     for kind in ("docx", "xlsx", "pptx", "odt"):
         with pytest.raises(ViewRefused, match="broken"):
