@@ -54,7 +54,6 @@ def test_twelve_packages_and_no_loose_modules() -> None:
     assert loose == {"__init__.py", "__main__.py", "errors.py", "texts.py"}
 
 
-@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_a_client_of_a_running_daemon_loads_no_server(tmp_path: Path) -> None:
     environment = {

@@ -3,7 +3,8 @@
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,24 @@ from tests.cli.program import Program
 from tests.conftest import ROOT
 
 
-@pytest.mark.long
+@cache
+def calls() -> Sequence[tuple[Path, ast.Call, str]]:
+    """All calls in the package, each with its file and the name of what is called."""
+    found = []
+    for path in sorted((ROOT / "rumi").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                found.append((path, node, getattr(node.func, "id", getattr(node.func, "attr", ""))))
+    return found
+
+
+@cache
+def errors() -> frozenset[str]:
+    return frozenset(
+        catalogues._errors(ast.parse(path.read_text()) for path in (ROOT / "rumi").rglob("*.py"))
+    )
+
+
 def test_every_text_has_a_translation_and_every_translation_a_text() -> None:
     assert list(catalogues.faults()) == []
     assert set(catalogues.languages()) == {"es", "es_AR", "pt"} == set(languages()) - {"en"}
@@ -81,46 +99,29 @@ def test_a_placeholder_that_the_sentence_does_not_have_is_found(copy: Path) -> N
     assert list(catalogues.faults(copy)) == ["es: '⏹ Stopped.' has no {what}"]
 
 
-@pytest.mark.long
 def test_no_key_is_made_while_the_program_runs() -> None:
     """Such a key could be someone else's words, and nobody would miss its translation."""
-    errors = catalogues._errors(ast.parse(path.read_text()) for path in (ROOT / "rumi").rglob("*.py"))
-    errors -= {"NewerSchema"}  # it takes a path
     made = []
-    for path in sorted((ROOT / "rumi").rglob("*.py")):
-        source = path.read_text()
-        for node in ast.walk(ast.parse(source)):
-            if not isinstance(node, ast.Call):
-                continue
-            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-            if (name == "Text" and "from rich.text" not in source) or name in errors:
-                arguments = node.args[:1] if name == "Text" else node.args[:3]
-                made += [f"{path}:{node.lineno}" for one in arguments if isinstance(one, ast.JoinedStr)]
+    for path, node, name in calls():
+        ours = name == "Text" and "from rich.text" not in path.read_text()
+        if ours or name in errors() - {"NewerSchema"}:  # which takes a path
+            arguments = node.args[:1] if name == "Text" else node.args[:3]
+            made += [f"{path}:{node.lineno}" for one in arguments if isinstance(one, ast.JoinedStr)]
     assert made == []
 
 
-@pytest.mark.long
 def test_each_placeholder_has_its_field_where_the_text_is_used() -> None:
-    errors = catalogues._errors(ast.parse(path.read_text()) for path in (ROOT / "rumi").rglob("*.py"))
-    errors -= {"ModelError", "TokenRefused"}  # they have fields of their own
+    known = {"gettext", "ngettext", "tr", "ntr", "say"} | errors() - {"ModelError", "TokenRefused"}
     lacking = []
-    for path in sorted((ROOT / "rumi").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call) or any(keyword.arg is None for keyword in node.keywords):
-                continue
-            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-            if name not in {"gettext", "ngettext", "tr", "ntr", "say"} | errors:
-                continue
-            given = {keyword.arg for keyword in node.keywords} | (
-                {"count"} if name in ("ngettext", "ntr") else set()
-            )
-            used = {
-                field
-                for argument in node.args[:4]
-                for text in catalogues._strings(argument)
-                for field in re.findall(r"\{(\w+)\}", text)
-            }
-            lacking += [f"{path}:{node.lineno}: {field}" for field in sorted(used - given)]
+    for path, node, name in calls():
+        if name not in known or any(keyword.arg is None for keyword in node.keywords):
+            continue
+        given = {keyword.arg for keyword in node.keywords}
+        if name in ("ngettext", "ntr"):
+            given.add("count")
+        texts = [text for argument in node.args[:4] for text in catalogues._strings(argument)]
+        used = {field for text in texts for field in re.findall(r"\{(\w+)\}", text)}
+        lacking += [f"{path}:{node.lineno}: {field}" for field in sorted(used - given)]
     assert lacking == []
 
 
@@ -356,7 +357,6 @@ def test_the_language_of_the_configuration_counts_for_help_and_errors_also_of_it
     assert "no es TOML válido" in spanish.run("config", "show", code=2).stderr
 
 
-@pytest.mark.long
 @pytest.mark.bubblewrap
 def test_a_terminal_of_somebody_who_reads_portuguese_is_portuguese(bubblewrap: Program) -> None:
     bubblewrap.env["LANG"] = "pt_BR.UTF-8"
