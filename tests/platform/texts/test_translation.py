@@ -23,12 +23,12 @@ from tests.conftest import ROOT
 @cache
 def calls() -> Sequence[tuple[Path, ast.Call, str]]:
     """All calls in the package, each with its file and the name of what is called."""
-    found = []
-    for path in sorted((ROOT / "rumi").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call):
-                found.append((path, node, getattr(node.func, "id", getattr(node.func, "attr", ""))))
-    return found
+    return [
+        (path, node, getattr(node.func, "id", getattr(node.func, "attr", "")))
+        for path in sorted((ROOT / "rumi").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+    ]
 
 
 @cache
