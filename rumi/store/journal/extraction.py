@@ -1,4 +1,4 @@
-"""Requests for extracting facts from sessions: due sessions, their excerpts, and finished extractions."""
+"""Steps for extracting facts from sessions: due sessions, their excerpts, and finished extractions."""
 
 import math
 from collections.abc import Iterable

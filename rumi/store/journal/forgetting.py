@@ -1,4 +1,4 @@
-"""Requests that delete rows in slices: forgotten sessions, deleted chats, and rows past their retention.
+"""Steps that delete rows in slices: forgotten sessions, deleted chats, and rows past their retention.
 
 Each request deletes one slice, a limited number of rows, so that other requests need not wait long.
 """

@@ -1,4 +1,4 @@
-"""Requests that store sessions and their history."""
+"""Steps that store sessions and their history."""
 
 import json
 from math import inf

@@ -1,4 +1,4 @@
-"""Requests that store messages, and find messages without a reply."""
+"""Steps that store messages, and find messages without a reply."""
 
 import json
 from collections.abc import Iterable

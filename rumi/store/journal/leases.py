@@ -1,4 +1,4 @@
-"""Requests about workers that share a database: their leases, and the partitions that they own.
+"""Steps about workers that share a database: their leases, and the partitions that they own.
 
 Each worker has one lease, which it renews; a lease that has ended is never renewed. When the lease of a
 worker ends, its partitions become free. Claiming a partition increases its fence, so that writes by the

@@ -1,4 +1,4 @@
-"""Requests that store final replies and track their delivery."""
+"""Steps that store final replies and track their delivery."""
 
 from dataclasses import replace
 from typing import Final, Literal

@@ -1,4 +1,4 @@
-"""Requests for parked calls (tool calls that wait for a person's approval) and for pressed buttons."""
+"""Steps for parked calls (tool calls that wait for a person's approval) and for pressed buttons."""
 
 import json
 from collections.abc import Collection

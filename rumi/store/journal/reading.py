@@ -1,4 +1,4 @@
-"""Requests for reading chats: lists of chats, earlier history, and searches."""
+"""Steps for reading chats: lists of chats, earlier history, and searches."""
 
 from rumi.platform.chat_ids import TASK
 from rumi.platform.unaccented import unaccented

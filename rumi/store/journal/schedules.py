@@ -1,4 +1,4 @@
-"""Requests that store and fire schedules. One transaction fires a schedule and sets its next fire time."""
+"""Steps that store and fire schedules. One transaction fires a schedule and sets its next fire time."""
 
 import math
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Requests that record model calls and enforce budgets.
+"""Steps that record model calls and enforce budgets.
 
 Before a call, its maximum usage is reserved. After the call, its actual usage is counted once: the call is
 settled.

@@ -1,4 +1,4 @@
-"""Requests about tasks: their questions, states, histories and results."""
+"""Steps about tasks: their questions, states, histories and results."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Requests that undo a turn: its history, schedules, parked calls and reply."""
+"""Steps that undo a turn: its history, schedules, parked calls and reply."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Requests that store the files of chats in the database.
+"""Steps that store the files of chats in the database.
 
 A workspace is a manifest and the pieces of the files, stored under their hashes. Pieces belong to one chat:
 deleting the chat deletes its pieces, and no chat can find out which pieces another chat has. The owner of a
