@@ -41,7 +41,6 @@ def running_calls(bot: TelegramBot) -> int:
     return int(found[1])
 
 
-@pytest.mark.long
 def test_a_hundred_chats_at_once_get_one_reply_to_each_of_their_messages(
     bot: TelegramBot, talks: list[Talk]
 ) -> None:

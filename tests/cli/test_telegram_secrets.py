@@ -43,7 +43,6 @@ def check(texts: dict[str, str]) -> None:
             assert at < 0, f"{where}: {text[max(0, at - 300) : at + 100]}"
 
 
-@pytest.mark.long
 def test_whatever_telegram_answers(bot: TelegramBot) -> None:
     world, faults = bot.world, bot.world.api.faults
     kinds: tuple[Fault, ...] = (
