@@ -3,7 +3,7 @@
 Each text is written in English where it is used: the English sentence is the key of the catalogue
 `rumi/locale/LANGUAGE/LC_MESSAGES/rumi.po`. Placeholders such as `{name}` stand for values.
 
-- `gettext`, `ngettext` and `pgettext` return a text in a known language.
+- `gettext` and `ngettext` return a text in a known language.
 - `Text` is for code that does not know the reader's language: an English string that keeps its key and its
   fields. Logs, programs and models use the string; `translate` translates it for a reader.
 
@@ -115,12 +115,6 @@ def ngettext(language: Language, one: str, many: str, count: int, /, **fields: o
     else:
         template = _catalogue(language).ngettext(one, many, count)
     return _filled(template, {"count": count, **_translated(language, fields)})
-
-
-def pgettext(language: Language, context: str, key: str, /, **fields: object) -> str:
-    """Return the text for a key that other contexts translate differently, such as a single word."""
-    template = key if language == "en" else _catalogue(language).pgettext(context, key)
-    return _filled(template, _translated(language, fields))
 
 
 @cache

@@ -19,8 +19,8 @@ from babel.messages.pofile import read_po, write_po
 ROOT: Final = Path(__file__).parents[2]
 LOCALE: Final = Path("rumi", "locale")
 
-FUNCTIONS: Final = {"gettext": 1, "ngettext": 1, "pgettext": 1, "tr": 0, "ntr": 0, "say": 0, "Text": 0}
-"""The functions that take a text, with the position of its English key, or of its context."""
+FUNCTIONS: Final = {"gettext": 1, "ngettext": 1, "tr": 0, "ntr": 0, "say": 0, "Text": 0}
+"""The functions that take a text, with the position of its English key."""
 
 WIDTH: Final = 110
 
@@ -29,11 +29,10 @@ DATE: Final = datetime(2026, 11, 26, tzinfo=UTC)
 
 
 class Found(NamedTuple):
-    """A text of the code: its key, its plural if it has one, its context, and the file that it is in."""
+    """A text of the code: its key, its plural if it has one, and the file that it is in."""
 
     key: str
     many: str
-    context: str
     file: str
 
 
@@ -47,10 +46,10 @@ def texts(root: Path = ROOT) -> Iterator[Found]:
     errors = _errors(trees.values())
     for file, tree in trees.items():
         for node in ast.walk(tree):
-            for key, many, context in _texts_in(node, errors):
+            for key, many in _texts_in(node, errors):
                 # A text of only placeholders needs no translation; the channels also `say` commands.
                 if re.search(r"[^\W\d_]", re.sub(r"\{\w*\}", "", key)) and not key.startswith("/stop"):
-                    yield Found(key, many, context, file)
+                    yield Found(key, many, file)
 
 
 def _errors(trees: "Iterable[ast.Module]") -> set[str]:
@@ -67,7 +66,7 @@ def _errors(trees: "Iterable[ast.Module]") -> set[str]:
     return found
 
 
-def _texts_in(node: ast.AST, errors: set[str]) -> Iterator[tuple[str, str, str]]:
+def _texts_in(node: ast.AST, errors: set[str]) -> Iterator[tuple[str, str]]:
     match node:
         case ast.Call(func=function, args=args, keywords=keywords):
             name = getattr(function, "id", getattr(function, "attr", ""))
@@ -76,31 +75,27 @@ def _texts_in(node: ast.AST, errors: set[str]) -> Iterator[tuple[str, str, str]]
                 yield from _called(name, args[FUNCTIONS[name] :], given)
             elif name in errors or name == "__init__":
                 for argument in args[:3]:
-                    yield from ((text, "", "") for text in _strings(argument) if " " in text)
+                    yield from ((text, "") for text in _strings(argument) if " " in text)
             if "help" in given:
-                yield from ((text, "", "") for text in _strings(given["help"]))
+                yield from ((text, "") for text in _strings(given["help"]))
         case ast.FunctionDef(decorator_list=decorators) if any(map(_is_command, decorators)):
             yield from _help(ast.get_docstring(node) or "")
         case ast.Assign(targets=[ast.Name(id="COMMANDS")], value=ast.Dict(values=values)):
             for value in values:
                 if isinstance(value, ast.Tuple):
-                    yield from ((text, "", "") for text in _strings(value.elts[-1]))
+                    yield from ((text, "") for text in _strings(value.elts[-1]))
 
 
-def _called(
-    name: str, args: list[ast.expr], given: dict[str | None, ast.expr]
-) -> Iterator[tuple[str, str, str]]:
+def _called(name: str, args: list[ast.expr], given: dict[str | None, ast.expr]) -> Iterator[tuple[str, str]]:
     strings = [next(_strings(argument), "") for argument in args[:2]]
     match name, strings:
-        case "pgettext", [context, key]:
-            yield key, "", context
         case "ngettext" | "ntr", [one, many]:
-            yield one, many, ""
+            yield one, many
         case "Text", [key, *_]:
-            yield key, next(_strings(given["many"]), "") if "many" in given else "", ""
+            yield key, next(_strings(given["many"]), "") if "many" in given else ""
         case _:
             for argument in args[:1]:
-                yield from ((text, "", "") for text in _strings(argument))
+                yield from ((text, "") for text in _strings(argument))
 
 
 def _strings(node: ast.expr) -> Iterator[str]:
@@ -117,12 +112,12 @@ def _is_command(decorator: ast.expr) -> bool:
     return getattr(function, "attr", "") in ("command", "group")
 
 
-def _help(text: str) -> Iterator[tuple[str, str, str]]:
+def _help(text: str) -> Iterator[tuple[str, str]]:
     paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
     for paragraph in paragraphs:
-        yield paragraph, "", ""
+        yield paragraph, ""
     if paragraphs[0]:  # the list of commands shows the first sentence
-        yield paragraphs[0].partition(". ")[0].removesuffix(".") + ".", "", ""
+        yield paragraphs[0].partition(". ")[0].removesuffix(".") + ".", ""
 
 
 def faults(root: Path = ROOT) -> Iterator[str]:
@@ -169,8 +164,8 @@ def collected(language: str | None = None) -> Catalog:
         charset="utf-8",
         fuzzy=False,
     )
-    for key, many, context, file in texts():
-        catalogue.add((key, many) if many else key, locations=[(file, None)], context=context or None)
+    for key, many, file in texts():
+        catalogue.add((key, many) if many else key, locations=[(file, None)])
     return catalogue
 
 
@@ -185,11 +180,11 @@ def catalogue_of(language: str) -> Catalog:
     for message in list(catalogue):
         if not message.id:
             continue
-        translated = known.get(message.id, message.context)
+        translated = known.get(message.id)
         if translated is not None:
             message.string = translated.string
         if "_" in language and not is_translated(message):
-            catalogue.delete(message.id, message.context)
+            catalogue.delete(message.id)
     return catalogue
 
 

@@ -16,12 +16,12 @@ def top(dump: Item) -> dict[str, Item]:
 
 
 def below(dump: Item, id: str) -> list[Item]:
-    """Return the children of a child of the root supervisor; empty if there is no such child."""
+    """Return the children of a child of the root supervisor. If the child does not exist, return none."""
     return list(top(dump).get(id, {}).get("children", ()))
 
 
 def figures(dump: Item, id: str) -> Item:
-    """Return the figures of a child of the root supervisor; empty if there is no such child."""
+    """Return the figures of a child of the root supervisor. If the child does not exist, return none."""
     found: Item = top(dump).get(id, {}).get("figures", {})
     return found
 
