@@ -23,6 +23,9 @@ class RumiError(Exception):
 
     exit_code: ClassVar[int] = 1
     code: ClassVar[str] = ""
+    advises_models: ClassVar[bool] = False
+    """True if a model can follow the advice. Otherwise the advice is for people: it names settings, commands
+    of Rumi or programs of the host."""
 
     def __init__(self, message: str, advice: str = "", /, **fields: object) -> None:
         self.message: Text = _text(message, fields)
@@ -38,6 +41,16 @@ class RumiError(Exception):
         if not self.advice:
             return self.message
         return Text("{message} {advice}", message=self.message, advice=self.advice)
+
+    @property
+    def for_model(self) -> Text:
+        """The text for a model: the message, and the advice if a model can follow it."""
+        return self.text if self.advises_models else self.message
+
+    @property
+    def for_people(self) -> str:
+        """The advice that `for_model` leaves out."""
+        return "" if self.advises_models else self.advice
 
     def to_json(self) -> dict[str, str]:
         """Return the error as a JSON object for programs, in English."""

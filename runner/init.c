@@ -8,9 +8,12 @@
    before any command runs. The host checks that the peer is this process and removes the socket. Requests come over
    that connection, with descriptors beside them; each is answered by lines on the pipe that comes last:
 
-   run   words (a file: each word ends with a NUL byte), stdin, stdout, stderr, reply
+   run N   words (a file: each word ends with a NUL byte), stdin, stdout, stderr, reply
+         N is the number of the command; up to SLOTS commands run at the same time.
          "begun 1"; "errno N" if the program could not be started; "exit N" when the command has ended, which
-         ends what it left behind; "clean 1" when no other process is left
+         ends what it left behind; "clean 1" when nothing of it is left
+   end N   reply
+         ends command N; "clean 1" when nothing of it is left
    kill  reply
          "clean 1" when no other process is left
    beat TIME
@@ -22,7 +25,10 @@
    "lease 1". A second timer, which needs no descriptor, does the same a moment later.
 
    The proof is the kernel's: kill(-1) fails with ESRCH if the process namespace has no other process, zombies
-   included. When the connection ends, this process ends, and with it the kernel ends all others.
+   included. While other commands run, it is a look into /proc: every process belongs to one of these commands,
+   as a descendant of its first process or as a member of its session. All others are killed, so that a daemon that
+   has left both lasts no longer than the next command. When the connection ends, this process ends, and with it the
+   kernel ends all others.
 
    Commands have the same user as this process. They cannot signal it (the kernel delivers no signal without a
    handler to the first process), nor trace it, read its memory or write its files in /proc (it is not dumpable).
@@ -31,6 +37,8 @@
    connection and its timer. Without arguments it prints its version. */
 
 #define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -52,19 +60,28 @@
 #include <time.h>
 #include <unistd.h>
 
-#define VERSION "rumi-init 3"
+#define VERSION "rumi-init 4"
 #define DESCRIPTORS 5
 #define LIMITS 16     /* RLIM_NLIMITS, which not every libc names */
 #define SECOND 1000000000LL
 #define PAUSE_MS 1    /* between two attempts to kill what is still being created */
 #define SECOND_LINE (SECOND / 10) /* how much later than the first timer the second one ends everything */
 #define REAPED_AT_ONCE 64
+#define SLOTS 16
+#define SEEN 4096     /* processes that a look into /proc can count; a sandbox has far fewer */
 #define WORDS 3       /* the descriptor from which the one command comes in bubblewrap */
 #define WORDS_BYTES (1 << 21)
 
 static int host;                           /* the connection */
-static int command_reply = -1, kill_reply = -1;
-static pid_t command;                      /* 0 if none runs */
+static int kill_reply = -1;
+
+/* A command, from its start until nothing of it is left. */
+static struct slot {
+    long number;
+    int used, ended;                       /* ended: its first process has ended, or it is to be killed */
+    int reply, end_reply;                  /* -1 if there is none */
+    pid_t pid;                             /* 0 if its first process has been reaped */
+} slots[SLOTS];
 static long long lease;                    /* its length in nanoseconds, 0 without one */
 static int term, beaten;                   /* the timer of its end; a heartbeat has come */
 static int second_line;                    /* the timer that sends SIGALRM */
@@ -160,17 +177,32 @@ static void lead(void) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void start(const int *fds) {
-    command_reply = fds[4];
-    say(command_reply, "begun", 1);
-    command = fork();
-    if (command < 0) {
-        say(command_reply, "errno", errno);
-        command = 0;
-        say(command_reply, "exit", 126);
+static struct slot *slot_of(long number) {
+    for (int at = 0; at < SLOTS; at++)
+        if (slots[at].used && slots[at].number == number)
+            return &slots[at];
+    return NULL;
+}
+
+static struct slot *free_slot(void) {
+    for (int at = 0; at < SLOTS; at++)
+        if (!slots[at].used)
+            return &slots[at];
+    return NULL;
+}
+
+static void start(struct slot *slot, long number, const int *fds) {
+    *slot = (struct slot){number, 1, 0, fds[4], -1, 0};
+    say(slot->reply, "begun", 1);
+    slot->pid = fork();
+    if (slot->pid < 0) {
+        say(slot->reply, "errno", errno);
+        slot->pid = 0;
+        slot->ended = 1;
+        say(slot->reply, "exit", 126);
         return;
     }
-    if (command)
+    if (slot->pid)
         return;
     char **words = words_of(fds[0]);
     lead();
@@ -179,6 +211,98 @@ static void start(const int *fds) {
     int why = words ? become(words) : EINVAL;
     say(fds[4], "errno", why);
     _exit(why == ENOENT ? 127 : 126);
+}
+
+/* A process, as /proc shows it. */
+struct seen {
+    pid_t pid, parent, session;
+};
+
+static size_t look_around(struct seen *seen) {
+    size_t count = 0;
+    DIR *folder = opendir("/proc");
+    if (!folder)
+        _exit(1); /* without the proof, everything ends */
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char name[64], text[512];
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        snprintf(name, sizeof name, "/proc/%.20s/stat", entry->d_name);
+        int file = open(name, O_RDONLY | O_CLOEXEC);
+        ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+        if (file >= 0)
+            close(file);
+        if (length <= 0)
+            continue; /* it has ended */
+        text[length] = 0;
+        char *rest = strrchr(text, ')'); /* the name before it may hold anything */
+        int parent, group, session;
+        if (!rest || sscanf(rest + 1, " %*c %d %d %d", &parent, &group, &session) != 3)
+            continue;
+        if (count == SEEN)
+            _exit(1);
+        seen[count++] = (struct seen){atoi(entry->d_name), parent, session};
+    }
+    closedir(folder);
+    return count;
+}
+
+static int leads_a_running_command(pid_t pid) {
+    for (int at = 0; at < SLOTS; at++)
+        if (slots[at].used && !slots[at].ended && slots[at].pid == pid)
+            return 1;
+    return 0;
+}
+
+/* Return 1 if the process belongs to a command that runs on. */
+static int is_kept(const struct seen *seen, size_t count, struct seen process) {
+    for (size_t steps = 0; steps <= count; steps++) {
+        if (process.pid == 1 || leads_a_running_command(process.pid) || leads_a_running_command(process.session))
+            return 1;
+        size_t at = 0;
+        while (at < count && seen[at].pid != process.parent)
+            at++;
+        if (at == count || seen[at].pid == 1)
+            return 0;
+        process = seen[at];
+    }
+    return 0;
+}
+
+/* Kill every process that belongs to no running command; return 1 if there was none. */
+static int kill_strays(void) {
+    static struct seen seen[SEEN];
+    size_t count = look_around(seen);
+    int none = 1;
+    for (size_t at = 0; at < count; at++)
+        if (!is_kept(seen, count, seen[at])) {
+            none = 0;
+            kill(seen[at].pid, SIGKILL);
+        }
+    return none;
+}
+
+/* Kill what has to end; tell those who wait when nothing of it is left. Return 1 if something is left. */
+static int end_what_has_to(void) {
+    int ending = kill_reply >= 0, running = 0;
+    for (int at = 0; at < SLOTS; at++) {
+        if (kill_reply >= 0)
+            slots[at].ended = 1;
+        ending |= slots[at].used && slots[at].ended;
+        running |= slots[at].used && !slots[at].ended;
+    }
+    if (!ending)
+        return 0;
+    if (running ? !kill_strays() : !(kill(-1, SIGKILL) && errno == ESRCH))
+        return 1;
+    for (int at = 0; at < SLOTS; at++)
+        if (slots[at].used && slots[at].ended && !slots[at].pid) {
+            prove(&slots[at].reply);
+            prove(&slots[at].end_reply);
+            slots[at].used = 0;
+        }
+    prove(&kill_reply);
+    return 0;
 }
 
 /* In the child: read the words that come to a sandbox that was made in advance; NULL if they did not all come. */
@@ -265,10 +389,12 @@ static int reap(void) {
         pid_t pid = waitpid(-1, &status, WNOHANG);
         if (pid <= 0)
             return 0;
-        if (pid == command) {
-            command = 0;
-            say(command_reply, "exit", WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-        }
+        for (int at = 0; at < SLOTS; at++)
+            if (slots[at].used && slots[at].pid == pid) {
+                slots[at].pid = 0;
+                slots[at].ended = 1;
+                say(slots[at].reply, "exit", WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+            }
     }
     return 1;
 }
@@ -296,8 +422,9 @@ static void set_term(long long until) {
 /* The lease is over: end every other process at once, and then this one, with which the kernel ends the rest. */
 static void end_with_lease(void) {
     kill(-1, SIGKILL);
-    if (command_reply >= 0 && write(command_reply, "lease 1\n", 8) < 0)
-        _exit(1);
+    for (int at = 0; at < SLOTS; at++)
+        if (slots[at].used && write(slots[at].reply, "lease 1\n", 8) < 0)
+            _exit(1);
     _exit(0);
 }
 
@@ -340,8 +467,16 @@ static void serve(void) {
         set_term(atoll(request + 5));
     } else if (!strcmp(request, "kill") && count == 1) {
         kill_reply = fds[0];
-    } else if (!strcmp(request, "run") && count == DESCRIPTORS && command_reply < 0 && (beaten || !lease)) {
-        start(fds);
+    } else if (!strncmp(request, "end ", 4) && count == 1) {
+        struct slot *slot = slot_of(atol(request + 4));
+        if (slot && slot->end_reply < 0) {
+            slot->ended = 1;
+            slot->end_reply = fds[0];
+        } else { /* it is over */
+            prove(&fds[0]);
+        }
+    } else if (!strncmp(request, "run ", 4) && count == DESCRIPTORS && (beaten || !lease) && free_slot()) {
+        start(free_slot(), atol(request + 4), fds);
         for (size_t index = 0; index < 4; index++)
             close(fds[index]);
     } else {
@@ -377,12 +512,7 @@ int main(int argc, char **argv) {
     struct condition usual;
     look(&usual);
     for (int more = 0;;) {
-        int ending = kill_reply >= 0 || (command_reply >= 0 && !command);
-        if (ending && kill(-1, SIGKILL) && errno == ESRCH) {
-            prove(&command_reply);
-            prove(&kill_reply);
-            ending = 0;
-        }
+        int ending = end_what_has_to();
         /* While processes are being ended, no request is read; the end of the connection is still seen. */
         struct pollfd polled[3] = {{host, ending ? 0 : POLLIN, 0}, {signals, POLLIN, 0}, {term, POLLIN, 0}};
         if (poll(polled, 3, more ? 0 : ending ? PAUSE_MS : -1) < 0) {

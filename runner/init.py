@@ -7,10 +7,8 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-VERSION = "3"
+VERSION = "4"
 """Version that the program prints after its name. Increase it with every change of the protocol."""
-WITHOUT_LEASES = ("1", "2", VERSION)
-"""Versions with the same protocol for sandboxes without a lease."""
 COMPILERS = ("musl-gcc", "cc", "gcc", "clang")
 FLAGS = ("-O2", "-Wall", "-static", "-s")
 COMPILE_S = 60

@@ -1,24 +1,26 @@
 """Execution of the tool calls of one reply: concurrency, progress, results and refusals."""
 
+import codecs
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from itertools import count
 from typing import Final
 
 import trio
 
-from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnEvent
+from rumi.agent.events import ToolFinished, ToolOutput, ToolProgress, ToolStarted, TurnEvent
 from rumi.agent.permissions.gate import Gate
 from rumi.agent.tool import (
     BringsTools,
     CallsTools,
     CommandTrace,
-    Progress,
     ReportsProgress,
     RunsCommands,
+    StreamsOutput,
     Tool,
     ToolResult,
 )
@@ -38,6 +40,7 @@ CUT_OFF = ToolResult(
         "you may write at once. Write less in one call, for example a long file in several parts."
     ),
     refused=True,
+    broken=True,
 )
 SECRET = ToolResult(
     False,
@@ -51,6 +54,15 @@ STEP_S: Final = 0.25
 """Minimum time between two published steps of a tool call, in seconds."""
 
 MAX_STEP_CHARS: Final = 200
+
+MAX_OUTPUT_BYTES: Final = 4096
+"""Maximum size of the output that is published at once."""
+
+MAX_NAME_CHARS: Final = 60
+"""Maximum number of characters that a result repeats of an unknown tool's name."""
+
+NAMES: Final = 5
+"""Maximum number of names that a result names instead: those that are similar, if there are such."""
 
 
 class Acting:
@@ -133,7 +145,10 @@ class Acting:
             self._watch(ToolFinished(call, replace(STOPPED, trace=self._ran(call)), steps.shown))
             raise
         pictures = tuple(replace(picture, data=b"") for picture in result.pictures)
-        self._watch(ToolFinished(call, replace(result, pictures=pictures), steps.shown))
+        shown = result.content
+        if result.advice:
+            shown = Text("{message} {advice}", message=result.content, advice=result.advice)
+        self._watch(ToolFinished(call, replace(result, content=shown, pictures=pictures), steps.shown))
         return result
 
     async def _call(self, call: ToolCall, arguments: Mapping[str, object], steps: "_Steps") -> ToolResult:
@@ -141,10 +156,15 @@ class Acting:
         if tool is None and call.name in self._withheld:
             return ToolResult(False, self._withheld[call.name], refused=True)
         if tool is None:
-            names = ", ".join(self._tools)
+            names = [tool.spec.name for tool in self.tools]
+            names = get_close_matches(call.name, names, NAMES) or names[:NAMES]
             return ToolResult(
                 False,
-                Text("there is no tool {name}; there are: {names}", name=f"{call.name!r}", names=names),
+                Text(
+                    "there is no tool {name}; there are: {names}",
+                    name=repr(call.name[:MAX_NAME_CHARS]),
+                    names=", ".join(names),
+                ),
                 refused=True,
             )
         try:
@@ -153,16 +173,21 @@ class Acting:
                 return replace(refused, refused=True)
             if isinstance(tool, CallsTools):
                 return await tool.call_within(arguments, partial(self._inner, call, count(1)))
-            if isinstance(tool, ReportsProgress):
-                return await steps.show(partial(tool.call_reporting, arguments))
-            return await tool.call(arguments)
+            return await self._work(tool, arguments, steps)
         except RumiError as error:
-            return ToolResult(False, error.text)
+            return ToolResult(False, error.for_model, broken=True, advice=error.for_people)
         except Exception as error:  # a bug in a tool becomes a result, and the turn continues
             logger.warning("the tool %s raised", call.name, exc_info=error)
             return ToolResult(
-                False, Text("{name} failed: {error}", name=call.name, error=type(error).__name__)
+                False, Text("{name} failed: {error}", name=call.name, error=type(error).__name__), broken=True
             )
+
+    async def _work(self, tool: Tool, arguments: Mapping[str, object], steps: "_Steps") -> ToolResult:
+        if isinstance(tool, StreamsOutput):
+            return await steps.show(lambda live: tool.call_streaming(arguments, live.heard))
+        if isinstance(tool, ReportsProgress):
+            return await steps.show(lambda live: tool.call_reporting(arguments, live.report))
+        return await tool.call(arguments)
 
     def _ran(self, call: ToolCall) -> CommandTrace | None:
         """Return the command that an interrupted call had started; None if it had started none."""
@@ -182,9 +207,10 @@ class Acting:
 
 
 class _Steps:
-    """Publishes a call's progress: the latest step every `STEP_S` seconds, and always the final step.
+    """Publishes a call's progress every `STEP_S` seconds, and always at its end: the latest step, and output.
 
-    A step that is not published costs almost nothing. `shown` counts the published steps.
+    A step that is not published costs almost nothing. Of much output, the end is published. `shown` counts
+    the published steps.
     """
 
     def __init__(self, call: str, language: Language, watch: Callable[[TurnEvent], None]) -> None:
@@ -194,23 +220,33 @@ class _Steps:
         self._watch = watch
         self._latest = ""
         self._before = ""
+        self._output = bytearray()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._news = trio.Event()
 
-    async def show(self, work: Callable[[Progress], Awaitable[ToolResult]]) -> ToolResult:
-        """Run `work`, publish the steps that it reports, and return its result."""
+    async def show(self, work: "Callable[[_Steps], Awaitable[ToolResult]]") -> ToolResult:
+        """Run `work`, publish the steps and the output that it reports, and return its result."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._show_as_they_come)
                 try:
-                    return await work(self._report)
+                    return await work(self)
                 finally:
                     self._show_latest()
                     nursery.cancel_scope.cancel()
         except ExceptionGroup as group:
             raise single(group) from None
 
-    def _report(self, text: str) -> None:
+    def report(self, text: str) -> None:
+        """Report a step; see `Progress`."""
         self._latest = text
+        self._news.set()
+
+    def heard(self, piece: bytes) -> None:
+        """Report output; see `StreamsOutput`."""
+        self._output += piece
+        if len(self._output) > 2 * MAX_OUTPUT_BYTES:
+            del self._output[:-MAX_OUTPUT_BYTES]
         self._news.set()
 
     async def _show_as_they_come(self) -> None:
@@ -220,7 +256,11 @@ class _Steps:
             await trio.sleep(STEP_S)
 
     def _show_latest(self) -> None:
-        """Publish the latest step, unless its text is the same as the previous one."""
+        """Publish new output, and the latest step unless its text is the same as the previous one."""
+        if self._output:
+            text, self._output = self._decoder.decode(self._output), bytearray()
+            if text:
+                self._watch(ToolOutput(self._call, text[-MAX_OUTPUT_BYTES:]))
         latest, self._latest, self._news = self._latest, "", trio.Event()
         text = one_line(translate(self._language, latest)[: 10 * MAX_STEP_CHARS], MAX_STEP_CHARS - 1)
         if text and text != self._before:
@@ -245,9 +285,13 @@ def _parse(call: ToolCall, cut_off: bool) -> tuple[Mapping[str, object], ToolRes
             False,
             Text("the arguments of {name} are not valid JSON: {error}", name=call.name, error=error),
             refused=True,
+            broken=True,
         )
     if not isinstance(arguments, dict):
         return {}, ToolResult(
-            False, Text("the arguments of {name} must be a JSON object", name=call.name), refused=True
+            False,
+            Text("the arguments of {name} must be a JSON object", name=call.name),
+            refused=True,
+            broken=True,
         )
     return arguments, None

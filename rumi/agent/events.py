@@ -42,6 +42,17 @@ class ToolProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """The next output of a running command, for users. Of much output at once, only the end is published.
+
+    `call` is the id of the call.
+    """
+
+    call: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolFinished:
     """A tool call has ended. `steps` is the number of progress steps that were published for the call."""
 
@@ -88,6 +99,7 @@ TurnEvent: TypeAlias = (
     | Used
     | ToolStarted
     | ToolProgress
+    | ToolOutput
     | ToolFinished
     | ConfirmationAsked
     | ConfirmationEnded
@@ -110,7 +122,10 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
         case "bash":
             stdin = str(started.arguments.get("stdin", "") or "")
             suffix = f"  ← {len(stdin.encode('utf-8', 'replace'))} B" if stdin else ""
-            return f"$ {get('command')}{suffix}"
+            behind = " &" if started.arguments.get("background") else ""
+            return f"$ {get('command')}{behind}{suffix}"
+        case "bash_output" | "bash_stop" as name:
+            return f"{name} {get('id')}"
         case "web_fetch":
             method = get("method").upper()
             return f"web_fetch {get('url')}" + (f" ({method})" if method not in ("", "GET") else "")

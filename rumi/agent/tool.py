@@ -33,7 +33,12 @@ class ToolResult:
     does not. `pictures` are for the model; `rumi.web.readers.files` scales and stores them, and events
     contain them without their bytes. `shows` lists workspace files to show to users: pictures as images,
     other files by name. `trace` is the command that the call ran in the sandbox, or None if no command
-    started. `refused` means that the call was withheld or refused and had no effect.
+    started. `refused` means that the call was withheld or refused and had no effect. `broken` means that the
+    machinery failed, not the call: the sandbox was lost, a tool raised an error, or the arguments were not
+    JSON. `may_change` means that the same call may give another result later, without any other call in
+    between: it waits for something, or its source is outside of the sandbox. `advice` tells people what they
+    can do, such as a setting to change; the model does not read it. `whole` is the whole output, if `content`
+    shows only a part of it: the turn writes it to a file of the sandbox and names the file to the model.
     """
 
     ok: bool
@@ -49,6 +54,10 @@ class ToolResult:
     pictures: tuple[Picture, ...] = ()
     shows: tuple[str, ...] = ()
     refused: bool = False
+    broken: bool = False
+    may_change: bool = False
+    advice: str = ""
+    whole: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +167,26 @@ class BringsTools(Protocol):
     @property
     def brought(self) -> tuple[Tool, ...]:
         """The tools that this tool has added to the turn so far."""
+        ...
+
+
+@runtime_checkable
+class StreamsOutput(Protocol):
+    """A tool that streams the output of its calls: `call_streaming` is used instead of `call`."""
+
+    async def call_streaming(
+        self, arguments: Mapping[str, object], heard: Callable[[bytes], object]
+    ) -> ToolResult:
+        """Run the call like `Tool.call`, and pass each piece of output to `heard`, which never blocks."""
+        ...
+
+
+@runtime_checkable
+class WorksBeside(Protocol):
+    """A tool with tasks that run beside the turn's calls, and end with the turn."""
+
+    def run_in(self, nursery: trio.Nursery) -> None:
+        """Run all tasks in this nursery, which belongs to the turn."""
         ...
 
 

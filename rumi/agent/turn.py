@@ -10,17 +10,18 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import trio
 
 from rumi.agent.acting import Acting
-from rumi.agent.breakers import REPEATED, Breakers, TurnLimits
+from rumi.agent.breakers import Breakers, TurnLimits
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import CLOSING, Fitting, complete
 from rumi.agent.permissions.gate import Confirm, Gate, Parking
 from rumi.agent.permissions.intent import DeclareFor
-from rumi.agent.tool import Tool, ToolResult
-from rumi.errors import RumiError
+from rumi.agent.tool import Tool, ToolResult, WorksBeside
+from rumi.errors import RumiError, single
 from rumi.models.fitting import SHORT_CHARS, cut_to, messages_tokens, request_tokens
 from rumi.models.model import (
     Discarded,
@@ -39,6 +40,7 @@ from rumi.models.model import (
 )
 from rumi.models.token_budget import context_of, prompt_share
 from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts.operating import short_size
 from rumi.platform.texts.replies import Breaker
 from rumi.platform.texts.translation import error_text
 from rumi.texts import Language, Text, gettext
@@ -59,6 +61,8 @@ CONTINUE = (
     "where it stops: repeat nothing, and say nothing about the interruption.]"
 )
 
+WHOLE_OUTPUT = "\n[The whole output, {size}, is in {path}.]"
+
 RESERVE_SHARE = 1 / 8
 """Share of the prompt budget that tool results must leave free for later messages."""
 
@@ -69,6 +73,17 @@ NOT_RUN = ToolResult(False, Text("not run: the turn was stopped before it"), ref
 async def _without_looking(messages: Sequence[Message]) -> Sequence[Message]:
     await trio.lowlevel.checkpoint()
     return messages
+
+
+KeepOutput: TypeAlias = Callable[[str, bytes, bool], Awaitable[str]]
+"""Writes an output to a file of the sandbox. The arguments are the file's name, the output, and True if it is
+tainted. Returns the file's path, or "" if it was not written."""
+
+
+async def without_keeping(name: str, output: bytes, tainted: bool) -> str:
+    """Write nothing. This is used for turns without a sandbox."""
+    await trio.lowlevel.checkpoint()
+    return ""
 
 
 async def _ignore_shortened(message: Message) -> None:
@@ -108,6 +123,7 @@ class TurnInput:
     withheld: Mapping[str, str] = field(default_factory=dict)
     """Results for calls of tools that this turn does not offer, by tool name."""
     shortened: Callable[[Message], Awaitable[None]] = _ignore_shortened
+    keep: KeepOutput = without_keeping
     look: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] = _without_looking
     """Loads the bytes of the pictures in a prompt's messages."""
 
@@ -157,13 +173,14 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
         acting = Acting(turn_input.tools, watch, gate, turn_input.language, turn_input.withheld)
         turn = _Turn(turn_input, watch, store, gate, acting, fitting, breakers)
         try:
-            finished = await turn.work()
-        except ModelError as error:
-            if error.kind == "budget":  # not a failure: the message is the answer
-                finished = TurnFinished("budget", error.message, turn.usage)
-            else:
-                answer = reply_texts.model_failed(turn_input.language, error_text(turn_input.language, error))
-                finished = TurnFinished("model_error", answer, turn.usage)
+            async with trio.open_nursery() as beside:
+                for tool in turn_input.tools:
+                    if isinstance(tool, WorksBeside):
+                        tool.run_in(beside)
+                finished = await turn.finish()
+                beside.cancel_scope.cancel()
+        except ExceptionGroup as group:
+            raise single(group) from None
     # Outside of the deadline's scope, which is cancelled by now: the closing call has its own time limit.
     if deadline.cancelled_caught:
         finished = await turn.close("timeout")
@@ -184,8 +201,21 @@ class _Turn:
     breakers: Breakers
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
+    kept: int = 0
+    """Number of whole outputs that were written to files."""
     last_result: Message | None = None
     """The last tool result, if prompts contain it uncut."""
+
+    async def finish(self) -> TurnFinished:
+        """Work until there is an answer, or the model fails."""
+        language = self.input.language
+        try:
+            return await self.work()
+        except ModelError as error:
+            if error.kind == "budget":  # not a failure: the message is the answer
+                return TurnFinished("budget", error.message, self.usage)
+            answer = reply_texts.model_failed(language, error_text(language, error))
+            return TurnFinished("model_error", answer, self.usage)
 
     async def work(self) -> TurnFinished:
         while True:
@@ -310,7 +340,6 @@ class _Turn:
         """
         tripped: Breaker | None = None
         budget, to_come = self._result_budget(), len(reply.tool_calls)
-        results: list[ToolResult] = []
         for batch in self.acting.batches(reply.tool_calls):
             if tripped is not None:
                 for call in batch:
@@ -322,7 +351,7 @@ class _Turn:
                 # A model that no longer sees a result may ask for it again; that is not a loop.
                 if not self._sees_last():
                     self.breakers.forget_last()
-                note = REPEATED if self.breakers.repeats(call, arguments, result) else ""
+                note = self.breakers.count(call, arguments, result)
                 tripped = tripped or self.breakers.after_result()
                 # Only on the last result, which the model reads directly before its next reply.
                 if to_come == 1:
@@ -330,8 +359,7 @@ class _Turn:
                 # An equal share for each remaining result; a short result leaves more for the later ones.
                 budget -= await self._answer(call, result, budget // to_come, note)
                 to_come -= 1
-                results.append(result)
-        return tripped or self.breakers.after_reply(results, self.calls, self.usage)
+        return tripped or self.breakers.after_reply(self.calls, self.usage)
 
     def _sees_last(self) -> bool:
         """Return True if prompts show the last tool result completely, neither cut nor shortened."""
@@ -346,10 +374,22 @@ class _Turn:
         whole = Message("tool", result.content, tool_call_id=call.id, pictures=pictures)
         message = cut_to(whole, max_tokens)
         is_whole = message is whole
+        output = result.whole or (b"" if is_whole else result.content.encode("utf-8", "replace"))
+        if output and (path := await self._kept(output)):
+            note = WHOLE_OUTPUT.format(path=path, size=short_size(len(output))) + note
         message = replace(message, content=message.content + note)
         await self._remember(message, result.links)
         self.last_result = message if is_whole else None
         return message.tokens
+
+    async def _kept(self, output: bytes) -> str:
+        """Write the whole output of a call to a file of the sandbox; return its path, or "" without one."""
+        self.kept += 1
+        try:
+            return await self.input.keep(f"{self.kept}.txt", output, self.gate.tainted)
+        except RumiError as error:
+            logger.info("a whole output was not kept: %s", error)
+            return ""
 
     async def close(self, reason: Breaker) -> TurnFinished:
         """End the turn after a breaker has tripped: ask the model for its findings, and append the warning.

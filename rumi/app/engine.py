@@ -37,6 +37,8 @@ def sandbox_limits(loaded: Loaded) -> SandboxLimits:
         pids=section.pids,
         tmp_bytes=section.tmp_mb * mega,
         timeout_s=section.timeout_s,
+        max_timeout_s=section.max_timeout_s,
+        background_commands=section.background_commands,
         output_limit=section.output_limit,
         workspace_bytes=section.workspace_mb * mega,
         workspace_files=section.workspace_files,

@@ -13,7 +13,7 @@ from rumi.agent.permissions.declare import DeclareTool
 from rumi.agent.skills.actor import AskSkills
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.tool import Progress, Tool
-from rumi.agent.tools.bash import Bash
+from rumi.agent.tools.bash import Bash, BashOutput, BashStop
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.file_access import FILE_TOOLS
 from rumi.agent.tools.forget import ForgetTool
@@ -41,6 +41,8 @@ from rumi.web.tree import Web
 
 _ONE_FORM: Final = (
     *(
+        BashOutput,
+        BashStop,
         ReadFile,
         EditFile,
         WriteFile,

@@ -26,7 +26,7 @@ from rumi.agent.skills.command import skills_command
 from rumi.agent.skills.messages import ForPrompt
 from rumi.agent.skills.prompt import skills_block
 from rumi.agent.tool import Tool
-from rumi.agent.turn import TurnInput
+from rumi.agent.turn import KeepOutput, TurnInput, without_keeping
 from rumi.chats.people.people import People
 from rumi.chats.session import ChatSession, HistoryBudget
 from rumi.chats.summing import shown
@@ -296,6 +296,7 @@ class ChatContext:
         limits: TurnLimits,
         parking: Parking | None = None,
         withheld: Mapping[str, str] | None = None,
+        keep: KeepOutput = without_keeping,
     ) -> TurnInput:
         """Return the input of a turn whose question is the last message of the history."""
         # Calculate the budget again: a cut in `fit_history` or a new prompt note may have changed the
@@ -318,6 +319,7 @@ class ChatContext:
             parking=parking,
             withheld=withheld or {},
             shortened=chat_session.shorten,
+            keep=keep,
             look=partial(self._look, chat_session.chat, model),
         )
 

@@ -12,6 +12,7 @@ from rumi.agent.events import (
     ConfirmationEnded,
     Thinking,
     ToolFinished,
+    ToolOutput,
     ToolProgress,
     ToolStarted,
     TurnEvent,
@@ -31,6 +32,9 @@ PIECE_CHARACTERS: Final = 4096
 
 MOST_STEPS: Final = 50
 """Maximum number of steps stored for a running tool call; older steps are dropped."""
+
+OUTPUT_CHARS: Final = 4000
+"""Maximum number of characters stored of a running command's output; older output is dropped."""
 
 
 def turn_of(message: int) -> str:
@@ -129,9 +133,9 @@ class TurnState:
 
     `thinking` is the event that started the running model call or the latest attempt at it. `said` has the
     pieces of text that the model has emitted since `said_at`. `calls` are the running tool calls by id;
-    `steps` has the last progress reports of each call that has sent any. `waiting` describes what the turn is
-    waiting for, until the next event. `finished` is set from the end of the turn until the turn's reply.
-    `queued` are the messages that wait for the turn to end.
+    `steps` has the last progress reports of each call that has sent any, `outputs` the end of its output.
+    `waiting` describes what the turn is waiting for, until the next event. `finished` is set from the end of
+    the turn until the turn's reply. `queued` are the messages that wait for the turn to end.
     """
 
     turn: str = ""
@@ -141,6 +145,7 @@ class TurnState:
     said_at: float = 0.0
     calls: dict[str, At[ToolStarted]] = field(default_factory=dict)
     steps: dict[str, tuple[At[ToolProgress], ...]] = field(default_factory=dict)
+    outputs: dict[str, At[ToolOutput]] = field(default_factory=dict)
     question: At[ConfirmationAsked] | None = None
     waiting: At[Waiting] | None = None
     finished: At[TurnFinished] | None = None
@@ -179,19 +184,27 @@ class TurnState:
                 # Not `replace`, which takes four times as long: there is one delta for each word.
                 return TurnState(
                     self.turn, self.started, self.thinking, said, said_at, self.calls, self.steps,
-                    self.question, queued=self.queued,
+                    self.outputs, self.question, queued=self.queued,
                 )  # fmt: skip
             case ToolStarted(call) as called:
                 calls, steps = {**self.calls, call.id: At(called, time)}, _without(call.id, self.steps)
-                return replace(self, calls=calls, steps=steps, waiting=None)
+                outputs = _without(call.id, self.outputs)
+                return replace(self, calls=calls, steps=steps, outputs=outputs, waiting=None)
             case ToolProgress(call_id) as step:
                 if call_id not in self.calls:
                     return replace(self, waiting=None)
                 last_steps = (*self.steps.get(call_id, ()), At(step, time))[-MOST_STEPS:]
                 return replace(self, steps={**self.steps, call_id: last_steps}, waiting=None)
+            case ToolOutput(call_id, text):
+                if call_id not in self.calls:
+                    return replace(self, waiting=None)
+                tail = (self.output(call_id) + text)[-OUTPUT_CHARS:]
+                outputs = {**self.outputs, call_id: At(ToolOutput(call_id, tail), time)}
+                return replace(self, outputs=outputs, waiting=None)
             case ToolFinished(call):
                 calls, steps = _without(call.id, self.calls), _without(call.id, self.steps)
-                return replace(self, calls=calls, steps=steps, waiting=None)
+                outputs = _without(call.id, self.outputs)
+                return replace(self, calls=calls, steps=steps, outputs=outputs, waiting=None)
             case ConfirmationAsked() as asked:
                 return replace(self, question=At(asked, time), waiting=None)
             case ConfirmationEnded(id):
@@ -209,7 +222,7 @@ class TurnState:
         """Yield the events that a late subscriber needs to reconstruct this state."""
         words = (At(TextDelta(piece), self.said_at) for piece in self.said)
         steps = chain.from_iterable(self.steps.values())
-        work = (self.started, self.thinking, *words, *self.calls.values(), *steps)
+        work = (self.started, self.thinking, *words, *self.calls.values(), *steps, *self.outputs.values())
         events = (*work, self.question, self.waiting, self.finished)
         for event in events:
             if event is not None:
@@ -225,6 +238,11 @@ class TurnState:
         """Return the last progress step that a running call has reported; empty if there is none."""
         steps = self.steps.get(call)
         return steps[-1].what.text if steps else ""
+
+    def output(self, call: str) -> str:
+        """Return the end of a running command's output; empty if there is none."""
+        output = self.outputs.get(call)
+        return output.what.text if output is not None else ""
 
     @property
     def words(self) -> str:
@@ -249,7 +267,7 @@ def _without(id: str, calls: Mapping[str, T]) -> dict[str, T]:
 
 # The encoding. Attached clients get all of it; `chat --json`, live events and the audit log some fields.
 
-VERSION: Final = 7
+VERSION: Final = 8
 """Version of the JSON encoding of events.
 
 Increase it when a kind is added or removed, or a field is removed or changes its meaning; not for new fields.
@@ -264,6 +282,7 @@ KINDS: Final[Mapping[str, type[Any]]] = {
     "usage": Used,
     "tool_call": ToolStarted,
     "tool_progress": ToolProgress,
+    "tool_output": ToolOutput,
     "tool_result": ToolFinished,
     "confirm": ConfirmationAsked,
     "confirmed": ConfirmationEnded,
@@ -286,8 +305,8 @@ _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
 _TUPLES: Final = frozenset({"argv", "links", "messages", "shows"})
 _TEXT: Final = "_text"
 """The end of the names of fields with the key and the fields of a `Text`."""
-_LEFT_OUT: Final = frozenset({"pictures", "written_tokens"})
-"""Fields that only models or the calculation of prices need."""
+_LEFT_OUT: Final = frozenset({"pictures", "written_tokens", "whole"})
+"""Fields that only models or the calculation of prices need, and a whole output, which is in a file."""
 _FIELDS: Final = {
     kind: tuple(
         dataclass_field.name for dataclass_field in fields(kind) if dataclass_field.name not in _LEFT_OUT

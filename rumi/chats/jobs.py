@@ -58,10 +58,10 @@ class Job:
     `message` is the message that the job handles; the message of a retry has its own number and the earlier
     message's text. `joined` are additional messages that share the final reply: stops, answers to questions,
     and messages that were dropped from the queue behind the job; `dropped` is the number of dropped messages.
-    `stage` names the job's current step before or after its turn. `note` is appended to the final reply;
-    `shows` lists files from tools that the user should see. `allowed` tells the model which parked tool calls
-    a person has approved; the turn may make these calls. `seen` are the parked calls that the user had been
-    asked about before answering.
+    `stage` names the job's current step before or after its turn. `note` is appended to the final reply, and
+    the `still_running` background commands, which ended with the turn; `shows` lists files from tools that
+    the user should see. `allowed` tells the model which parked tool calls a person has approved; the turn may
+    make these calls. `seen` are the parked calls that the user had been asked about before answering.
     """
 
     kind: JobKind
@@ -78,6 +78,7 @@ class Job:
     asked: Asked | None = None
     dropped: int = 0
     note: str = ""
+    still_running: list[str] = field(default_factory=list)
     shows: dict[str, None] = field(default_factory=dict)
     allowed: str = ""
     seen: frozenset[int] = frozenset()
@@ -109,9 +110,10 @@ class Job:
         self.dropped += len(waiting)
 
     def final_reply(self, text: str) -> str:
-        """Return the text of the job's final reply, with the number of dropped messages and the note."""
+        """Return the text of the job's final reply, with what else the user has to know."""
         dropped = reply_texts.dropped(self.language, self.dropped) if self.dropped else ""
-        return "\n\n".join(filter(None, (text, dropped, self.note)))
+        ended = reply_texts.ended_with_turn(self.language, self.still_running) if self.still_running else ""
+        return "\n\n".join(filter(None, (text, dropped, ended, self.note)))
 
     def answer(self, yes: bool, user: int | None, id: str | None = None) -> bool:
         """Answer the pending question; with `id`, only if it has that id. Return True if accepted.

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 import trio
 
 from actors import ActorRef
+from rumi.agent.tools.output import keep_output
 from rumi.chats.commands import ChatCommand
 from rumi.chats.context import ChatContext
 from rumi.chats.fact_extraction import FactExtraction
@@ -24,7 +25,7 @@ from rumi.chats.undo.snapshots import Snapshots
 from rumi.errors import RumiError
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.threads import Offload
-from rumi.sandbox.engine import Command, CommandResult
+from rumi.sandbox.engine import Command, CommandResult, SandboxLimits
 from rumi.sandbox.policy import STRICT, CommandPolicy, may_write
 from rumi.sandbox.workspace import WorkspaceUse, measure
 from rumi.sandbox.workspace import clear as clear_workspace
@@ -202,6 +203,12 @@ class ChatShell(SandboxShell):
             await undo.offload(partial(undo.snapshots.take, self._key, turn, tainted=tainted))
             self._snapshot_turn = turn  # only now: a cancelled or failed snapshot is tried again
 
+    async def keep(self, turn: str, name: str, output: bytes, tainted: bool) -> str:
+        """Write a whole output to a file of the sandbox; return its path, or "" if it cannot be written."""
+        if tainted:  # a later command may read the file
+            await self._session.set_files_tainted(True)
+        return await keep_output(self, f"{turn}-{name}", output)
+
     async def touched(self) -> None:
         """Prepare for a change of the files: take a snapshot, and, in a tainted session, taint the files."""
         await self.snapshot_files()
@@ -263,6 +270,7 @@ class ChatServices:
     fact_extraction: FactExtraction
     policy_of: Callable[[str], CommandPolicy] = lambda chat: STRICT
     """Returns the policy for the commands that a chat may run."""
+    sandbox_limits: SandboxLimits = field(default_factory=SandboxLimits)
     handlers: Mapping[str, CommandHandler] = field(default_factory=dict)
     """The command handlers by name: see `rumi.chats.commands.HANDLER_NAMES`."""
     running_tasks: Callable[[str], tuple[int, ...]] = lambda chat: ()

@@ -22,7 +22,7 @@ from rumi.agent.prompts.message_entries import (
 )
 from rumi.agent.prompts.prompt_notes import is_whole, prompt_notes
 from rumi.agent.tool import Tool
-from rumi.agent.tools.bash import Bash
+from rumi.agent.tools.bash import bash_tools
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.write_file import WriteFile
@@ -187,7 +187,15 @@ class Worker:
         confirm = partial(self._confirm, job) if attended else None
         parking = self._session.parked if job.message.schedule or job.allowed else None
         begin = self._context.turn_input(
-            self._session, tools, model, job.language, confirm, limits, parking, withheld
+            self._session,
+            tools,
+            model,
+            job.language,
+            confirm,
+            limits,
+            parking,
+            withheld,
+            partial(self._shell.keep, job.turn),
         )
         watch = partial(self._watch, job)
         with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (turn_input, watching):
@@ -214,8 +222,9 @@ class Worker:
             sender_model=lambda: self._context.model_of(job.message, job.language),
             turn=job.turn,
         )
+        services, policy = self._services, self._services.policy_of(self._chat)
         return (
-            Bash(shell, self._services.policy_of(self._chat)),
+            *bash_tools(shell, policy, services.sandbox_limits, job.still_running.append),
             ReadFile(shell, None if look is None else partial(look, self._chat)),
             EditFile(shell),
             WriteFile(shell),

@@ -46,6 +46,16 @@ def escaped(text: str) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def last_lines(text: str, most: int) -> list[str]:
+    """Return the last lines of a text that have content, at most `most`, safe to print.
+
+    Of a line that was overwritten, as by a progress bar, only what is shown last counts.
+    """
+    lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    found = [one_line(line) for line in lines if line.strip()]
+    return found[-most:] if most > 0 else []
+
+
 def one_line(text: str) -> str:
     """Return `text` cleaned and on a single line: newlines become `⏎`, tabs become spaces."""
     return clean(text).strip().replace("\n", " ⏎ ").replace("\t", " ")

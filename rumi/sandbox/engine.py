@@ -16,13 +16,19 @@ FILE_SLACK_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """The limits on one chat's sandbox. Sizes are in bytes, times in seconds."""
+    """The limits on one chat's sandbox. Sizes are in bytes, times in seconds.
+
+    `timeout_s` is the time limit of a command that has none of its own, `max_timeout_s` the most that a model
+    may choose. `background_commands` is how many may run at once in one turn.
+    """
 
     memory_bytes: int = 512 * 1024 * 1024
     cpus: float = 1.0
     pids: int = 128
     tmp_bytes: int = 64 * 1024 * 1024
     timeout_s: float = 30.0
+    max_timeout_s: float = 600.0
+    background_commands: int = 4
     output_limit: int = 50_000
     workspace_bytes: int = 512 * 1024 * 1024
     workspace_files: int = 50_000
@@ -47,8 +53,9 @@ class Command:
     `reads` is True if the program is known to change no file, so that it also runs in a full workspace.
     `needed_bytes` is the free space that the command needs in the workspace: with less, the command does not
     start, and its result is `workspace_full`. `output_limit` is the number of bytes to retain of each stream,
-    `timeout_s` the time limit; None uses the configured value. `began` is called with the container's id when
-    the command starts; it must not wait.
+    `timeout_s` the time limit; None uses the configured value. A `background` command runs beside other
+    commands, as far as the container can do that. `began` is called with the container's id when the command
+    starts, and `heard` with each piece of its output and error output, as they come; both must not wait.
     """
 
     argv: tuple[str, ...]
@@ -57,7 +64,9 @@ class Command:
     needed_bytes: int = 0
     output_limit: int | None = None
     timeout_s: float | None = None
+    background: bool = False
     began: Callable[[str], object] = field(default=lambda container_id: None, compare=False, repr=False)
+    heard: Callable[[bytes], object] = field(default=lambda piece: None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +143,12 @@ class ContainerGoneError(SandboxError):
 
 
 class Container(Protocol):
-    """One chat's running sandbox. It runs one command at a time."""
+    """One chat's running sandbox."""
+
+    @property
+    def concurrent(self) -> bool:
+        """Return True if the container can run several commands at the same time. Otherwise it runs one."""
+        ...
 
     @property
     def container_id(self) -> str:
@@ -144,11 +158,20 @@ class Container(Protocol):
     async def execute(self, command: Command, stdout: Sink, stderr: Sink) -> int:
         """Run a command to its end, stream its output to the sinks, and return its exit code.
 
-        If cancelled, this call stops reading the output; the process continues until `kill_all`.
+        No process of the command is left when this returns. If cancelled, this call stops reading the output;
+        the process continues until `end` or `kill_all`.
 
         Raises:
             ContainerGoneError: The container is gone, and the command was not started.
             SandboxError: The container ended during the command, or the engine does not answer.
+        """
+        ...
+
+    async def end(self, command: Command) -> bool:
+        """End the processes of one command, and leave the other commands running.
+
+        Return True if it is proved within two seconds that no process of the command is left. After False,
+        call `kill_all`. May be called while the command runs: `execute` then returns 137.
         """
         ...
 

@@ -88,7 +88,8 @@ class Function:
 class Script:
     """The parts of a parsed line. `more` holds texts in backticks, which bash unescapes and parses again.
 
-    `plain` is True if the line is a single simple command of literal words.
+    `plain` is True if the line is a single simple command of literal words. `asynchronous` is True if it
+    starts commands with `&`.
     """
 
     commands: tuple[SimpleCommand, ...]
@@ -96,6 +97,7 @@ class Script:
     redirections: tuple[Redirection, ...]
     more: tuple[str, ...]
     plain: bool
+    asynchronous: bool
 
 
 def read(line: str) -> Script:
@@ -213,6 +215,7 @@ class _Walk:
         self._bodies_until = 0
         self._redirections: list[Redirection] = []
         self._more: list[str] = []
+        self._asynchronous = False
         self._until = 0
         """End of text in which bash expands nothing, or only arithmetic; nodes before it are skipped."""
 
@@ -236,7 +239,14 @@ class _Walk:
             and not commands[0].redirections
             and all(word.text is not None for word in commands[0].words)
         )
-        return Script(commands, tuple(self._functions), tuple(self._redirections), tuple(self._more), plain)
+        return Script(
+            commands,
+            tuple(self._functions),
+            tuple(self._redirections),
+            tuple(self._more),
+            plain,
+            self._asynchronous,
+        )
 
     def _look(self, node: "Node") -> None:
         kind = node.type
@@ -245,6 +255,8 @@ class _Walk:
         elif node.is_named:
             self._leaf(node)
         match kind:
+            case "&" if node.parent is not None and node.parent.type in (*_GROUPS, "if_statement"):
+                self._asynchronous = True
             case "command" | "declaration_command" | "unset_command" | "test_command":
                 self._command(node)
             case "function_definition":

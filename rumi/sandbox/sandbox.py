@@ -2,8 +2,9 @@
 
 import signal
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from typing import TypeAlias
 
@@ -70,10 +71,11 @@ class EndProcesses(Request[None]):
 SandboxMessage: TypeAlias = Prepare | RunCommand | EndProcesses
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Course:
     """The state of a running command."""
 
+    program: str
     stdout: HeadTail
     stderr: HeadTail
     over: trio.Event = field(default_factory=trio.Event)
@@ -92,7 +94,13 @@ class _Course:
 
 
 class Sandbox(Actor[SandboxMessage]):
-    """Actor that runs a chat's commands one at a time. When the actor stops, it removes the container."""
+    """Actor that runs a chat's commands. When the actor stops, it removes the container.
+
+    Commands run one at a time, and background commands beside them. When the last one ends, all processes of
+    the container are ended. While others run, only the processes of the one that ends are.
+    """
+
+    concurrency = 16
 
     def __init__(
         self,
@@ -116,7 +124,13 @@ class Sandbox(Actor[SandboxMessage]):
         self._container: Container | None = None
         self._leaving = False
         self._use: Use | None = None
-        self._doing = ""
+        self._courses: dict[_Course, None] = {}
+        self._foreground = trio.Lock()
+        """Held by the command that is not in the background."""
+        self._changing = trio.Lock()
+        """Held while the container is made or removed, and while processes are ended: a command that starts
+        meanwhile would be ended too."""
+        self._making = False
         self._beats = False
 
     @answers(Prepare)
@@ -134,8 +148,9 @@ class Sandbox(Actor[SandboxMessage]):
     @answers(EndProcesses)
     async def quiet(self, message: EndProcesses) -> None:
         """End all processes and prove that none is left."""
-        with self._refusing():
-            await self._end_all()
+        async with self._foreground, self._changing:
+            with self._refusing():
+                await self._end_all()
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -144,8 +159,6 @@ class Sandbox(Actor[SandboxMessage]):
             yield
         except SandboxError as error:
             raise Refused(error) from error
-        finally:
-            self._doing = ""
 
     async def stopped(self, reason: str) -> None:
         """Remove the container. If the removal is not confirmed in time, the registry continues it."""
@@ -157,8 +170,10 @@ class Sandbox(Actor[SandboxMessage]):
                     return
 
     def activity(self) -> str:
-        """Return the running program, without its arguments, which are private to the chat."""
-        return self._doing
+        """Return the running programs, without their arguments, which are private to the chat."""
+        if self._making:
+            return "making the container"
+        return ", ".join(f"running {course.program}" for course in self._courses)
 
     def metrics(self) -> Mapping[str, object]:
         """Return the id of the chat's container."""
@@ -166,9 +181,16 @@ class Sandbox(Actor[SandboxMessage]):
 
     async def _ready(self) -> Container:
         """Return the chat's container; create it if there is none. If cancelled, the container is removed."""
-        if self._container is not None:
-            return self._container
-        self._doing = "making the container"
+        async with self._changing:
+            if self._container is not None:
+                return self._container
+            self._making = True
+            try:
+                return await self._make()
+            finally:
+                self._making = False
+
+    async def _make(self) -> Container:
         await self._workspaces.ready(self._chat_id)
         # Until the reply arrives, a container may exist whose id is not known. If the ask is cancelled, this
         # flag makes the end of the turn, or `stopped`, have that container removed.
@@ -200,16 +222,31 @@ class Sandbox(Actor[SandboxMessage]):
     async def _run(self, message: RunCommand) -> CommandResult:
         if (fault := _unspeakable(message.command)) is not None:
             raise fault
+        if message.command.background:
+            return await self._run_here(message)
+        async with self._foreground:
+            return await self._run_here(message)
+
+    async def _run_here(self, message: RunCommand) -> CommandResult:
+        container = await self._ready()
+        if message.command.background and not container.concurrent:
+            raise SandboxError("This sandbox runs one command at a time, so none in the background.")
         try:
-            return await self._run_in(await self._ready(), message)
+            return await self._run_in(container, message)
         except LeaseLostError:
-            await self._discard()
+            await self._discard_this(container)
             raise
         except ContainerGoneError:
             # Another program has removed the container since the last command. This command was not started,
             # so running it in a new container cannot run it twice.
-            await self._discard()
+            await self._discard_this(container)
             return await self._run_in(await self._ready(), message)
+
+    async def _discard_this(self, container: Container) -> None:
+        """Remove a container that has ended, unless another command has removed it already."""
+        async with self._changing:
+            if self._container is container:
+                await self._discard()
 
     async def _run_in(self, container: Container, message: RunCommand) -> CommandResult:
         command, limits = message.command, self._limits
@@ -224,22 +261,30 @@ class Sandbox(Actor[SandboxMessage]):
         if (full or self._disk.look().low) and not (command.reads or only_frees(command.argv)):
             why: Ending = "workspace_full" if full else "disk_full"
             return CommandResult(None, Output(), Output(), 0, why, container.container_id, ran=False)
-        self._doing = f"running {program_of(command.argv)}"
         output_limit = command.output_limit or limits.output_limit
-        course = _Course(HeadTail(output_limit), HeadTail(output_limit))
+        course = _Course(program_of(command.argv), HeadTail(output_limit), HeadTail(output_limit))
         began = trio.current_time()
+        async with self._changing:
+            self._courses[course] = None
         try:
             ended = await self._attend(container, message, course, before, full)
             duration_ms = round((trio.current_time() - began) * 1000)
-            await (self._discard() if ended == "lost" else self._end_all())
+            async with self._changing:
+                del self._courses[course]
+                if ended == "lost":
+                    await self._discard()
+                elif not self._courses:
+                    await self._end_all()
         except SandboxError:
             raise
         except BaseException:
             # The turn was cancelled, or this actor crashes. In either case, the command's processes must have
             # ended before the error propagates.
             with trio.CancelScope(shield=True):  # bounded inside
-                await self._end_all_quietly()
+                await self._end_quietly(container, command, course)
             raise
+        finally:
+            self._courses.pop(course, None)
         over = over_limits(await self._measured(), limits)
         if over and not full and not command.reads and ended == "exited":
             ended = "workspace_full"
@@ -251,7 +296,7 @@ class Sandbox(Actor[SandboxMessage]):
     ) -> Ending:
         """Run the command with its time limit and workspace watch; read its output even if it is killed."""
         processes = container.processes if isinstance(container, ShowsProcesses) else nobody
-        running = Running(self._workspace, processes, before, course.end)
+        running = Running(self._workspace, processes, before, self._end_commands)
         limits = limits_for_freeing(self._limits, before) if full else self._limits
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._execute, container, message.command, course)
@@ -266,7 +311,7 @@ class Sandbox(Actor[SandboxMessage]):
                 await trio.to_thread.run_sync(signal_all, processes, signal.SIGKILL)
             killed = not course.executed.is_set()
             if killed:
-                await self._end_all_quietly()
+                await self._end_quietly(container, message.command, course)
                 with trio.move_on_after(LINGER_S):
                     await course.executed.wait()
                 course.code = 137 if course.code is None else course.code
@@ -279,8 +324,15 @@ class Sandbox(Actor[SandboxMessage]):
 
     async def _execute(self, container: Container, command: Command, course: _Course) -> None:
         command.began(container.container_id)
+
+        def hear(stream: HeadTail, piece: bytes) -> None:
+            stream.add(piece)
+            command.heard(piece)
+
         try:
-            course.code = await container.execute(command, course.stdout.add, course.stderr.add)
+            course.code = await container.execute(
+                command, partial(hear, course.stdout), partial(hear, course.stderr)
+            )
         except SandboxError as error:
             course.lost = error
         course.executed.set()
@@ -336,12 +388,20 @@ class Sandbox(Actor[SandboxMessage]):
                 pass
         await self._discard()
 
-    async def _end_all_quietly(self) -> None:
-        """End all processes and ignore errors, because `EndProcesses` at the end of the turn tries again."""
-        try:
-            await self._end_all()
-        except (SandboxError, ActorError):
-            return
+    async def _end_quietly(self, container: Container, command: Command, course: _Course) -> None:
+        """End a command and ignore errors, because `EndProcesses` at the end of the turn tries again.
+
+        If other commands run and this one cannot be ended by itself, all are ended.
+        """
+        async with self._changing:
+            with suppress(SandboxError, ActorError):
+                if self._courses.keys() == {course} or not await container.end(command):
+                    await self._end_all()
+
+    def _end_commands(self, why: Ending) -> None:
+        """Request the end of all commands, because they write to the same workspace."""
+        for course in self._courses:
+            course.end(why)
 
     async def _discard(self) -> None:
         """Ask the registry to remove the container, and wait for the removal.

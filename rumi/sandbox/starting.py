@@ -56,11 +56,15 @@ class StartedProgram:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """The programs that a line starts, and its redirections. `words` is set for a single plain command."""
+    """The programs that a line starts, and its redirections. `words` is set for a single plain command.
+
+    `asynchronous` is True if the line itself starts commands with `&`.
+    """
 
     starts: tuple[StartedProgram, ...]
     redirections: tuple[Redirection, ...]
     words: tuple[str, ...] | None
+    asynchronous: bool
 
 
 # Cached, because the policy, the check for writes, the status and the disk limits all parse the same line.
@@ -74,7 +78,9 @@ def reading(line: str) -> ParsedLine:
     found = _Findings()
     script = _ScriptReader(found).script(line)
     words = tuple(word.text or "" for word in script.commands[0].words) if script.plain else None
-    return ParsedLine(tuple(dict.fromkeys(found.starts)), tuple(found.redirections), words)
+    return ParsedLine(
+        tuple(dict.fromkeys(found.starts)), tuple(found.redirections), words, script.asynchronous
+    )
 
 
 @dataclass

@@ -13,6 +13,8 @@ _DOLLARS: Final = frozenset('" \n\t%/.,:|')
 class CommandRefused(RumiError):
     """The command was refused; the message names the refused part, the advice names alternatives."""
 
+    advises_models = True
+
 
 @dataclass(frozen=True, slots=True)
 class ShellWord:

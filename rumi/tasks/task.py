@@ -18,7 +18,15 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import Actor, Request, answers
-from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnEvent, TurnFinished, title_of
+from rumi.agent.events import (
+    ToolFinished,
+    ToolOutput,
+    ToolProgress,
+    ToolStarted,
+    TurnEvent,
+    TurnFinished,
+    title_of,
+)
 from rumi.agent.fitting import complete
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.chats.events import Replied, TurnStarted
@@ -27,6 +35,7 @@ from rumi.errors import RumiError
 from rumi.models.model import Message, Model, Usage
 from rumi.models.token_budget import context_of
 from rumi.platform.chat_ids import bot_key, task_key
+from rumi.platform.printable import last_lines
 from rumi.platform.texts import bots as bot_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import tasks as task_texts
@@ -420,6 +429,9 @@ class Task(Actor[TaskMessage]):
                 self._say(title_of(event, one_line))
             case ToolProgress(_, text):
                 self._progress(text)
+            case ToolOutput(_, text):
+                for line in last_lines(text, 1):
+                    self._progress(line)
             case ToolFinished(_, result):
                 # Set before the result is stored: tools that run at the same time see the taint at once.
                 self._tainted = self._tainted or result.tainted

@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import pytest
 import trio
 
-from rumi.agent.breakers import REPEATED, TurnLimits
+from rumi.agent.breakers import DO_OTHER, LAST_TIME, POLLS, REPEATED, WAIT, TurnLimits
 from rumi.agent.events import Thinking, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from rumi.agent.fitting import CLOSING, complete
 from rumi.agent.tool import Question, ToolResult
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.errors import RumiError
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.fitting import messages_tokens, shortened
 from rumi.models.model import (
@@ -226,7 +227,9 @@ async def test_a_call_that_is_repeated_twice_trips_and_is_noted_before() -> None
     finished = await run.go()
     assert (finished.reason, finished.answer) == ("repeated_call", "stuck\n\n⚠️ Detected a loop and stopped.")
     first, second, third = (m.content for m in run.stored if m.role == "tool")
-    assert (first, second, third) == ('{"x": 1}', first + REPEATED, first + REPEATED)
+    assert first == '{"x": 1}'
+    assert second == first + REPEATED.format(times=2, advice=LAST_TIME)
+    assert third == first + REPEATED.format(times=3, advice=DO_OTHER)
     assert [result.content for result in run.results()] == [first] * 3, "people see what the tool said"
 
 
@@ -257,13 +260,62 @@ async def test_a_result_that_was_cut_may_be_asked_for_again() -> None:
     assert (await run.go()).reason == "complete"
 
 
-async def test_three_replies_that_fail_as_a_whole_trip_and_a_success_between_does_not() -> None:
-    outcomes = iter([False, False, True, False, False, False])
-    echo = Echo(lambda a: ToolResult(next(outcomes), str(a)))
+async def test_three_replies_that_break_as_a_whole_trip_and_a_result_between_does_not() -> None:
+    outcomes = iter([True, True, False, True, True, True])
+    echo = Echo(lambda a: ToolResult(False, str(a), broken=next(outcomes)))
     model = Scripted(*[Reply("", (call(x=n),)) for n in range(6)], Reply("no luck"))
     finished = await Run(model, echo).go()
     assert finished.reason == "consecutive_errors"
     assert len(model.requests) == 7
+
+
+async def test_refusals_and_failures_are_results_and_end_no_turn() -> None:
+    echo = Echo(lambda a: ToolResult(False, f"refused: {a}", refused=True))
+    model = Scripted(*[Reply("", (call(x=n),)) for n in range(8)], Reply("another way"))
+    assert (await Run(model, echo).go()).answer == "another way"
+
+
+async def test_refused_calls_that_come_back_are_errors() -> None:
+    echo = Echo(lambda a: ToolResult(False, f"refused: {a}", refused=True))
+    model = Scripted(*[Reply("", (call(x=n % 2),)) for n in range(8)], Reply("no luck"))
+    run = Run(model, echo)
+    finished = await run.go()
+    assert (finished.reason, len(run.results())) == ("consecutive_errors", 5), "two new, three again"
+
+
+async def test_a_poll_is_no_loop_and_the_model_is_told_to_wait() -> None:
+    counter = iter(range(99))
+    echo = Echo(lambda a: ToolResult(True, "there" if next(counter) > 8 else "not yet", may_change=True))
+    model = Scripted(*[Reply("", (call(x=1),)) for _ in range(10)], Reply("it is there"))
+    run = Run(model, echo, limits=TurnLimits(max_turns=30))
+    assert (await run.go()).answer == "it is there"
+    results = [m.content for m in run.stored if m.role == "tool"]
+    assert results[-1] == "there"
+    assert WAIT in results[-2]
+
+
+async def test_a_poll_that_never_ends_is_a_loop_at_last() -> None:
+    echo = Echo(lambda a: ToolResult(True, "not yet", may_change=True))
+    model = Scripted(*[Reply("", (call(x=1),)) for _ in range(40)])
+    run = Run(model, echo, limits=TurnLimits(max_turns=50))
+    assert (await run.go()).reason == "repeated_call"
+    assert len(run.results()) == 2 * POLLS + 1
+
+
+async def test_calls_that_wait_a_second_or_more_are_no_loop() -> None:
+    echo = Echo(lambda a: ToolResult(True, "not yet", duration_ms=1000))
+    model = Scripted(*[Reply("", (call(x=1),)) for _ in range(20)], Reply("enough"))
+    assert (await Run(model, echo, limits=TurnLimits(max_turns=50)).go()).answer == "enough"
+
+
+async def test_advice_for_people_goes_to_people_only() -> None:
+    def refuse(arguments: Mapping[str, object]) -> ToolResult:
+        raise RumiError("The sandbox is not there.", "Set [sandbox] backend in config.toml.")
+
+    run = Run(Scripted(Reply("", (call(),)), Reply("it broke")), Echo(refuse))
+    await run.go()
+    assert run.stored[1].content == "The sandbox is not there."
+    assert run.results()[0].content == "The sandbox is not there. Set [sandbox] backend in config.toml."
 
 
 async def test_dead_links_in_one_reply_are_one_error_and_one_that_works_makes_it_none() -> None:
@@ -301,7 +353,7 @@ async def test_the_model_is_told_when_two_calls_are_left(most: int, notes: dict[
 
 
 async def test_a_note_behind_a_block_of_strangers_words_leaves_it_closed_when_shortened() -> None:
-    text = "<page>\n" + "evil " * 500 + "\n</page>" + REPEATED
+    text = "<page>\n" + "evil " * 500 + "\n</page>" + REPEATED.format(times=2, advice=DO_OTHER)
     assert shortened(Message("tool", text), 100).content.endswith("\n</page>")
 
 

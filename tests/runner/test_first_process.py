@@ -3,7 +3,7 @@
 from importlib import resources
 
 from rumi.sandbox.docker.image import FORMAT
-from runner.init import VERSION, WITHOUT_LEASES, source
+from runner.init import VERSION, source
 
 
 def test_the_source_the_module_and_the_dockerfile_name_one_version() -> None:
@@ -12,4 +12,3 @@ def test_the_source_the_module_and_the_dockerfile_name_one_version() -> None:
     assert f'"rumi-init {VERSION}"' in dockerfile
     assert f'rumi.runner.init="{VERSION}"' in dockerfile
     assert f'rumi.runner="{FORMAT}"' in dockerfile
-    assert VERSION in WITHOUT_LEASES

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, get_args
 
 from rumi.agent.tool import CommandTrace, Question, Tool, ToolResult
-from rumi.agent.tools.bash import CommandShell, report
+from rumi.agent.tools.bash import CommandShell
+from rumi.agent.tools.output import report
 from rumi.platform.openat import shown
 from rumi.sandbox.engine import Command, CommandResult
 

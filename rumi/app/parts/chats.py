@@ -92,6 +92,7 @@ def add_all_chats(
         context=agent.context,
         fact_extraction=agent.fact_extraction,
         policy_of=policy_of,
+        sandbox_limits=inputs.limits,
         handlers=handlers,
         running_tasks=tasks.tasks.running,
         notices=store.budgets.notices,

@@ -8,12 +8,13 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import trio
 
-from rumi.agent.events import ToolProgress, ToolStarted, TurnFinished
+from rumi.agent.events import ToolOutput, ToolProgress, ToolStarted, TurnFinished
 from rumi.channels.attach.client import RemoteChat, run_task
 from rumi.channels.attach.connection import ControlClient
 from rumi.chats.events import Replied, turn_of
 from rumi.errors import RumiError
 from rumi.models.model import Waiting
+from rumi.platform.printable import last_lines
 from rumi.store.journal.records import Reason
 from rumi.texts import Language
 
@@ -93,6 +94,9 @@ class McpService:
                     await report(f"{call.name} {call.arguments}"[:STEP_CHARS])
                 case ToolProgress(_, step):
                     await report(step[:STEP_CHARS])
+                case ToolOutput(_, text):
+                    for line in last_lines(text, 1):
+                        await report(line[:STEP_CHARS])
                 case Waiting(_, why):
                     await report(why)
                 case TurnFinished(ended):

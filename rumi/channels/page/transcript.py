@@ -10,13 +10,14 @@ from rumi.agent.events import (
     ConfirmationEnded,
     Thinking,
     ToolFinished,
+    ToolOutput,
     ToolProgress,
     ToolStarted,
     TurnFinished,
     title_of,
 )
 from rumi.agent.tool import ToolResult
-from rumi.chats.events import MOST_STEPS, ChatEvent, Queued, Replied, TurnStarted
+from rumi.chats.events import MOST_STEPS, OUTPUT_CHARS, ChatEvent, Queued, Replied, TurnStarted
 from rumi.chats.session import ended
 from rumi.models.model import Discarded, TextDelta, Waiting
 from rumi.platform.untrusted_text import read_block
@@ -45,9 +46,9 @@ class Watcher(Protocol):
 class TranscriptEntry:
     """A message, an answer that may still grow, or a reply to a command.
 
-    `parts` have the format that the page's script expects. `steps` counts the steps that running tool calls
-    report. `revision` counts all other changes, except growth of the last part's text. `delivery` is the
-    number of the reply's delivery, which is acknowledged when a person has seen the entry.
+    `parts` have the format that the page's script expects. `steps` counts the steps and pieces of output that
+    running tool calls report. `revision` counts all other changes, except growth of the last part's text.
+    `delivery` is the number of the reply's delivery, which is acknowledged when a person has seen the entry.
     """
 
     id: str
@@ -76,9 +77,10 @@ class TranscriptEntry:
 
     @property
     def showing(self) -> dict[str, object]:
-        """Return the latest steps of each running tool call, by call id."""
+        """Return the latest steps and output of each running tool call, by call id."""
         running = (part for part in self.parts if part.get("state") == "running")
-        return {str(part["id"]): part["steps"] for part in running if "steps" in part}
+        shown = ("steps", "output")
+        return {str(part["id"]): {key: part[key] for key in shown if key in part} for part in running}
 
     @property
     def growing(self) -> str:
@@ -225,8 +227,14 @@ class Transcript:
                     part["steps"] = steps[-MOST_STEPS:]
                     entry.steps += 1
                 self._changed(entry, grown=True)
+            case ToolOutput(call_id, text):
+                for part in _running(entry, call_id):
+                    part["output"] = (str(part.get("output", "")) + text)[-OUTPUT_CHARS:]
+                    entry.steps += 1
+                self._changed(entry, grown=True)
             case ToolFinished(call, result, count):
                 for part in _running(entry, call.id):
+                    part.pop("output", None)  # the result has it
                     part |= _outcome(result) | {"count": count}
                 self._changed(entry)
             case ConfirmationAsked(id, text, whole):

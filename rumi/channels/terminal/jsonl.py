@@ -8,6 +8,8 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 - `tool_call`: `id`, `name`, `arguments`, an object
 - `tool_progress`: `id`, `step`, `text`; a step of a running call, one line of at most 200 characters; `step`
   counts from 1; at most four steps per second are printed for a call, and always its last one
+- `tool_output`: `id`, `text`; the next output of a running command, at most four times per second; of much
+  output at once only the end
 - `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`; for a
   changed file `diff`, a unified diff; for shown files `shows`, their paths; for a call with steps `steps`,
   their number
@@ -43,6 +45,7 @@ PRINTED = {
     "text": "text delta=text",
     "tool_call": "tool_call call.id call.name arguments",
     "tool_progress": "tool_progress id=call step text",
+    "tool_output": "tool_output id=call text",
     "tool_result": f"tool_result call.id {_OUTCOME} steps",
     "confirm": "confirm id text whole",
     "usage": "usage model usage.prompt_tokens usage.completion_tokens usage.cached_tokens usage.nano_usd",

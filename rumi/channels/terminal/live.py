@@ -25,9 +25,12 @@ from rumi.channels.terminal.words import Reader
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted, TurnState
 from rumi.chats.port import PastTurn
 from rumi.models.model import Discarded, TextDelta
-from rumi.platform.printable import clean, one_line
+from rumi.platform.printable import clean, last_lines, one_line
 from rumi.platform.texts.operating import short_duration
 from rumi.texts import gettext
+
+OUTPUT_LINES = 5
+"""Maximum number of lines shown of a running command's output."""
 
 _LONG = 4000
 """More characters than this are painted in a thread, because painting them takes long."""
@@ -377,7 +380,7 @@ class LiveView:
         ), since
 
     def _status_lines(self, width: int, most_steps: int) -> list[str]:
-        """Return a line with the last step of each running tool call; if none runs, the turn's activity."""
+        """Return each running tool call with its last step or output; if none runs, the turn's activity."""
         label, since = self._label()
         waiting = self._turn.waiting
         now = trio.current_time()
@@ -388,9 +391,11 @@ class LiveView:
             line.truncate(width - 10, overflow="ellipsis")
             line.append(f"  {int(now - called.time)} s", "dim")
             lines.append(line)
-            if most_steps and (step := self._turn.step(called.what.call.id)):
-                lines.append(Text(f"  ↳ {one_line(step)}", "dim"))
-                most_steps -= 1
+            id = called.what.call.id
+            below = [f"↳ {one_line(step)}"] if (step := self._turn.step(id)) else []
+            below += last_lines(self._turn.output(id), OUTPUT_LINES)
+            lines += [Text(f"  {text}", "dim") for text in below[-most_steps:] if most_steps]
+            most_steps -= min(most_steps, len(below))
         if self._stopping:
             lines.append(
                 Text.assemble(

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import trio
 
-from rumi.agent.events import ConfirmationAsked, ToolFinished, ToolProgress, ToolStarted, title_of
+from rumi.agent.events import ConfirmationAsked, ToolFinished, ToolOutput, ToolProgress, ToolStarted, title_of
 from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.own import do_own, is_own
@@ -18,7 +18,7 @@ from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Reader, is_answ
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnState
 from rumi.errors import RumiError
 from rumi.models.model import Waiting
-from rumi.platform.printable import clean, one_line
+from rumi.platform.printable import clean, last_lines, one_line
 from rumi.platform.texts.translation import error_text
 from rumi.texts import gettext
 
@@ -53,10 +53,10 @@ class PlainView:
                 await self.notice(title_of(started, one_line))
                 self._noticed[started.call.id] = event.time
             case ToolProgress(call_id, text) if event.time - self._noticed.get(call_id, 0.0) >= STEP_S:
-                self._noticed[call_id] = event.time
-                of = self._turn.calls.get(call_id) if len(self._turn.calls) > 1 else None
-                title = f"  ({title_of(of.what, one_line)})" if of is not None else ""
-                await self.notice(f"  ↳ {one_line(text)}{title}")
+                await self._step(call_id, text, event.time)
+            case ToolOutput(call_id, text) if event.time - self._noticed.get(call_id, 0.0) >= STEP_S:
+                for line in last_lines(text, 1):
+                    await self._step(call_id, line, event.time)
             case ToolFinished(call, result, steps):
                 self._noticed.pop(call.id, None)
                 title = title_of(before.called(call), one_line)
@@ -83,6 +83,13 @@ class PlainView:
                 await self.notice(f"{asks} {text}{end}({answers})")
             case _:
                 pass  # streamed text is not printed, so a `Discarded` has nothing to take back
+
+    async def _step(self, call: str, text: str, time: float) -> None:
+        """Print a step of a running call, or the last line of its output."""
+        self._noticed[call] = time
+        of = self._turn.calls.get(call) if len(self._turn.calls) > 1 else None
+        title = f"  ({title_of(of.what, one_line)})" if of is not None else ""
+        await self.notice(f"  ↳ {one_line(text)}{title}")
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
         """Write the reply's text and a newline."""

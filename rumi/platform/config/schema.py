@@ -300,7 +300,11 @@ GENERAL: Mapping[tuple[str, ...], tuple[str, ...]] = {
 
 
 class SandboxSection(Section):
-    """`[sandbox]`: the program that runs sandboxes, and the limits on each chat's sandbox."""
+    """`[sandbox]`: the program that runs sandboxes, and the limits on each chat's sandbox.
+
+    A command may take `timeout_s` seconds; the model may give it up to `max_timeout_s`. A turn may have
+    `background_commands` running at once.
+    """
 
     backend: Literal["auto", "docker", "bubblewrap"] = "auto"
     image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
@@ -312,6 +316,8 @@ class SandboxSection(Section):
     pids: Annotated[int, Field(ge=2, le=4_194_304)] = 128
     tmp_mb: Count = 64
     timeout_s: Positive = 30
+    max_timeout_s: Positive = 600
+    background_commands: Annotated[int, Field(ge=0, le=8)] = 4
     output_limit: Count = 50_000
     workspace_mb: Count = 512
     workspace_files: Count = 50_000

@@ -1,6 +1,7 @@
 """One chat's container in the embedded engine: its keeper process, and the requests to the keeper."""
 
 import contextlib
+import itertools
 import os
 import secrets
 import signal
@@ -38,6 +39,8 @@ class BubblewrapContainer:
     cannot access the keeper, other commands or other containers. /tmp lasts as long as the keeper.
     """
 
+    concurrent = True
+
     def __init__(self, plan: ContainerPlan, cgroups: Cgroups) -> None:
         self._plan = plan
         self._cgroups = cgroups
@@ -48,7 +51,9 @@ class BubblewrapContainer:
         self._id = ""
         self._keeper = 0
         self._spare: Spare | None = None
-        self._quiet = True  # no command is running
+        self._numbers = itertools.count(1)
+        self._running: dict[int, int] = {}
+        """The numbers of the commands that may still have processes, by `id` of the command."""
 
     @property
     def plan(self) -> ContainerPlan:
@@ -125,7 +130,7 @@ class BubblewrapContainer:
         Raises:
             ContainerGoneError: The container ended before the command was started.
             LeaseLostError: The container has ended, because its lease expired.
-            SandboxError: The container ended during the command, or another command runs in it.
+            SandboxError: The container ended during the command, or too many commands run in it.
             ValueError: A word of the command contains a NUL byte.
         """
         words = [os.fsencode(word) for word in command.argv]
@@ -134,15 +139,26 @@ class BubblewrapContainer:
         if sum(map(len, words)) > MAX_WORDS_BYTES or max(map(len, words)) >= MAX_WORD_BYTES:
             stderr(words[0] + b": Argument list too long\n")
             return CANNOT_EXECUTE
-        running = await self._begin(words, command.stdin)
+        running = await self._begin(command, words)
         try:
             code = await running.finish(stdout, stderr)
         finally:
             running.close()
-        # Not in `finally`: after a cancellation the command may still run, until kill_all.
-        self._quiet = True
+        # Not in `finally`: after a cancellation the command may still run, until `end` or `kill_all`.
+        self._running.pop(id(command), None)
         self._prepare()
         return code
+
+    async def end(self, command: Command) -> bool:
+        """End one command; return True if the keeper reports within `KILL_S` that nothing of it is left."""
+        number = self._running.get(id(command))
+        if number is None:
+            await trio.lowlevel.checkpoint()
+            return True
+        if not await self._told(b"end %d" % number):
+            return False
+        self._running.pop(id(command), None)
+        return True
 
     def processes(self) -> list[int]:
         """Return most pids of the container on this machine; a live one may be missing. Blocks briefly."""
@@ -156,12 +172,11 @@ class BubblewrapContainer:
         Raises:
             SandboxError: The restart failed too; the container must not be used again.
         """
-        if self._quiet and self.alive:
-            # The keeper has reported that no process of the last command is left.
+        if not self._running and self.alive:
+            # The keeper has reported of each command that no process of it is left.
             await trio.lowlevel.checkpoint()
             return
         if await self._kill():
-            self._quiet = True
             self._prepare()
             return
         await self.stop()
@@ -185,7 +200,7 @@ class BubblewrapContainer:
                         name=self._plan.name,
                     )
             self._forget_process()
-            self._quiet = True
+            self._running.clear()
         if self._cgroup is not None:
             await self._cgroup.remove()
             self._cgroup = None
@@ -253,42 +268,55 @@ class BubblewrapContainer:
         except OSError as error:
             raise ContainerGoneError(*LOST) from error
 
-    async def _begin(self, words: list[bytes], stdin: bytes) -> Spare:
+    async def _begin(self, command: Command, words: list[bytes]) -> Spare:
         for _ in range(2):
             running, self._spare = self._spare, None
             if running is not None and running.over:
                 running.close()
                 running = None
-            running = running or Spare(partial(self._ask, b"run"))
+            running = running or self._new()
             # Before the words are sent: after a cancellation in between, the command may run.
-            self._quiet = False
+            self._running[id(command)] = running.number
             try:
-                await running.begin(words, stdin)
+                await running.begin(words, command.stdin)
                 return running
             except trio.BrokenResourceError:  # it has just ended: try again in a new one
                 running.close()
-                await self._kill()
+                await self._told(b"end %d" % running.number)
             except BaseException:
                 running.close()
                 raise
         raise ContainerGoneError(*LOST)
+
+    def _new(self) -> Spare:
+        number = next(self._numbers)
+        return Spare(number, partial(self._ask, b"run %d" % number))
 
     def _prepare(self) -> None:
         """Prepare the spare sandbox for the next command. If this fails, the command will report it."""
         if self._spare is not None:
             return  # both a command and the kill that ended it call this
         with contextlib.suppress(ContainerGoneError):
-            self._spare = Spare(partial(self._ask, b"run"))
+            self._spare = self._new()
 
     async def _kill(self) -> bool:
         """Kill all processes; return True if the keeper reports within `KILL_S` that none is left."""
         self._drop_spare()
+        doomed = set(self._running)
+        if not await self._told(b"kill"):
+            return False
+        for key in doomed:
+            self._running.pop(key, None)
+        return True
+
+    async def _told(self, what: bytes) -> bool:
+        """Send the keeper a request that ends processes; return True if it reports the end in `KILL_S`."""
         said = bytearray()
         ours, theirs = os.pipe()
         async with trio.lowlevel.FdStream(ours) as stream:
             with opened(theirs) as end:
                 try:
-                    self._ask(b"kill", [end])
+                    self._ask(what, [end])
                 except SandboxError:
                     return False
             with trio.move_on_after(KILL_S):

@@ -13,14 +13,17 @@ file. It runs as two processes:
   with file descriptors attached):
 
       join  descriptors of the control group, to which a process writes `0` to join it
-      run   words (of the command; its sandbox is set up in advance), stdin, stdout, stderr, reply
+      run   (the message ends with a number) words (of the command; its sandbox is set up in advance), stdin,
+            stdout, stderr, reply
+      end   (the message ends with the number of a command) reply
       kill  reply
       beat  (the message ends with a number): a heartbeat of the sandbox's lease
 
-The answer to `run` is the exit code, sent when no process of the command is left; the answer to `kill` is
-`clean`. The keeper is outside of the sandboxes: commands see neither the keeper nor one another. Orphaned
-processes of a sandbox become children of the keeper, so "no child is left" is the kernel's proof that no
-process runs.
+The answer to `run` is the exit code, sent when no process of the command is left; the answer to `end` and
+`kill` is `clean`. Up to `MOST` commands run at the same time. The keeper is outside of the sandboxes:
+commands see neither the keeper nor one another. Orphaned processes of a sandbox become children of the
+keeper, so "no child is left" (for one command: none but the first processes of the others) is the kernel's
+proof that no process runs.
 
 If a sandbox has a lease (`lease_ns`, `until_ns`), a kernel timer ends the sandbox when the lease expires,
 regardless of what its parent does. A heartbeat sets the timer to the expiry time that it contains
@@ -46,6 +49,7 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 163
 CLOCK_BOOTTIME, TIMER_ABSTIME = 7, 1
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 REMOVAL_S = 2.0
+MOST = 16  # commands at the same time, and a sandbox that waits for its command
 
 WAIT_FOR_WORDS = """
 mapfile -t -d '' -u 3 words; exec 3<&-
@@ -202,8 +206,9 @@ def start(settings: dict[str, str], members: list[int], fds: list[int]) -> int:
             for number, fd in enumerate([*fds[1:4], fds[0]]):
                 os.dup2(fd, number)
             if settings["seccomp_fd"]:
-                os.lseek(int(settings["seccomp_fd"]), 0, os.SEEK_SET)
-                os.set_inheritable(int(settings["seccomp_fd"]), True)
+                # Opened again: sandboxes that start at the same time must not share a position in the file.
+                program = os.open(f"/proc/self/fd/{settings['seccomp_fd']}", os.O_RDONLY)
+                os.dup2(program, int(settings["seccomp_fd"]))
             os.set_inheritable(int(settings["life_fd"]), True)
             os.execve(BASE + "/bwrap", argv, {"LD_LIBRARY_PATH": BASE})
         except BaseException as error:  # noqa: BLE001 - this is another process, and it ends here
@@ -240,6 +245,38 @@ def kill_everything(watched: int | None = None) -> int:
             wait = min(wait * 2, 0.05)
 
 
+def children() -> list[int]:
+    """Return the pids of this process's children, which include those whose parents have ended."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError), open(f"/proc/{name}/stat", "rb") as file:
+                if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
+                    found.append(int(name))
+    return found
+
+
+def end_one(watched: int, kept: set[int]) -> int:
+    """Kill one sandbox; when nothing of it is left, return its exit code. Children in `kept` continue.
+
+    The kernel kills the namespace's first process with bubblewrap, and reports its end only after that of all
+    processes in the namespace.
+    """
+    code, wait = 128 + signal.SIGKILL, 0.0002
+    while doomed := [pid for pid in children() if pid not in kept]:
+        for pid in doomed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                ended, status = os.waitpid(pid, os.WNOHANG)
+                if ended == watched:
+                    code = os.waitstatus_to_exitcode(status)
+                    code = code if code >= 0 else 128 - code
+        time.sleep(wait)
+        wait = min(wait * 2, 0.05)
+    return code
+
+
 def answer(reply: int, text: str) -> None:
     """Write an answer, unless the other end is closed, and close the descriptor."""
     with contextlib.suppress(BrokenPipeError):
@@ -263,23 +300,67 @@ class Term:
         call("timer", libc.timerfd_settime(self.fd, TIMER_ABSTIME, ctypes.byref(times), None))
 
 
+class Commands:
+    """The running commands, by their numbers."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self._settings = settings
+        self._running: dict[
+            int, tuple[int, int, int]
+        ] = {}  # pid, its pidfd, the descriptor for its exit code
+        self.members: list[int] = []  # of the control group
+
+    def pidfds(self) -> list[int]:
+        """Return the descriptors that become readable when a command ends."""
+        return [pidfd for _, pidfd, _ in self._running.values()]
+
+    def run(self, number: int, fds: list[int]) -> None:
+        """Start a command, or answer why it cannot be started."""
+        reply = fds[-1]
+        if number in self._running or len(self._running) >= MOST:
+            answer(reply, "busy")
+            return
+        try:
+            pid = start(self._settings, self.members, fds)
+            self._running[number] = (pid, os.pidfd_open(pid), reply)
+        except (StepError, OSError) as error:
+            end_one(0, {pid for pid, _, _ in self._running.values()})
+            answer(reply, f"failed {error}")
+
+    def answer_ended(self, readable: list[int]) -> None:
+        """Answer the commands that have ended by themselves."""
+        for number in [number for number, (_, pidfd, _) in self._running.items() if pidfd in readable]:
+            self.end(number)
+
+    def end(self, number: int) -> None:
+        """End a command, and answer its exit code when no process of it is left. Idempotent."""
+        if number not in self._running:
+            return
+        pid, pidfd, reply = self._running.pop(number)
+        kept = {pid for pid, _, _ in self._running.values()}
+        code = end_one(pid, kept) if kept else kill_everything(pid)
+        os.close(pidfd)
+        answer(reply, str(code))
+
+    def end_all(self, text: str) -> None:
+        """End all commands and every other child, and answer each command with `text`."""
+        kill_everything()
+        for _, pidfd, reply in self._running.values():
+            os.close(pidfd)
+            answer(reply, text)
+        self._running.clear()
+
+
 def serve(settings: dict[str, str], requests: _socket.socket, term: Term) -> None:
     """Serve requests until the other end of the socket closes or the lease expires."""
-    running: tuple[int, int, int] | None = None  # pid, its pidfd, the descriptor for its exit code
-    members: list[int] = []  # of the control group
+    commands = Commands(settings)
     while True:
-        watched = [requests.fileno(), term.fd, *([running[1]] if running else [])]
-        ready, _, _ = select.select(watched, [], [])
+        ready, _, _ = select.select([requests.fileno(), term.fd, *commands.pidfds()], [], [])
         if term.fd in ready:
-            kill_everything()
-            if running:
-                answer(running[2], "lease")
+            commands.end_all("lease")
             return
-        if running and running[1] in ready:
-            pid, pidfd, reply = running
-            os.close(pidfd)
-            answer(reply, str(kill_everything(pid)))
-            running = None
+        commands.answer_ended(ready)
+        if requests.fileno() not in ready:
             continue
         data, ancillary, _, _ = requests.recvmsg(64, _socket.CMSG_SPACE(5 * 4), _socket.MSG_CMSG_CLOEXEC)
         fds = [
@@ -289,31 +370,21 @@ def serve(settings: dict[str, str], requests: _socket.socket, term: Term) -> Non
         ]
         if data == b"":
             return
-        if data.startswith(b"beat "):
-            term.set(int(data[5:]))
-            continue
-        if data == b"join":
-            members = fds
-            continue
-        if data == b"kill":
-            kill_everything()
-            if running:
-                os.close(running[1])
-                answer(running[2], str(128 + signal.SIGKILL))
-                running = None
+        what, _, number = data.partition(b" ")
+        if what == b"beat":
+            term.set(int(number))
+        elif what == b"join":
+            commands.members = fds
+        elif what == b"kill":
+            commands.end_all(str(128 + signal.SIGKILL))
             answer(fds[0], "clean")
-            continue
-        if running:
-            answer(fds.pop(), "busy")
+        elif what == b"end":
+            commands.end(int(number))
+            answer(fds[0], "clean")
         else:
-            try:
-                pid = start(settings, members, fds)
-                running = (pid, os.pidfd_open(pid), fds.pop())
-            except (StepError, OSError) as error:
-                kill_everything()
-                answer(fds.pop(), f"failed {error}")
-        for fd in fds:
-            os.close(fd)
+            commands.run(int(number), fds)
+            for fd in fds[:-1]:
+                os.close(fd)
 
 
 def keep_low_numbers_free(settings: dict[str, str]) -> None:

@@ -23,11 +23,13 @@ LOST = (Text("The sandbox has ended."), Text("Send the request again: it gets a 
 class Spare:
     """Rumi's pipe ends to one sandbox. Call `begin` and then `finish` once each, and always `close`."""
 
-    def __init__(self, ask: Callable[[list[int]], None]) -> None:
+    def __init__(self, number: int, ask: Callable[[list[int]], None]) -> None:
         """Create the pipes and call `ask` with the sandbox's ends: words, stdin, stdout, stderr, reply.
 
-        If `ask` raises, all descriptors are closed and the exception propagates.
+        `number` is the keeper's number of the sandbox. If `ask` raises, all descriptors are closed and the
+        exception propagates.
         """
+        self.number = number
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             self._stdin = file_in_memory("stdin")
             ours.callback(os.close, self._stdin)

@@ -42,9 +42,10 @@ class EndedAtOnceError(SandboxError):
 
 
 class DockerContainer:
-    """A running container. It runs one command at a time; `kill_all` may be called during a command.
+    """A running container. `kill_all` and `end` may be called during a command.
 
-    The first process starts the commands if it is connected (`init`), otherwise Docker's exec does.
+    The first process starts the commands if it is connected (`init`), several at the same time if needed.
+    Otherwise Docker's exec does, one at a time: it cannot end one command and leave the others.
     """
 
     def __init__(self, api: EngineApi, container_id: str, user: tuple[int, int]) -> None:
@@ -71,6 +72,17 @@ class DockerContainer:
         await trio.lowlevel.checkpoint()
         if self.init is not None:
             await self.init.beat()
+
+    @property
+    def concurrent(self) -> bool:
+        """Return True if the container can run several commands at the same time."""
+        return self.init is not None
+
+    async def end(self, command: Command) -> bool:
+        """End one command; return True if it is proved within `KILL_S` that nothing of it is left."""
+        with trio.move_on_after(KILL_S):
+            return self.init is not None and await self.init.end(command)
+        return False
 
     @property
     def local_pid(self) -> int:

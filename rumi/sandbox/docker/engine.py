@@ -25,7 +25,7 @@ from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Lease, Leases, is_lost, no_leases, require
 from rumi.sandbox.leftovers import end_leftovers
 from rumi.texts import Text, os_error
-from runner.init import VERSION, WITHOUT_LEASES
+from runner.init import VERSION
 
 log = logging.getLogger("rumi.sandbox")
 
@@ -134,10 +134,8 @@ class DockerEngine:
             )
         self._degraded = tuple(text for key, text in _LACKING.items() if info.get(key) is False)
 
-    async def starts_by_exec(self, *, leased: bool = False) -> str:
+    async def starts_by_exec(self) -> str:
         """Return why Docker's exec, not INIT, starts the commands of new containers; "" if INIT starts them.
-
-        A `leased` container needs a version of INIT that supports leases.
 
         Raises:
             SandboxError: The daemon does not answer.
@@ -150,9 +148,7 @@ class DockerEngine:
             found = await self._api.call("GET", f"/images/{self._spec.image}/json")
         except ApiError as error:
             raise self._advised(error) from error
-        if (found["Config"].get("Labels") or {}).get(LABEL_INIT) not in (
-            (VERSION,) if leased else WITHOUT_LEASES
-        ):
+        if (found["Config"].get("Labels") or {}).get(LABEL_INIT) != VERSION:
             return Text("the image has no program for it")
         return ""
 
@@ -180,10 +176,7 @@ class DockerEngine:
         self._let_go(chat_id)
         with contextlib.ExitStack() as stack:
             listener = None
-            if (
-                not await self.starts_by_exec(leased=lease is not None)
-                and (listener := self._listen(chat_id)) is not None
-            ):
+            if not await self.starts_by_exec() and (listener := self._listen(chat_id)) is not None:
                 stack.callback(listener.close)
             if listener is None:
                 if lease is not None:
@@ -208,7 +201,7 @@ class DockerEngine:
         return await self._started(chat_id, workspace, None)
 
     async def _no_lease_here(self) -> SandboxError:
-        why = await self.starts_by_exec(leased=True)
+        why = await self.starts_by_exec()
         return SandboxError(
             "A container that Docker's exec works in cannot end with the lease of its chat: {why}.",
             "Make the image again with: rumi sandbox build",

@@ -7,6 +7,7 @@ daemon.
 import array
 import contextlib
 import hashlib
+import itertools
 import os
 import socket
 import struct
@@ -77,10 +78,9 @@ class Init:
     def __init__(self, connection: trio.socket.SocketType, lease: Lease | None = None) -> None:
         self._connection = connection
         self.lease = lease
-        self._begun = 0
-        """Number of commands sent."""
-        self._proved = 0
-        """Number of the last command after which the kernel proved that no process is left."""
+        self._numbers = itertools.count(1)
+        self._running: dict[int, int] = {}
+        """The numbers of the commands that may still have processes, by `id` of the command."""
 
     async def beat(self) -> None:
         """Send the first process a heartbeat; do nothing if the lease is lost or the container is gone."""
@@ -93,7 +93,7 @@ class Init:
         """Run a command to its end, stream its output to the sinks, and return its exit code.
 
         Processes that the command leaves running are killed. If cancelled, this call stops reading the
-        output; the process continues until `kill_all`.
+        output; the process continues until `end` or `kill_all`.
 
         Raises:
             ContainerGoneError: The container is gone, and the command was not started.
@@ -111,8 +111,8 @@ class Init:
                 if os.getuid() == 0:
                     for stream in (stdin, out, err) if command.stdin else (out, err):
                         os.fchown(stream, *user)  # so that a command can open /dev/stdout
-                number = self._begun = self._begun + 1
-                await self._send(b"run", words, stdin, out, err, reply)
+                number = self._running[id(command)] = next(self._numbers)
+                await self._send(b"run %d" % number, words, stdin, out, err, reply)
             # Our copies of their ends are closed now, so the streams end with the command's processes.
             async with trio.open_nursery() as nursery:
 
@@ -134,7 +134,7 @@ class Init:
         if "exit" not in reply_lines:
             raise SandboxError("The sandbox's container ended during the command.")
         if "clean" in reply_lines:
-            self._proved = max(self._proved, number)
+            self._running.pop(id(command), None)
         code = reply_lines["exit"]
         if "errno" in reply_lines:
             code, line = not_started(command.argv[0], code, os.strerror(reply_lines["errno"]))
@@ -147,22 +147,38 @@ class Init:
         Return False if the container is gone. The wait has no limit; if it is cancelled, the first process
         continues killing.
         """
-        if self._proved == self._begun:
-            await trio.lowlevel.checkpoint()
-            return True
-        said, number = bytearray(), self._begun
+        doomed = tuple(self._running)
+        if doomed and not await self._told(b"kill"):
+            return False
+        for key in doomed:
+            self._running.pop(key, None)
+        await trio.lowlevel.checkpoint()
+        return True
+
+    async def end(self, command: Command) -> bool:
+        """Kill the processes of one command; return True when none is left, False if the container is gone.
+
+        The wait has no limit; if it is cancelled, the first process continues killing.
+        """
+        number = self._running.get(id(command))
+        if number is not None and not await self._told(b"end %d" % number):
+            return False
+        self._running.pop(id(command), None)
+        await trio.lowlevel.checkpoint()
+        return True
+
+    async def _told(self, what: bytes) -> bool:
+        """Send a request that ends processes; return True when the first process reports their end."""
+        said = bytearray()
         with contextlib.ExitStack() as ours:
             with contextlib.ExitStack() as theirs:
                 reply, from_reply = pipe(ours, theirs, "read")
                 try:
-                    await self._send(b"kill", reply)
+                    await self._send(what, reply)
                 except ContainerGoneError:
                     return False
             await pump(from_reply, said.extend)
-        if "clean" not in _read(said):
-            return False
-        self._proved = max(self._proved, number)
-        return True
+        return "clean" in _read(said)
 
     def close(self) -> None:
         """Close the connection; the container ends by itself. Idempotent."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.prompts import Prompts
 from rumi.agent.tool import Tool
-from rumi.agent.tools.bash import Bash
+from rumi.agent.tools.bash import bash_tools
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.read_file import ReadFile
@@ -223,7 +223,12 @@ class BotKind:
         if planning:
             return (*look, *speak)
         if config.sandbox == "workspace-write":
-            look = (Bash(shell, self.policy), ReadFile(shell), EditFile(shell), WriteFile(shell))
+            look = (
+                *bash_tools(shell, self.policy, self.sandbox_limits),
+                ReadFile(shell),
+                EditFile(shell),
+                WriteFile(shell),
+            )
         fetch = partial(self.web.fetch, context.key)
         own = urls_in_words("\n".join((context.task.question, *context.task.said)))
         return (

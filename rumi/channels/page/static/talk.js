@@ -200,14 +200,14 @@ export function more({ id, html, tail }) {
   if (stay) log.scrollTop = log.scrollHeight;
 }
 
-/** Calls of an entry that run have shown steps. */
+/** Calls of an entry that run have reported steps or output. */
 export function steps({ id, calls }) {
   const known = entries.get(id);
   if (!known) return;
   const stay = atEnd();
   for (const each of known.shown) {
     if (!calls[each.part.id] || each.part.state !== "running") continue;
-    each.part = { ...each.part, steps: calls[each.part.id] };
+    each.part = { ...each.part, ...calls[each.part.id] };
     each.is = JSON.stringify(each.part);
     fill(each.node, each.part);
   }
@@ -270,18 +270,27 @@ function fill(element, part) {
   element.className = `tool ${part.state}`;
   set(call.children[1], "textContent", part.title);
   set(call.children[2], "textContent", remarks.join(" · "));
-  set(step, "textContent", running && last ? last.text : "");
+  const output = running ? printed(part.output ?? "") : "";
+  set(step, "textContent", running ? output.slice(output.lastIndexOf("\n") + 1) || (last ? last.text : "") : "");
   const known = new Map([...list.children].map((item) => [item.value, item]));
   const follow = list.scrollHeight - list.scrollTop - list.clientHeight < 20;
   arrange(list, steps.map(({ number, text }) => known.get(number) ?? make("li", { value: number }, text)));
   list.hidden = !steps.length;
   if (follow) list.scrollTop = list.scrollHeight;
-  const said = part.said ? [block(make("pre", { tabindex: "0" }, part.said + (part.cut ? "\n…" : "")))] : [];
+  const text = output || (part.said ? part.said + (part.cut ? "\n…" : "") : "");
+  const known_text = element.querySelector(":scope > .block > pre.live");
+  const said = !text ? [] : output && known_text ? [known_text.parentElement] : [block(make("pre", { tabindex: "0", class: output ? "live" : "" }, text))];
+  if (output && known_text) set(known_text, "textContent", text);
   const standing = new Map([...element.querySelectorAll(":scope > .file")].map((item) => [item.dataset.path, item]));
   const shows = (part.shows ?? []).map((path) => standing.get(path) ?? shownFile(path));
   if (shows.length && !standing.size) element.open = true; // it is there to be seen
   arrange(element, [summary, list, ...said, ...(part.diff ? [block(diff(part.diff))] : []), ...shows]);
   return element;
+}
+
+/** Output of a command as a terminal would show it: a carriage return overwrites its line. */
+function printed(text) {
+  return text.replace(/\r\n/g, "\n").replace(/[^\n]*\r/g, "").trimEnd();
 }
 
 /** A file that a call shows. */

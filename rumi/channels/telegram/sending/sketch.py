@@ -1,5 +1,7 @@
 """Preview text of a running turn: the answer so far, and the running tools."""
 
+from collections.abc import Sequence
+
 from telegram import MessageEntity
 
 from rumi.agent.events import ToolStarted
@@ -8,6 +10,7 @@ from rumi.channels.telegram.formatting.reply import MessagePart, format_preview
 from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, blank, clean, units
 from rumi.chats.events import TurnState
 from rumi.chats.status import gist
+from rumi.platform.printable import last_lines
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.texts import Language, gettext
 
@@ -15,7 +18,10 @@ TOOL_CHARS = 60
 """Maximum number of characters shown of a tool's arguments."""
 
 STEP_CHARS = 100
-"""Maximum number of characters shown of a call's last step."""
+"""Maximum number of characters shown of a call's last step, or of a line of its output."""
+
+OUTPUT_LINES = 3
+"""Maximum number of lines shown of a running command's output."""
 
 MOST_CALLS = 3
 """Maximum number of running calls that are shown with their last step."""
@@ -42,20 +48,25 @@ def _tools(state: TurnState, language: Language) -> MessagePart | None:
     if not state.calls:
         return None
     calls = [event.what for event in state.calls.values()]
-    shown = [started for started in calls if started is calls[-1] or state.step(started.call.id)][
-        -MOST_CALLS:
-    ]
-    first, *others = (_tool(started, state.step(started.call.id), language) for started in shown)
+    below = {started.call.id: _below_call(state, started.call.id) for started in calls}
+    shown = [started for started in calls if started is calls[-1] or below[started.call.id]][-MOST_CALLS:]
+    first, *others = (_tool(started, below[started.call.id], language) for started in shown)
     for line in others:
         first = _below(first, line, "\n")
     return first
 
 
-def _tool(called: ToolStarted, step: str, language: Language) -> MessagePart:
+def _below_call(state: TurnState, call: str) -> list[str]:
+    """Return the last step of a running call, or the last lines of its output."""
+    lines = last_lines(state.output(call), OUTPUT_LINES) or [state.step(call)]
+    return [line for line in (_short(line, STEP_CHARS) for line in lines) if line]
+
+
+def _tool(called: ToolStarted, below: Sequence[str], language: Language) -> MessagePart:
     what = tool_line(called)
     line = telegram_texts.tool_runs(language, what, called.call.name if gist(called.arguments) else "")
     codes = [MessageEntity(MessageEntity.CODE, units(line[: line.rindex(what)]), units(what))]
-    if step := _short(step, STEP_CHARS):
+    for step in below:
         line += "\n↳ "
         codes.append(MessageEntity(MessageEntity.CODE, units(line), units(step)))  # prevents links
         line += step
