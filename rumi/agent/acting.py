@@ -18,6 +18,7 @@ from rumi.agent.tool import (
     BringsTools,
     CallsTools,
     CommandTrace,
+    LooksOutside,
     ReportsProgress,
     RunsCommands,
     StreamsOutput,
@@ -183,6 +184,10 @@ class Acting:
             )
 
     async def _work(self, tool: Tool, arguments: Mapping[str, object], steps: "_Steps") -> ToolResult:
+        result = await self._result_of(tool, arguments, steps)
+        return replace(result, may_change=True) if isinstance(tool, LooksOutside) else result
+
+    async def _result_of(self, tool: Tool, arguments: Mapping[str, object], steps: "_Steps") -> ToolResult:
         if isinstance(tool, StreamsOutput):
             return await steps.show(lambda live: tool.call_streaming(arguments, live.heard))
         if isinstance(tool, ReportsProgress):

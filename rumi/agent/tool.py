@@ -171,6 +171,13 @@ class BringsTools(Protocol):
 
 
 @runtime_checkable
+class LooksOutside(Protocol):
+    """A tool whose results may change with time, because their source is outside of the sandbox."""
+
+    looks_outside: bool
+
+
+@runtime_checkable
 class StreamsOutput(Protocol):
     """A tool that streams the output of its calls: `call_streaming` is used instead of `call`."""
 

@@ -25,6 +25,8 @@ class MemoryUnwritable(MemoryUnavailable, UsageError):
 class FactRefused(RumiError):
     """A fact is not stored; the message gives the reason."""
 
+    advises_models = True
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:

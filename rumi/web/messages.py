@@ -20,6 +20,7 @@ class FetchError(RumiError):
     """
 
     code = "fetch"
+    advises_models = True
 
     def __init__(
         self, message: str, advice: str = "", /, *, answered: bool = False, **fields: object

@@ -7,13 +7,13 @@ import trio
 
 from rumi.agent.mcp.messages import CallOutcome, ResultPart
 from rumi.agent.tool import ToolResult
+from rumi.agent.tools.output import SHOWN_CHARS, WHOLE_BYTES, in_part
 from rumi.errors import RumiError
 from rumi.models.model import Picture
 from rumi.platform.texts.operating import short_size
 from rumi.platform.untrusted_text import harmless, untrusted_block
 from rumi.web.readers.files.viewer import Seen
 
-MAX_TEXT_CHARS: Final = 50_000
 MOST_PICTURES: Final = 4
 MOST_FILES: Final = 8
 
@@ -48,15 +48,15 @@ async def result_of(
     files = _Files(look, save_file)
     texts = [await files.take(part) if part.data else part.text for part in outcome.parts]
     whole = "\n\n".join(texts)
-    text = whole[:MAX_TEXT_CHARS].strip() or "(no text)"
-    cut = len(whole) - MAX_TEXT_CHARS
-    note = f"cut: the last {cut} characters are left out\n" if cut > 0 else ""
+    text = in_part(whole, SHOWN_CHARS).strip() or "(no text)"
+    cut = len(whole) > SHOWN_CHARS
     body = harmless(text) if trusted else untrusted_block(source, text)
     return ToolResult(
         ok=not outcome.failed,
-        content=f"{note}{body}",
-        truncated=cut > 0,
+        content=body,
+        truncated=cut,
         same_as=body,
+        whole=whole.encode("utf-8", "replace")[:WHOLE_BYTES] if cut else b"",
         tainted=not trusted,
         pictures=tuple(files.pictures),
         shows=tuple(files.shows),

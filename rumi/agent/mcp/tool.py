@@ -31,6 +31,7 @@ class McpTool(Tool):
     """
 
     concurrent = True
+    looks_outside = True
 
     def __init__(
         self,
@@ -79,7 +80,13 @@ class McpTool(Tool):
             words = getattr(error, "words", "")
             if not words:
                 return ToolResult(
-                    False, Text("{name} was not called, or failed: {error}", name=self.spec.name, error=error)
+                    False,
+                    Text(
+                        "{name} was not called, or failed: {error}",
+                        name=self.spec.name,
+                        error=error.for_model,
+                    ),
+                    advice=error.for_people,
                 )
             said = untrusted_block(self._server, one_line(words))
             return ToolResult(False, Text("the server refused\n{said}", said=said), tainted=True)

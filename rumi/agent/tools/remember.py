@@ -98,7 +98,7 @@ class RememberTool(Tool):
                 )
             )
         except FactRefused as error:
-            return ToolResult(False, Text("not saved: {error}", error=error))
+            return ToolResult(False, Text("not saved: {error}", error=error.for_model))
         shown = [other.value for other in others[-MAX_OTHERS:]]
         return ToolResult(
             True,

@@ -97,7 +97,9 @@ class SendFile(Tool):
                 content = await self._offload(lambda: _read(self._workspace, relative, self._max_bytes))
                 await self._send(name, content)
         except RumiError as error:
-            return ToolResult(False, Text("not sent: {error}", error=error))
+            return ToolResult(
+                False, Text("not sent: {error}", error=error.for_model), advice=error.for_people
+            )
         said = f"sent {name} ({len(content)} bytes) to the user"
         return ToolResult(True, said, shows=(relative,) if self._shows else ())
 

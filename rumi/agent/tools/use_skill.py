@@ -113,7 +113,7 @@ class UseSkill(Tool):
             if opened.skill.has_code:
                 return await self._run(opened.skill, skill_input, calls)
         except SkillError as error:
-            return ToolResult(False, error.text)
+            return ToolResult(False, error.for_model, advice=error.for_people)
         return instructions(opened, skill_input)
 
     async def _read(self, name: str, path: str) -> ToolResult:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rumi.agent.tool import Progress, Question, Tool, ToolResult
@@ -43,6 +44,7 @@ class WebFetch(Tool):
 
     spec = SPEC
     concurrent = True
+    looks_outside = True
 
     def __init__(self, fetch: Callable[[str, Method, Progress], Awaitable[Page]]) -> None:
         self._fetch = fetch
@@ -93,7 +95,8 @@ def report(page: Page, method: Method = "GET") -> ToolResult:
     """Return the tool result for a page: facts about the page, then its content in an untrusted block."""
     left_out = len(page.text) - MAX_TEXT_CHARS
     cut = [f"the last {left_out} characters of the text are left out"] if left_out > 0 else []
-    return page_result(page, page_inside(page, method), cut=cut)
+    result = page_result(page, page_inside(page, method), cut=cut)
+    return replace(result, whole=page.text.encode("utf-8", "replace")) if cut else result
 
 
 def page_result(page: Page, text: str, *, first: Sequence[str] = (), cut: Sequence[str] = ()) -> ToolResult:
@@ -121,8 +124,10 @@ def page_result(page: Page, text: str, *, first: Sequence[str] = (), cut: Sequen
 def failure(url: str, error: FetchError) -> ToolResult:
     """Return the tool result for a failed fetch. Text from the server is in a delimited untrusted block."""
     if not error.answered:
-        return ToolResult(False, Text("not fetched: {error}", error=error))
-    return ToolResult(False, Text("not fetched\n{url}", url=untrusted_block(url, str(error))), tainted=True)
+        return ToolResult(False, Text("not fetched: {error}", error=error.for_model))
+    return ToolResult(
+        False, Text("not fetched\n{url}", url=untrusted_block(url, error.for_model)), tainted=True
+    )
 
 
 def page_inside(page: Page, method: Method = "GET") -> str:

@@ -40,6 +40,7 @@ class WebSearch(Tool):
 
     spec = SPEC
     concurrent = True
+    looks_outside = True
 
     def __init__(self, search: Callable[[str, int, Topic], Awaitable[SearchResults]]) -> None:
         self._search = search
@@ -75,8 +76,12 @@ class WebSearch(Tool):
         try:
             results = await self._search(query, max_results, topic)
         except FetchError as error:
+            # The advice names keys and settings of the provider.
             return ToolResult(
-                False, Text("nothing was searched: {error}", error=error), tainted=error.answered
+                False,
+                Text("nothing was searched: {error}", error=error.message),
+                tainted=error.answered,
+                advice=error.advice,
             )
         return report(query, results)
 
