@@ -226,6 +226,7 @@ class _Steps:
         self._latest = ""
         self._before = ""
         self._output = bytearray()
+        self._cut = False
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._news = trio.Event()
 
@@ -252,6 +253,7 @@ class _Steps:
         self._output += piece
         if len(self._output) > 2 * MAX_OUTPUT_BYTES:
             del self._output[:-MAX_OUTPUT_BYTES]
+            self._cut = True
         self._news.set()
 
     async def _show_as_they_come(self) -> None:
@@ -263,9 +265,13 @@ class _Steps:
     def _show_latest(self) -> None:
         """Publish new output, and the latest step unless its text is the same as the previous one."""
         if self._output:
-            text, self._output = self._decoder.decode(self._output), bytearray()
+            cut = len(self._output) > MAX_OUTPUT_BYTES or self._cut
+            text = self._decoder.decode(self._output[-MAX_OUTPUT_BYTES:])
+            self._output, self._cut = bytearray(), False
+            if cut and "\n" in text:  # of the first line, only the end is left
+                text = text.partition("\n")[2]
             if text:
-                self._watch(ToolOutput(self._call, text[-MAX_OUTPUT_BYTES:]))
+                self._watch(ToolOutput(self._call, text))
         latest, self._latest, self._news = self._latest, "", trio.Event()
         text = one_line(translate(self._language, latest)[: 10 * MAX_STEP_CHARS], MAX_STEP_CHARS - 1)
         if text and text != self._before:
