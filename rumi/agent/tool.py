@@ -37,8 +37,9 @@ class ToolResult:
     machinery failed, not the call: the sandbox was lost, a tool raised an error, or the arguments were not
     JSON. `may_change` means that the same call may give another result later, without any other call in
     between: it waits for something, or its source is outside of the sandbox. `advice` tells people what they
-    can do, such as a setting to change; the model does not read it. `whole` is the whole output, if `content`
-    shows only a part of it: the turn writes it to a file of the sandbox and names the file to the model.
+    can do, such as a setting to change; the model does not read it. `whole_output` is all output, if
+    `content` shows only a part of it: the turn writes it to a file of the sandbox and names the file to the
+    model.
     """
 
     ok: bool
@@ -57,7 +58,7 @@ class ToolResult:
     broken: bool = False
     may_change: bool = False
     advice: str = ""
-    whole: bytes = b""
+    whole_output: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -374,7 +374,7 @@ class _Turn:
         whole = Message("tool", result.content, tool_call_id=call.id, pictures=pictures)
         message = cut_to(whole, max_tokens)
         is_whole = message is whole
-        output = result.whole or (b"" if is_whole else result.content.encode("utf-8", "replace"))
+        output = result.whole_output or (b"" if is_whole else result.content.encode("utf-8", "replace"))
         if output and (path := await self._kept(output)):
             note = WHOLE_OUTPUT.format(path=path, size=short_size(len(output))) + note
         message = replace(message, content=message.content + note)

@@ -305,7 +305,7 @@ _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
 _TUPLES: Final = frozenset({"argv", "links", "messages", "shows"})
 _TEXT: Final = "_text"
 """The end of the names of fields with the key and the fields of a `Text`."""
-_LEFT_OUT: Final = frozenset({"pictures", "written_tokens", "whole"})
+_LEFT_OUT: Final = frozenset({"pictures", "written_tokens", "whole_output"})
 """Fields that only models or the calculation of prices need, and a whole output, which is in a file."""
 _FIELDS: Final = {
     kind: tuple(

@@ -289,9 +289,7 @@ class _Walk:
             case "variable_assignment":
                 variable, _, value = self._text(node).partition("=")
                 if variable == "BASH_ENV" or (variable == "PS4" and _SUBSTITUTION.search(value.encode())):
-                    raise _unreadable(
-                        self._source, node.start_byte, "a variable that makes bash run a command"
-                    )
+                    raise _unreadable(self._source, node.start_byte, "a variable that starts code")
             case "heredoc_body" if self._is_quoted(node):
                 self._until = node.end_byte
 

@@ -47,7 +47,7 @@ _INSTEAD: Final = {
     **dict.fromkeys(("apt", "apt-get", "yum", "brew", "apk", "dnf"), Text("There is no package manager.")),
     **dict.fromkeys(("zsh", "ksh", "dash", "csh", "fish"), Text("Use `bash`.")),
 }
-_COMMON: Final = ("python3", "awk", "sed", "grep", "find", "sort", "git")
+_COMMON: Final = ("python3", "awk", "sed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class CommandPolicy:
         if base in self._names:
             if base in self.missing:
                 raise CommandRefused(
-                    "Refused: the program `{base}` is not in the sandbox, because this machine lacks it.",
+                    "Refused: the program `{base}` is missing on this machine.",
                     self._others,
                     base=base,
                 )
@@ -105,7 +105,7 @@ class CommandPolicy:
         if not name:
             raise CommandRefused("Refused: an empty program name.", self._others)
         if "/" in base:
-            advice: str = Text("`bash FILE` runs a script; write the name of a program without a path.")
+            advice: str = Text("`bash FILE` runs a script; name programs without a path.")
         else:
             advice = _INSTEAD.get(base) or self._others
         raise CommandRefused("Refused: the program `{name}` is not on the list.", advice, name=shown(name))
@@ -113,7 +113,7 @@ class CommandPolicy:
     @property
     def _others(self) -> str:
         common = ", ".join(name for name in _COMMON if name in self.there)
-        return Text("Use {common} or others: `ls /usr/bin` lists them.", common=common)
+        return Text("`ls /usr/bin` lists what there is, such as {common}.", common=common)
 
 
 STRICT = CommandPolicy()

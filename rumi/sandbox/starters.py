@@ -10,9 +10,7 @@ from typing import Final, Protocol, TypeAlias
 from rumi.sandbox.words import CommandRefused, ShellWord, shown
 from rumi.texts import Text
 
-WRITE_IT_OUT: Final = Text(
-    "Write names out; put a script into single quotes, with values as arguments (`$1`)."
-)
+WRITE_IT_OUT: Final = Text("Write names out; give a script in quotes its values as `$1`.")
 SHELLS: Final = frozenset(("sh", "bash", "dash"))
 _SYSTEM_FOLDERS: Final = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"))
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")

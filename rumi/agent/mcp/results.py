@@ -56,7 +56,7 @@ async def result_of(
         content=body,
         truncated=cut,
         same_as=body,
-        whole=whole.encode("utf-8", "replace")[:WHOLE_BYTES] if cut else b"",
+        whole_output=whole.encode("utf-8", "replace")[:WHOLE_BYTES] if cut else b"",
         tainted=not trusted,
         pictures=tuple(files.pictures),
         shows=tuple(files.shows),

@@ -50,18 +50,18 @@ class Parking(Protocol):
 
 NO: Mapping[Verdict, str] = {
     "no": "the user said no, and it was not done. Do not try it another way: go on without it, or ask them",
-    "nobody": "not done: it needed the user's confirmation, and nobody is there to give it. The user has not "
-    "said no. Do not try it another way. Tell them to run it again with --yes to allow it",
+    "nobody": "not done: it needs the user's yes, and nobody is there to give it. Try no other way; tell "
+    "them that --yes allows it",
     "expired": "nobody answered, which is a no, and it was not done. Go on without it",
 }
-NOBODY = "it was not done: this turn has read things from outside, and here is nobody to ask for a yes"
+NOBODY = "not done: this turn has read things from outside, and nobody is here to say yes"
 ENOUGH = (
-    "it was not done: other things of this turn had no yes, and the user is not asked any more. Go on without"
+    "not done: the user has said no to other things of this turn and is not asked again. Go on without it"
 )
 
 TOO_LONG = (
-    f"it was not done, and the user is not asked: nobody can judge a question of more than "
-    f"{MOST_QUESTION_CHARS} characters. Make the call with shorter arguments, or several calls"
+    f"not done: nobody can judge a question of more than {MOST_QUESTION_CHARS} characters. Use shorter "
+    "arguments, or several calls"
 )
 
 MOST_NOS = 3

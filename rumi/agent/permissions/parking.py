@@ -70,21 +70,19 @@ class ParkedCalls:
         if found is None or found.state != "waits":
             if len(call) > MOST_CALL_CHARS or len(text) > MOST_TEXT_CHARS:
                 return (
-                    f"it was not done, and the user is not asked: the call has more than {MOST_CALL_CHARS} "
-                    "characters. Make it with shorter arguments, or in several calls"
+                    f"not done: the call has more than {MOST_CALL_CHARS} characters. Use shorter arguments, "
+                    "or several calls"
                 )
             waiting = self._of("waits")
             if (
                 len(waiting) >= MOST_WAITING
                 or sum(len(parked_call.text) for parked_call in waiting) > MOST_WAITING_CHARS
             ):
-                return (
-                    "it was not done, and the user is not asked: too much waits for an answer. Go on without"
-                )
+                return "not done, and the user is not asked: too much waits for an answer. Go on without it"
             await self._store(Parked(max(self._parked, default=0) + 1, call, text))
         return (
-            "it was not done yet: the user is asked when you have ended this turn. Go on with other work, or "
-            "end it. Once there is a yes, you are told, and then you make the call again"
+            "it was not done yet: the user is asked after this turn. Go on with other work, or end it; after "
+            "a yes you are told, and make the call again"
         )
 
     async def hear(self, said: Sequence[str], seen: Collection[int] | None = None) -> tuple[Parked, ...]:

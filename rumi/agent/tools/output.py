@@ -82,7 +82,7 @@ def report(argv: tuple[str, ...], result: CommandResult, whole: bytes = b"") -> 
         same_as=f"{ending}\n{full}",
         trace=CommandTrace(argv, result.container_id) if result.ran else None,
         broken=result.ended == "lost",
-        whole=whole if truncated else b"",
+        whole_output=whole if truncated else b"",
     )
 
 
@@ -106,7 +106,7 @@ def reported_background(command: BackgroundCommand) -> ToolResult:
         same_as=output,
         trace=CommandTrace(command.argv, result.container_id) if result is not None else None,
         may_change=not command.over.is_set(),
-        whole=output.encode("utf-8", "replace") if len(output) > SHOWN_CHARS else b"",
+        whole_output=output.encode("utf-8", "replace") if len(output) > SHOWN_CHARS else b"",
     )
 
 

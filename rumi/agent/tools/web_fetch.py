@@ -96,7 +96,7 @@ def report(page: Page, method: Method = "GET") -> ToolResult:
     left_out = len(page.text) - MAX_TEXT_CHARS
     cut = [f"the last {left_out} characters of the text are left out"] if left_out > 0 else []
     result = page_result(page, page_inside(page, method), cut=cut)
-    return replace(result, whole=page.text.encode("utf-8", "replace")) if cut else result
+    return replace(result, whole_output=page.text.encode("utf-8", "replace")) if cut else result
 
 
 def page_result(page: Page, text: str, *, first: Sequence[str] = (), cut: Sequence[str] = ()) -> ToolResult:

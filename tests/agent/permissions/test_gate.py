@@ -159,7 +159,7 @@ async def test_where_nobody_can_be_asked_it_is_not_done() -> None:
     run = Run([calls("read"), calls("go http://x/")], [Read(), go], verdict=None)
     await run.go()
     assert (go.went, run.asked) == ([], [])
-    assert "nobody to ask" in run.results[-1]
+    assert "nobody is here to say yes" in run.results[-1]
 
 
 async def test_a_yes_is_for_one_call_only() -> None:

@@ -325,5 +325,5 @@ async def test_output_is_kept_whole_as_it_came() -> None:
 
     heard: list[bytes] = []
     result = await Bash(Writes(ended())).call_streaming({"command": "cat log"}, heard.append)
-    assert result.whole == b"".join(heard)
-    assert result.whole.startswith(b"out 0\nerr 0\nout 1\n")
+    assert result.whole_output == b"".join(heard)
+    assert result.whole_output.startswith(b"out 0\nerr 0\nout 1\n")
