@@ -51,6 +51,12 @@ class FakeBox:
         await event.wait()
         scope.cancel()
 
+    concurrent = False
+
+    async def end(self, command: Command) -> bool:
+        await trio.lowlevel.checkpoint()
+        return False
+
     async def kill_all(self) -> None:
         await trio.lowlevel.checkpoint()
         await self.engine.sometimes("kill")
