@@ -104,6 +104,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
     def get(name: str) -> str:
         return clean(str(started.arguments.get(name, "")))
 
+    path = get("path") or get("file_path")
+
     match started.call.name:
         case name if not started.arguments:  # not a JSON object, or the arguments were not published
             return f"{clean(name)} {clean(started.call.arguments)}".strip()
@@ -133,11 +135,11 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
         case "use_skill":
             return f"use_skill {get('name')}: {get('input')}"
         case "write_file" if isinstance(text := started.arguments.get("content"), str):
-            return f"write_file {get('path')}  ← {len(text.encode('utf-8', 'replace'))} B"
+            return f"write_file {path}  ← {len(text.encode('utf-8', 'replace'))} B"
         case "read_file" if started.arguments.get("offset"):
-            return f"read_file {get('path')}:{get('offset')}"
+            return f"read_file {path}:{get('offset')}"
         case "read_file" | "edit_file" | "write_file" | "send_file" as name:
-            return f"{name} {get('path')}"
+            return f"{name} {path}"
         case "ask_user":
             return f"ask_user “{get('question')}”"
         case "propose_plan":
