@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -16,9 +16,12 @@ from rumi.agent.tool import (
     BringsTools,
     CallsTools,
     CommandTrace,
+    Delegates,
     Progress,
     ReportsProgress,
     RunsCommands,
+    SubTurn,
+    SubTurnEnd,
     Tool,
     ToolResult,
 )
@@ -52,11 +55,15 @@ STEP_S: Final = 0.25
 
 MAX_STEP_CHARS: Final = 200
 
+RunWithin: TypeAlias = Callable[[ToolCall, SubTurn], Awaitable[SubTurnEnd]]
+"""Runs a turn within a tool call of a turn."""
+
 
 class Acting:
     """Runner of one turn's tool calls, behind the turn's permission gate.
 
-    `watch` receives an event for the start, each step and the end of a call.
+    `watch` receives an event for the start, each step and the end of a call. Without `run_within`, no call
+    can delegate work.
     """
 
     def __init__(
@@ -66,7 +73,9 @@ class Acting:
         gate: Gate,
         language: Language,
         withheld: Mapping[str, str] | None = None,
+        run_within: RunWithin | None = None,
     ) -> None:
+        self._run_within = run_within
         self._withheld = withheld or {}
         self._tools = {tool.spec.name: tool for tool in tools}
         # Found once, because each model call reads the tools, and the check of a runtime protocol is slow.
@@ -98,7 +107,11 @@ class Acting:
 
     def _concurrent(self, call: ToolCall) -> bool:
         tool = self.tool(call.name)
-        return tool is not None and tool.concurrent
+        if tool is None:
+            return False
+        if isinstance(tool, Delegates):
+            return tool.is_concurrent(_parse(call, cut_off=False)[0])
+        return tool.concurrent
 
     async def run(
         self, batch: Sequence[ToolCall], *, cut_off: bool = False
@@ -153,6 +166,8 @@ class Acting:
                 return replace(refused, refused=True)
             if isinstance(tool, CallsTools):
                 return await tool.call_within(arguments, partial(self._inner, call, count(1)))
+            if isinstance(tool, Delegates) and self._run_within is not None:
+                return await tool.call_delegating(arguments, self.tools, partial(self._run_within, call))
             if isinstance(tool, ReportsProgress):
                 return await steps.show(partial(tool.call_reporting, arguments))
             return await tool.call(arguments)
@@ -176,6 +191,8 @@ class Acting:
         call = ToolCall(f"{outer.id}.{next(numbers)}", name, json.dumps(arguments, default=str))
         if name == outer.name:
             return ToolResult(False, Text("{name} cannot call itself", name=name), refused=True)
+        if isinstance(self.tool(name), Delegates):
+            return ToolResult(False, Text("{name} cannot be called here", name=name), refused=True)
         result = await self._run_reported(call, arguments)
         self._gate.note_result(name, result)
         return result

@@ -1,7 +1,7 @@
 """The events of a running turn, which the chat, the terminal, the journal and the audit log read."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rumi.agent.tool import ToolResult
@@ -95,6 +95,25 @@ TurnEvent: TypeAlias = (
 )
 
 
+def within(call: str, watch: Callable[[TurnEvent], None]) -> Callable[[TurnEvent], None]:
+    """Return a callback for the events of a turn that runs within the tool call `call`.
+
+    It forwards tool calls, their ids prefixed with `call`, and the usage of model calls. Text and the end of
+    the inner turn are not the outer turn's. The gate of both publishes its questions itself.
+    """
+
+    def forward(event: TurnEvent) -> None:
+        match event:
+            case ToolStarted() | ToolFinished():
+                watch(replace(event, call=replace(event.call, id=f"{call}.{event.call.id}")))
+            case ToolProgress():
+                watch(replace(event, call=f"{call}.{event.call}"))
+            case Used():
+                watch(event)
+
+    return forward
+
+
 def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
     """Return a short title for a tool call, such as `$ ls -la` or `web_fetch https://…`.
 
@@ -124,6 +143,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"{name} {get('path')}".rstrip()
         case "note":
             return f"note {get('text')}"
+        case "delegate":
+            return f"delegate “{get('goal')}”"
         case "research":
             return f"research “{get('question')}”"
         case "research_repo":

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 import trio
 
 from rumi.agent.acting import Acting
-from rumi.agent.breakers import REPEATED, Breakers, TurnLimits
-from rumi.agent.events import Thinking, TurnEvent, TurnFinished
+from rumi.agent.breakers import NOTHING, REPEATED, Breakers, TurnLimits
+from rumi.agent.events import Thinking, TurnEvent, TurnFinished, within
 from rumi.agent.fitting import CLOSING, Fitting, complete
 from rumi.agent.permissions.gate import Confirm, Gate, Parking
 from rumi.agent.permissions.intent import DeclareFor
-from rumi.agent.tool import Tool, ToolResult
+from rumi.agent.tool import SubTurn, SubTurnEnd, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.fitting import SHORT_CHARS, cut_to, messages_tokens, request_tokens
 from rumi.models.model import (
@@ -42,6 +42,7 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.replies import Breaker
 from rumi.platform.texts.translation import error_text
 from rumi.texts import Language, Text, gettext
+from rumi.web.links import links_in
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +60,9 @@ CONTINUE = (
     "where it stops: repeat nothing, and say nothing about the interruption.]"
 )
 
+KEPT_CALLS = 2
+"""Number of model calls that a turn within a turn leaves to the outer turn."""
+
 RESERVE_SHARE = 1 / 8
 """Share of the prompt budget that tool results must leave free for later messages."""
 
@@ -69,6 +73,10 @@ NOT_RUN = ToolResult(False, Text("not run: the turn was stopped before it"), ref
 async def _without_looking(messages: Sequence[Message]) -> Sequence[Message]:
     await trio.lowlevel.checkpoint()
     return messages
+
+
+async def _not_stored(message: "TurnMessage") -> None:
+    await trio.lowlevel.checkpoint()
 
 
 async def _ignore_shortened(message: Message) -> None:
@@ -110,6 +118,8 @@ class TurnInput:
     shortened: Callable[[Message], Awaitable[None]] = _ignore_shortened
     look: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] = _without_looking
     """Loads the bytes of the pictures in a prompt's messages."""
+    delegate_model: Model | None = None
+    """The model of turns within this turn; None for `model`. Recordings do not include its calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +162,16 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
             parking=turn_input.parking,
             deadline=deadline,
         )
-        fitting = Fitting((Message("system", turn_input.instructions), *turn_input.history))
-        breakers = Breakers(turn_input.limits)
-        acting = Acting(turn_input.tools, watch, gate, turn_input.language, turn_input.withheld)
-        turn = _Turn(turn_input, watch, store, gate, acting, fitting, breakers)
-        try:
-            finished = await turn.work()
-        except ModelError as error:
-            if error.kind == "budget":  # not a failure: the message is the answer
-                finished = TurnFinished("budget", error.message, turn.usage)
-            else:
-                answer = reply_texts.model_failed(turn_input.language, error_text(turn_input.language, error))
-                finished = TurnFinished("model_error", answer, turn.usage)
+        acting = Acting(
+            turn_input.tools,
+            watch,
+            gate,
+            turn_input.language,
+            turn_input.withheld,
+            lambda call, sub: turn.run_within(call, sub),
+        )
+        turn = _turn(turn_input, watch, store, gate, acting)
+        finished = await turn.run()
     # Outside of the deadline's scope, which is cancelled by now: the closing call has its own time limit.
     if deadline.cancelled_caught:
         finished = await turn.close("timeout")
@@ -171,9 +179,21 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
     return finished
 
 
+def _turn(
+    turn_input: TurnInput,
+    watch: Watch,
+    store: StoreMessage,
+    gate: Gate,
+    acting: Acting,
+    outer: "_Turn | None" = None,
+) -> "_Turn":
+    fitting = Fitting((Message("system", turn_input.instructions), *turn_input.history))
+    return _Turn(turn_input, watch, store, gate, acting, fitting, Breakers(turn_input.limits), outer)
+
+
 @dataclass(slots=True)
 class _Turn:
-    """The state of a running turn."""
+    """The state of a running turn. `outer` is the turn that it works for, in a tool call of that turn."""
 
     input: TurnInput
     watch: Watch
@@ -182,10 +202,56 @@ class _Turn:
     acting: Acting
     fitting: Fitting
     breakers: Breakers
+    outer: "_Turn | None" = None
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     last_result: Message | None = None
     """The last tool result, if prompts contain it uncut."""
+
+    async def run(self) -> TurnFinished:
+        """Work until there is an answer, a breaker trips, or the model fails."""
+        try:
+            return await self.work()
+        except ModelError as error:
+            if error.kind == "budget":  # not a failure: the message is the answer
+                return TurnFinished("budget", error.message, self.usage)
+            answer = reply_texts.model_failed(self.input.language, error_text(self.input.language, error))
+            return TurnFinished("model_error", answer, self.usage)
+
+    async def run_within(self, call: ToolCall, sub: SubTurn) -> SubTurnEnd:
+        """Run a turn within one of this turn's calls.
+
+        Both turns have the same gate: what one reads taints the other, and questions are asked as usual. The
+        inner turn's model calls and costs count in this turn too, and end with its limits. Its messages are
+        not stored.
+        """
+        if self._reached_within() is not None:
+            return SubTurnEnd("max_turns", "", self.gate.tainted)
+        inner = replace(
+            self.input,
+            instructions=f"{self.input.instructions}\n\n{sub.instructions}",
+            history=(Message("user", sub.request),),
+            model=self.input.delegate_model or self.input.model,
+            tools=sub.tools,
+            limits=replace(self.input.limits, max_turns=sub.max_calls, max_tokens=None, max_nano_usd=None),
+            shortened=_ignore_shortened,
+        )
+        watch = within(call.id, self.watch)
+        acting = Acting(inner.tools, watch, self.gate, inner.language, inner.withheld)
+        finished = await _turn(inner, watch, _not_stored, self.gate, acting, self).run()
+        known = tuple(filter(self.gate.knows, links_in(finished.answer)))
+        return SubTurnEnd(finished.reason, finished.answer, self.gate.tainted, known)
+
+    def _reached_within(self) -> Breaker | None:
+        """Return the limit of this turn that ends a turn within it. A few calls are left for the answer."""
+        return self.breakers.after_model_call(self.calls + KEPT_CALLS, self.usage)
+
+    def _spend(self, usage: Usage = NOTHING, calls: int = 0) -> None:
+        """Count model calls and their usage, also in the outer turn."""
+        self.usage += usage
+        self.calls += calls
+        if self.outer is not None:
+            self.outer._spend(usage, calls)
 
     async def work(self) -> TurnFinished:
         while True:
@@ -216,7 +282,7 @@ class _Turn:
 
     def _answered(self, reply: Reply) -> TurnFinished:
         """Return a `TurnFinished` with the model's answer, which may be incomplete."""
-        if not _cut_off(reply):
+        if not _cut_off(reply) or self.outer is not None:
             return TurnFinished("complete", reply.text, self.usage)
         language, limits = self.input.language, self.input.limits
         tripped = self.breakers.after_model_call(self.calls, self.usage)
@@ -234,7 +300,7 @@ class _Turn:
         `so_far` is the cut-off answer that this call continues.
         """
         outcome: Reply | ModelError
-        self.calls += 1
+        self._spend(calls=1)
         async with trio.open_nursery() as nursery:
             # The error leaves the nursery as a value: raised inside, it would arrive in an exception group.
             try:
@@ -245,7 +311,7 @@ class _Turn:
                 nursery.cancel_scope.cancel()  # the prepared tools are not needed
         if isinstance(outcome, ModelError):
             raise outcome
-        self.usage += outcome.usage
+        self._spend(outcome.usage)
         return outcome
 
     async def _ask_model(self, nursery: trio.Nursery, so_far: str) -> Reply:
@@ -331,7 +397,8 @@ class _Turn:
                 budget -= await self._answer(call, result, budget // to_come, note)
                 to_come -= 1
                 results.append(result)
-        return tripped or self.breakers.after_reply(results, self.calls, self.usage)
+        tripped = tripped or self.breakers.after_reply(results, self.calls, self.usage)
+        return tripped or (self.outer._reached_within() if self.outer is not None else None)
 
     def _sees_last(self) -> bool:
         """Return True if prompts show the last tool result completely, neither cut nor shortened."""
@@ -360,6 +427,8 @@ class _Turn:
         the same messages and servers can use their prompt cache.
         """
         warning = reply_texts.breaker(self.input.language, reason, self.input.limits.max_turns)
+        if self.outer is not None:
+            warning = ""  # the warning is for people, and the outer turn's model gets the reason
         found = ""
         self.watch(Thinking(0))
         with trio.move_on_after(CLOSING_S), suppress(ModelError):
@@ -374,14 +443,14 @@ class _Turn:
                 await self._remember(Message("assistant", reply.text, reply.tool_calls))
                 for call in reply.tool_calls:
                     await self._answer(call, NOT_RUN, 0)
-        answer = f"{found}\n\n{warning}" if found else warning
+        answer = "\n\n".join(filter(None, (found, warning)))
         return TurnFinished(reason, answer, self.usage)
 
     async def _closing_reply(self) -> Reply:
         await self._remember(Message("system", CLOSING))
         request = ModelRequest(complete(await self._prompt()), self._specs, words_only=True)
         reply = await self.input.model.reply(request, _only_words(self.watch))
-        self.usage += reply.usage
+        self._spend(reply.usage)
         return reply
 
 

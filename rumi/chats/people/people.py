@@ -16,7 +16,7 @@ T = TypeVar("T", bound=Tool)
 CHAT_TOOLS: Final = frozenset(
     {
         *("bash", "read_file", "edit_file", "write_file", "web_search", "web_fetch", "use_skill"),
-        *("research", "research_repo"),
+        *("research", "research_repo", "delegate"),
     }
 )
 """Chat tools that bots may also have; a bot gets only those that the person who started it may use."""

@@ -52,6 +52,7 @@ class ResearchTool:
     """
 
     concurrent = True
+    turn_only = True
     name = "research"
     specs = _specs(
         name,
