@@ -175,9 +175,8 @@ class Acting:
             return ToolResult(False, error.text)
         except Exception as error:  # a bug in a tool becomes a result, and the turn continues
             logger.warning("the tool %s raised", call.name, exc_info=error)
-            return ToolResult(
-                False, Text("{name} failed: {error}", name=call.name, error=type(error).__name__)
-            )
+            cause = type(single(error)).__name__
+            return ToolResult(False, Text("{name} failed: {error}", name=call.name, error=cause))
 
     def _ran(self, call: ToolCall) -> CommandTrace | None:
         """Return the command that an interrupted call had started; None if it had started none."""

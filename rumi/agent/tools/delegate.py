@@ -20,9 +20,9 @@ ANSWER_CHARS: Final = 4_000
 
 INSTRUCTIONS: Final = (
     "You are a delegate: another instance of you, whose conversation you do not see, gives you a part of "
-    "its work. Do only this part, and alone: nobody answers questions. Your last message is all that the other "
-    f"instance gets: at most {ANSWER_CHARS} characters, what you found or did, with paths and line numbers or "
-    "links, and what is missing; not how you got there."
+    "its work. Do only this part, and alone: nobody answers questions. Your last message is all that it "
+    f"gets: at most {ANSWER_CHARS} characters, what you found or did, with paths and line numbers or links, "
+    "and what is missing; not how you got there."
 )
 
 
@@ -98,17 +98,11 @@ class Delegate(Tool):
 
 def _result(end: SubTurnEnd) -> ToolResult:
     answer = end.answer.strip()
-    if end.reason == "model_error":
-        return ToolResult(False, answer, tainted=end.tainted)
     if len(answer) > ANSWER_CHARS:
         answer = f"{answer[:ANSWER_CHARS]}…\n[{len(answer) - ANSWER_CHARS} characters are left out]"
-    if end.tainted and answer:
+    ok = bool(answer) and end.reason != "model_error"
+    if ok and end.tainted:
         answer = untrusted_block("delegate", answer)
-    if end.reason != "complete":
+    if end.reason not in ("complete", "model_error"):
         answer = f"The delegate was ended before it was done: {end.reason}.\n{answer}".strip()
-    return ToolResult(
-        bool(answer),
-        answer or "the delegate gave no answer",
-        tainted=end.tainted,
-        links=end.links,
-    )
+    return ToolResult(ok, answer or "the delegate gave no answer", tainted=end.tainted, links=end.links)
