@@ -1,4 +1,4 @@
-"""Pages that never come, repositories that stop in the middle, and a model that sends researchers there."""
+"""Pages that never come, repositories that stop in the middle, and a model that sends delegates there."""
 
 import json
 import os
@@ -61,7 +61,7 @@ class Stalling:
 
     @property
     def in_flight(self) -> bool:
-        """Whether every researcher waits for what never comes."""
+        """Whether every delegate and researcher waits for what never comes."""
         return (self.pages.open, self.half) == (LEAVES, CLONES)
 
     @property
@@ -70,7 +70,7 @@ class Stalling:
         return (self.pages.open, self.repositories.open, self.half) == (0, 0, 0)
 
     def think(self, body: Body) -> Behaviour:
-        """`three` waits for a researcher with three of its own, and for two that clone."""
+        """`three` waits for a researcher with three delegates, and for two researchers that clone."""
         said = last_user_text(body)
         done = len(answered_calls(body))
         if said == "three":
@@ -82,7 +82,9 @@ class Stalling:
             return Answer(calls=[(name, json.dumps(arguments)) for name, arguments in split])
         if said == "split":
             leaves = [f"leaf {self.pages.url(f'/{n}')}" for n in range(LEAVES)]
-            return Answer(calls=[("research", json.dumps({"question": leaf})) for leaf in leaves])
+            return Answer(
+                calls=[("delegate", json.dumps({"goal": leaf, "tools": "reading"})) for leaf in leaves]
+            )
         if said.startswith("leaf "):
             if not done:  # with a sandbox
                 return Answer(calls=[("grep", json.dumps({"pattern": "x", "path": "."}))])
