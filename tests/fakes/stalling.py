@@ -74,17 +74,16 @@ class Stalling:
         said = last_user_text(body)
         done = len(answered_calls(body))
         if said == "three":
-            split = [("research", {"question": "split"})]
+            leaves = [self.pages.url(f"/{n}") for n in range(LEAVES)]
+            split = [("research", {"question": " ".join(("split", *leaves))})]
             split += [
                 ("research_repo", {"question": f"look {n}", "uri": self.repositories.url(f"/{n}.git")})
                 for n in range(CLONES)
             ]
             return Answer(calls=[(name, json.dumps(arguments)) for name, arguments in split])
-        if said == "split":
-            leaves = [f"leaf {self.pages.url(f'/{n}')}" for n in range(LEAVES)]
-            return Answer(
-                calls=[("delegate", json.dumps({"goal": leaf, "tools": "reading"})) for leaf in leaves]
-            )
+        if said.startswith("split "):
+            goals = [{"goal": f"leaf {url}", "tools": "reading"} for url in said.split()[1:]]
+            return Answer(calls=[("delegate", json.dumps(goal)) for goal in goals])
         if said.startswith("leaf "):
             if not done:  # with a sandbox
                 return Answer(calls=[("grep", json.dumps({"pattern": "x", "path": "."}))])

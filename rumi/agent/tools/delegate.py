@@ -38,13 +38,13 @@ class Delegate(Tool):
     turn_only = True
     spec = ToolSpec(
         "delegate",
-        "Have a copy of you, which knows only this call, do a part of the work; you get its short answer. "
-        "Saves your context. Readers (no bash) called in one reply work at once.",
+        "A copy of you, which knows only this call, does a part of the work; you get its short answer. "
+        "`reading` (no bash): several in one reply work at once.",
         {
             "type": "object",
             "properties": {
                 "goal": {"type": "string"},
-                "context": {"type": "string", "description": "What it has to know"},
+                "context": {"type": "string"},
                 "tools": {"type": "string", "enum": ["reading", "all"]},
             },
             "required": ["goal", "tools"],
