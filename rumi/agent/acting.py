@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from itertools import count
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -18,10 +18,13 @@ from rumi.agent.tool import (
     BringsTools,
     CallsTools,
     CommandTrace,
+    Delegates,
     LooksOutside,
     ReportsProgress,
     RunsCommands,
     StreamsOutput,
+    SubTurn,
+    SubTurnEnd,
     Tool,
     ToolResult,
 )
@@ -64,12 +67,15 @@ MAX_NAME_CHARS: Final = 60
 
 NAMES: Final = 5
 """Maximum number of names that a result names instead: those that are similar, if there are such."""
+RunWithin: TypeAlias = Callable[[ToolCall, SubTurn], Awaitable[SubTurnEnd]]
+"""Runs a turn within a tool call of a turn."""
 
 
 class Acting:
     """Runner of one turn's tool calls, behind the turn's permission gate.
 
-    `watch` receives an event for the start, each step and the end of a call.
+    `watch` receives an event for the start, each step and the end of a call. Without `run_within`, no call
+    can delegate work.
     """
 
     def __init__(
@@ -79,7 +85,9 @@ class Acting:
         gate: Gate,
         language: Language,
         withheld: Mapping[str, str] | None = None,
+        run_within: RunWithin | None = None,
     ) -> None:
+        self._run_within = run_within
         self._withheld = withheld or {}
         self._tools = {tool.spec.name: tool for tool in tools}
         # Found once, because each model call reads the tools, and the check of a runtime protocol is slow.
@@ -111,7 +119,11 @@ class Acting:
 
     def _concurrent(self, call: ToolCall) -> bool:
         tool = self.tool(call.name)
-        return tool is not None and tool.concurrent
+        if tool is None:
+            return False
+        if isinstance(tool, Delegates):
+            return tool.is_concurrent(_parse(call, cut_off=False)[0])
+        return tool.concurrent
 
     async def run(
         self, batch: Sequence[ToolCall], *, cut_off: bool = False
@@ -174,14 +186,15 @@ class Acting:
                 return replace(refused, refused=True)
             if isinstance(tool, CallsTools):
                 return await tool.call_within(arguments, partial(self._inner, call, count(1)))
+            if isinstance(tool, Delegates) and self._run_within is not None:
+                return await tool.call_delegating(arguments, self.tools, partial(self._run_within, call))
             return await self._work(tool, arguments, steps)
         except RumiError as error:
             return ToolResult(False, error.for_model, broken=True, advice=error.for_people)
         except Exception as error:  # a bug in a tool becomes a result, and the turn continues
             logger.warning("the tool %s raised", call.name, exc_info=error)
-            return ToolResult(
-                False, Text("{name} failed: {error}", name=call.name, error=type(error).__name__), broken=True
-            )
+            cause = type(single(error)).__name__
+            return ToolResult(False, Text("{name} failed: {error}", name=call.name, error=cause), broken=True)
 
     async def _work(self, tool: Tool, arguments: Mapping[str, object], steps: "_Steps") -> ToolResult:
         result = await self._result_of(tool, arguments, steps)
@@ -206,6 +219,8 @@ class Acting:
         call = ToolCall(f"{outer.id}.{next(numbers)}", name, json.dumps(arguments, default=str))
         if name == outer.name:
             return ToolResult(False, Text("{name} cannot call itself", name=name), refused=True)
+        if isinstance(self.tool(name), Delegates):
+            return ToolResult(False, Text("{name} cannot be called here", name=name), refused=True)
         result = await self._run_reported(call, arguments)
         self._gate.note_result(name, result)
         return result

@@ -1,7 +1,7 @@
 """The events of a running turn, which the chat, the terminal, the journal and the audit log read."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rumi.agent.tool import ToolResult
@@ -107,6 +107,25 @@ TurnEvent: TypeAlias = (
 )
 
 
+def within(call: str, watch: Callable[[TurnEvent], None]) -> Callable[[TurnEvent], None]:
+    """Return a callback for the events of a turn that runs within the tool call `call`.
+
+    It forwards tool calls, their ids prefixed with `call`, and the usage of model calls. Text and the end of
+    the inner turn are not the outer turn's. The gate of both publishes its questions itself.
+    """
+
+    def forward(event: TurnEvent) -> None:
+        match event:
+            case ToolStarted() | ToolFinished():
+                watch(replace(event, call=replace(event.call, id=f"{call}.{event.call.id}")))
+            case ToolProgress():
+                watch(replace(event, call=f"{call}.{event.call}"))
+            case Used():
+                watch(event)
+
+    return forward
+
+
 def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
     """Return a short title for a tool call, such as `$ ls -la` or `web_fetch https://…`.
 
@@ -115,6 +134,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
 
     def get(name: str) -> str:
         return clean(str(started.arguments.get(name, "")))
+
+    path = get("path") or get("file_path")
 
     match started.call.name:
         case name if not started.arguments:  # not a JSON object, or the arguments were not published
@@ -137,6 +158,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"{name} {get('path')}".rstrip()
         case "note":
             return f"note {get('text')}"
+        case "delegate":
+            return f"delegate “{get('goal')}”"
         case "research":
             return f"research “{get('question')}”"
         case "research_repo":
@@ -148,11 +171,11 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
         case "use_skill":
             return f"use_skill {get('name')}: {get('input')}"
         case "write_file" if isinstance(text := started.arguments.get("content"), str):
-            return f"write_file {get('path')}  ← {len(text.encode('utf-8', 'replace'))} B"
+            return f"write_file {path}  ← {len(text.encode('utf-8', 'replace'))} B"
         case "read_file" if started.arguments.get("offset"):
-            return f"read_file {get('path')}:{get('offset')}"
+            return f"read_file {path}:{get('offset')}"
         case "read_file" | "edit_file" | "write_file" | "send_file" as name:
-            return f"{name} {get('path')}"
+            return f"{name} {path}"
         case "ask_user":
             return f"ask_user “{get('question')}”"
         case "propose_plan":

@@ -1,6 +1,6 @@
 """The interface of tools: each has a description for the model, and an async method that does the work."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -8,6 +8,7 @@ import trio
 
 from rumi.models.model import Picture, ToolSpec
 from rumi.platform.texts.questions import ActionKind, Detail
+from rumi.store.journal.records import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,3 +215,57 @@ class CallsTools(Protocol):
     async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
         """Run the call like `Tool.call`, and call other tools through `calls`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class SubTurn:
+    """Work for a turn within a turn: its request, its tools, and what it needs to know about its part.
+
+    It makes at most `max_calls` model calls.
+    """
+
+    request: str
+    instructions: str
+    tools: Sequence[Tool]
+    max_calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubTurnEnd:
+    """The end of a turn within a turn. `answer` is the model's last text, or the reason of a failure.
+
+    `tainted` and `links` describe the answer as in `ToolResult`: links are those that the turn knew before.
+    """
+
+    reason: Reason
+    answer: str
+    tainted: bool
+    links: tuple[str, ...] = ()
+
+
+RunSubTurn: TypeAlias = Callable[[SubTurn], Awaitable[SubTurnEnd]]
+"""Runs a turn within the turn of a call, with the same gate, limits and accounting."""
+
+
+@runtime_checkable
+class Delegates(Protocol):
+    """A tool whose calls run turns within the turn. `call_delegating` is used instead of `call`.
+
+    A call without effects on the workspace may run at the same time as its neighbours: `concurrent` depends
+    on the arguments.
+    """
+
+    def is_concurrent(self, arguments: Mapping[str, object]) -> bool:
+        """Return True if a call with these arguments may run at the same time as others."""
+        ...
+
+    async def call_delegating(
+        self, arguments: Mapping[str, object], tools: Sequence[Tool], run: RunSubTurn
+    ) -> ToolResult:
+        """Run the call like `Tool.call`; `tools` are those of the turn."""
+        ...
+
+
+def is_turn_only(tool: Tool) -> bool:
+    """Return True for a tool that acts for the whole turn or starts work of its own: delegates lack it."""
+    return bool(getattr(tool, "turn_only", False))

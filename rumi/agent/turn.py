@@ -15,12 +15,12 @@ from typing import TypeAlias
 import trio
 
 from rumi.agent.acting import Acting
-from rumi.agent.breakers import Breakers, TurnLimits
-from rumi.agent.events import Thinking, TurnEvent, TurnFinished
+from rumi.agent.breakers import NOTHING, Breakers, TurnLimits
+from rumi.agent.events import Thinking, TurnEvent, TurnFinished, within
 from rumi.agent.fitting import CLOSING, Fitting, complete
 from rumi.agent.permissions.gate import Confirm, Gate, Parking
 from rumi.agent.permissions.intent import DeclareFor
-from rumi.agent.tool import Tool, ToolResult, WorksBeside
+from rumi.agent.tool import SubTurn, SubTurnEnd, Tool, ToolResult, WorksBeside
 from rumi.errors import RumiError, single
 from rumi.models.fitting import SHORT_CHARS, cut_to, messages_tokens, request_tokens
 from rumi.models.model import (
@@ -44,6 +44,7 @@ from rumi.platform.texts.operating import short_size
 from rumi.platform.texts.replies import Breaker
 from rumi.platform.texts.translation import error_text
 from rumi.texts import Language, Text, gettext
+from rumi.web.links import links_in
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,9 @@ CONTINUE = (
 )
 
 WHOLE_OUTPUT = "\n[The whole output, {size}, is in {path}.]"
+
+KEPT_CALLS = 2
+"""Number of model calls that a turn within a turn leaves to the outer turn."""
 
 RESERVE_SHARE = 1 / 8
 """Share of the prompt budget that tool results must leave free for later messages."""
@@ -84,6 +88,10 @@ async def without_keeping(name: str, output: bytes, tainted: bool) -> str:
     """Write nothing. This is used for turns without a sandbox."""
     await trio.lowlevel.checkpoint()
     return ""
+
+
+async def _not_stored(message: "TurnMessage") -> None:
+    await trio.lowlevel.checkpoint()
 
 
 async def _ignore_shortened(message: Message) -> None:
@@ -126,6 +134,8 @@ class TurnInput:
     keep: KeepOutput = without_keeping
     look: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] = _without_looking
     """Loads the bytes of the pictures in a prompt's messages."""
+    delegate_model: Model | None = None
+    """The model of turns within this turn; None for `model`. Recordings do not include its calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +178,21 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
             parking=turn_input.parking,
             deadline=deadline,
         )
-        fitting = Fitting((Message("system", turn_input.instructions), *turn_input.history))
-        breakers = Breakers(turn_input.limits)
-        acting = Acting(turn_input.tools, watch, gate, turn_input.language, turn_input.withheld)
-        turn = _Turn(turn_input, watch, store, gate, acting, fitting, breakers)
+        acting = Acting(
+            turn_input.tools,
+            watch,
+            gate,
+            turn_input.language,
+            turn_input.withheld,
+            lambda call, sub: turn.run_within(call, sub),
+        )
+        turn = _turn(turn_input, watch, store, gate, acting)
         try:
             async with trio.open_nursery() as beside:
                 for tool in turn_input.tools:
                     if isinstance(tool, WorksBeside):
                         tool.run_in(beside)
-                finished = await turn.finish()
+                finished = await turn.run()
                 beside.cancel_scope.cancel()
         except ExceptionGroup as group:
             raise single(group) from None
@@ -188,9 +203,21 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
     return finished
 
 
+def _turn(
+    turn_input: TurnInput,
+    watch: Watch,
+    store: StoreMessage,
+    gate: Gate,
+    acting: Acting,
+    outer: "_Turn | None" = None,
+) -> "_Turn":
+    fitting = Fitting((Message("system", turn_input.instructions), *turn_input.history))
+    return _Turn(turn_input, watch, store, gate, acting, fitting, Breakers(turn_input.limits), outer)
+
+
 @dataclass(slots=True)
 class _Turn:
-    """The state of a running turn."""
+    """The state of a running turn. `outer` is the turn that it works for, in a tool call of that turn."""
 
     input: TurnInput
     watch: Watch
@@ -199,6 +226,7 @@ class _Turn:
     acting: Acting
     fitting: Fitting
     breakers: Breakers
+    outer: "_Turn | None" = None
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     kept: int = 0
@@ -206,16 +234,50 @@ class _Turn:
     last_result: Message | None = None
     """The last tool result, if prompts contain it uncut."""
 
-    async def finish(self) -> TurnFinished:
-        """Work until there is an answer, or the model fails."""
-        language = self.input.language
+    async def run(self) -> TurnFinished:
+        """Work until there is an answer, a breaker trips, or the model fails."""
         try:
             return await self.work()
         except ModelError as error:
             if error.kind == "budget":  # not a failure: the message is the answer
                 return TurnFinished("budget", error.message, self.usage)
-            answer = reply_texts.model_failed(language, error_text(language, error))
+            answer = reply_texts.model_failed(self.input.language, error_text(self.input.language, error))
             return TurnFinished("model_error", answer, self.usage)
+
+    async def run_within(self, call: ToolCall, sub: SubTurn) -> SubTurnEnd:
+        """Run a turn within one of this turn's calls.
+
+        Both turns have the same gate: what one reads taints the other, and questions are asked as usual. The
+        inner turn's model calls and costs count in this turn too, and end with its limits. Its messages are
+        not stored.
+        """
+        if self._reached_within() is not None:
+            return SubTurnEnd("max_turns", "", self.gate.tainted)
+        inner = replace(
+            self.input,
+            instructions=f"{self.input.instructions}\n\n{sub.instructions}",
+            history=(Message("user", sub.request),),
+            model=self.input.delegate_model or self.input.model,
+            tools=sub.tools,
+            limits=replace(self.input.limits, max_turns=sub.max_calls, max_tokens=None, max_nano_usd=None),
+            shortened=_ignore_shortened,
+        )
+        watch = within(call.id, self.watch)
+        acting = Acting(inner.tools, watch, self.gate, inner.language, inner.withheld)
+        finished = await _turn(inner, watch, _not_stored, self.gate, acting, self).run()
+        known = tuple(filter(self.gate.knows, links_in(finished.answer)))
+        return SubTurnEnd(finished.reason, finished.answer, self.gate.tainted, known)
+
+    def _reached_within(self) -> Breaker | None:
+        """Return the limit of this turn that ends a turn within it. A few calls are left for the answer."""
+        return self.breakers.after_model_call(self.calls + KEPT_CALLS, self.usage)
+
+    def _spend(self, usage: Usage = NOTHING, calls: int = 0) -> None:
+        """Count model calls and their usage, also in the outer turn."""
+        self.usage += usage
+        self.calls += calls
+        if self.outer is not None:
+            self.outer._spend(usage, calls)
 
     async def work(self) -> TurnFinished:
         while True:
@@ -246,7 +308,7 @@ class _Turn:
 
     def _answered(self, reply: Reply) -> TurnFinished:
         """Return a `TurnFinished` with the model's answer, which may be incomplete."""
-        if not _cut_off(reply):
+        if not _cut_off(reply) or self.outer is not None:
             return TurnFinished("complete", reply.text, self.usage)
         language, limits = self.input.language, self.input.limits
         tripped = self.breakers.after_model_call(self.calls, self.usage)
@@ -264,7 +326,7 @@ class _Turn:
         `so_far` is the cut-off answer that this call continues.
         """
         outcome: Reply | ModelError
-        self.calls += 1
+        self._spend(calls=1)
         async with trio.open_nursery() as nursery:
             # The error leaves the nursery as a value: raised inside, it would arrive in an exception group.
             try:
@@ -275,7 +337,7 @@ class _Turn:
                 nursery.cancel_scope.cancel()  # the prepared tools are not needed
         if isinstance(outcome, ModelError):
             raise outcome
-        self.usage += outcome.usage
+        self._spend(outcome.usage)
         return outcome
 
     async def _ask_model(self, nursery: trio.Nursery, so_far: str) -> Reply:
@@ -359,7 +421,8 @@ class _Turn:
                 # An equal share for each remaining result; a short result leaves more for the later ones.
                 budget -= await self._answer(call, result, budget // to_come, note)
                 to_come -= 1
-        return tripped or self.breakers.after_reply(self.calls, self.usage)
+        tripped = tripped or self.breakers.after_reply(self.calls, self.usage)
+        return tripped or (self.outer._reached_within() if self.outer is not None else None)
 
     def _sees_last(self) -> bool:
         """Return True if prompts show the last tool result completely, neither cut nor shortened."""
@@ -384,9 +447,12 @@ class _Turn:
 
     async def _kept(self, output: bytes) -> str:
         """Write the whole output of a call to a file of the sandbox; return its path, or "" without one."""
-        self.kept += 1
+        outermost = self
+        while outermost.outer is not None:  # its turns share a folder
+            outermost = outermost.outer
+        outermost.kept += 1
         try:
-            return await self.input.keep(f"{self.kept}.txt", output, self.gate.tainted)
+            return await self.input.keep(f"{outermost.kept}.txt", output, self.gate.tainted)
         except RumiError as error:
             logger.info("a whole output was not kept: %s", error)
             return ""
@@ -400,6 +466,8 @@ class _Turn:
         the same messages and servers can use their prompt cache.
         """
         warning = reply_texts.breaker(self.input.language, reason, self.input.limits.max_turns)
+        if self.outer is not None:
+            warning = ""  # the warning is for people, and the outer turn's model gets the reason
         found = ""
         self.watch(Thinking(0))
         with trio.move_on_after(CLOSING_S), suppress(ModelError):
@@ -414,14 +482,14 @@ class _Turn:
                 await self._remember(Message("assistant", reply.text, reply.tool_calls))
                 for call in reply.tool_calls:
                     await self._answer(call, NOT_RUN, 0)
-        answer = f"{found}\n\n{warning}" if found else warning
+        answer = "\n\n".join(filter(None, (found, warning)))
         return TurnFinished(reason, answer, self.usage)
 
     async def _closing_reply(self) -> Reply:
         await self._remember(Message("system", CLOSING))
         request = ModelRequest(complete(await self._prompt()), self._specs, words_only=True)
         reply = await self.input.model.reply(request, _only_words(self.watch))
-        self.usage += reply.usage
+        self._spend(reply.usage)
         return reply
 
 

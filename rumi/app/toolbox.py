@@ -14,6 +14,7 @@ from rumi.agent.skills.actor import AskSkills
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.tool import Progress, Tool
 from rumi.agent.tools.bash import Bash, BashOutput, BashStop
+from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.file_access import FILE_TOOLS
 from rumi.agent.tools.forget import ForgetTool
@@ -46,6 +47,7 @@ _ONE_FORM: Final = (
         ReadFile,
         EditFile,
         WriteFile,
+        Delegate,
         WebFetch,
         WebSearch,
         RememberTool,

@@ -8,7 +8,7 @@ from typing import Any
 import trio
 
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnFinished
-from rumi.agent.tools.file_access import FILE_TOOLS
+from rumi.agent.tools.file_access import FILE_TOOLS, path_in
 from rumi.chats.events import ChatEvent, Happening, Replied, picked
 from rumi.chats.hub import Hub
 from rumi.models.model import ToolCall
@@ -232,10 +232,10 @@ def _command(call: ToolCall) -> str:
 
     The content that a file tool writes is omitted, so that the audit log does not contain it.
     """
-    name = "path" if call.name in FILE_TOOLS else "command" if call.name == "bash" else ""
-    if not name:
+    if call.name not in (*FILE_TOOLS, "bash"):
         return call.arguments
     try:
-        return str(json.loads(call.arguments)[name])
-    except (ValueError, TypeError, KeyError, RecursionError):
+        arguments = json.loads(call.arguments)
+        return str(arguments["command"] if call.name == "bash" else path_in(arguments) or "")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return "" if call.name in FILE_TOOLS else call.arguments

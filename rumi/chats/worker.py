@@ -23,8 +23,10 @@ from rumi.agent.prompts.message_entries import (
 from rumi.agent.prompts.prompt_notes import is_whole, prompt_notes
 from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import bash_tools
+from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.read_file import ReadFile
+from rumi.agent.tools.search_files import search_tools
 from rumi.agent.tools.write_file import WriteFile
 from rumi.agent.turn import TurnMessage, run_turn
 from rumi.chats.asking import asking, hear
@@ -228,6 +230,7 @@ class Worker:
             ReadFile(shell, None if look is None else partial(look, self._chat)),
             EditFile(shell),
             WriteFile(shell),
+            Delegate(search_tools(shell)),
             *self._context.tools_for(view),
         )
 

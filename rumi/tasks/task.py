@@ -9,7 +9,6 @@ history. Between two iterations the session sleeps, and does not count as one of
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -216,7 +215,6 @@ class Task(Actor[TaskMessage]):
             "kind": record.kind,
             "owner": record.owner,
             "chat": record.chat or None,
-            "parent": record.parent or None,
             "bot": record.bot or None,
             "iterations": len(self._done),
             "state": self._state,
@@ -249,11 +247,7 @@ class Task(Actor[TaskMessage]):
             while outcome is None:
                 record = await self._slept(record)
                 # The slot is released between iterations: a sleeping bot must not keep others from running.
-                async with AsyncExitStack() as slot:
-                    # A subtask uses the slot of its parent. If it waited for one of its own, parents that
-                    # hold all slots would wait for their subtasks forever.
-                    if not record.parent:
-                        await slot.enter_async_context(self._services.slots.turn(record.owner))
+                async with self._services.slots.turn(record.owner):
                     await self._services.journal.ask(begin_task(self._id))
                     if not self._services.serves(record.partition_key):
                         # The partition was handed over: this actor is about to be stopped, and another worker

@@ -91,7 +91,6 @@ def task_as_json(task: TaskRecord) -> dict[str, object]:
     return {
         **asdict(task),
         **times,
-        "parent": task.parent or None,
         "message": task.message or None,
         "options": json.loads(task.options),
         "report": json.loads(task.report),

@@ -320,8 +320,7 @@ class Tasks(StoredTasks):
         if task.id:
             stored = await self.reopen(task, attached=True)
         else:
-            if not task.parent:  # a subtask counts as part of its parent
-                self.check_open_limit(task.owner)
+            self.check_open_limit(task.owner)
             stored = await self._add(replace(task, attached=True))
         began(stored.id)
         done = None
@@ -341,8 +340,6 @@ class Tasks(StoredTasks):
     async def _add(self, task: TaskRecord) -> TaskRecord:
         """Store a task and start it. On cancellation, either both happen or neither."""
         added: list[TaskRecord] = []
-        if task.parent in self._open:  # a subtask acts for the user of its parent
-            task = replace(task, user=self._open[task.parent].user)
 
         async def add() -> None:
             stored = await self._services.journal.ask(add_task(task))
@@ -499,7 +496,7 @@ class Tasks(StoredTasks):
             RumiError: The owner has too many open tasks.
         """
         most = self._services.max_open
-        if sum(task.owner == owner and not task.parent for task in self._open.values()) >= most:
+        if sum(task.owner == owner for task in self._open.values()) >= most:
             raise RumiError(
                 "{most} tasks have not ended yet.",
                 "Wait for one, or stop one: /tasks lists them.",

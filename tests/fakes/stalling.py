@@ -1,4 +1,4 @@
-"""Pages that never come, repositories that stop in the middle, and a model that sends researchers there."""
+"""Pages that never come, repositories that stop in the middle, and a model that sends delegates there."""
 
 import json
 import os
@@ -61,7 +61,7 @@ class Stalling:
 
     @property
     def in_flight(self) -> bool:
-        """Whether every researcher waits for what never comes."""
+        """Whether every delegate and researcher waits for what never comes."""
         return (self.pages.open, self.half) == (LEAVES, CLONES)
 
     @property
@@ -70,19 +70,20 @@ class Stalling:
         return (self.pages.open, self.repositories.open, self.half) == (0, 0, 0)
 
     def think(self, body: Body) -> Behaviour:
-        """`three` waits for a researcher with three of its own, and for two that clone."""
+        """`three` waits for a researcher with three delegates, and for two researchers that clone."""
         said = last_user_text(body)
         done = len(answered_calls(body))
         if said == "three":
-            split = [("research", {"question": "split"})]
+            leaves = [self.pages.url(f"/{n}") for n in range(LEAVES)]
+            split = [("research", {"question": " ".join(("split", *leaves))})]
             split += [
                 ("research_repo", {"question": f"look {n}", "uri": self.repositories.url(f"/{n}.git")})
                 for n in range(CLONES)
             ]
             return Answer(calls=[(name, json.dumps(arguments)) for name, arguments in split])
-        if said == "split":
-            leaves = [f"leaf {self.pages.url(f'/{n}')}" for n in range(LEAVES)]
-            return Answer(calls=[("research", json.dumps({"question": leaf})) for leaf in leaves])
+        if said.startswith("split "):
+            goals = [{"goal": f"leaf {url}", "tools": "reading"} for url in said.split()[1:]]
+            return Answer(calls=[("delegate", json.dumps(goal)) for goal in goals])
         if said.startswith("leaf "):
             if not done:  # with a sandbox
                 return Answer(calls=[("grep", json.dumps({"pattern": "x", "path": "."}))])

@@ -37,6 +37,7 @@ For each call, in `gate.Gate.refusal`; the first step that decides ends the chec
 
 After the gate, a tool can still refuse a call: `rumi.sandbox.policy` checks command lines, `rumi.web.guard`
 checks addresses, and an MCP tool whose description has changed must be accepted again. A call that
-a tool makes (the code of a skill) passes steps 3 to 11 too. `Gate.note_result` then records the taint, the
-addresses and the text of each result for the calls that follow.
+a tool makes (the code of a skill) passes steps 3 to 11 too, as does a call of a delegate, whose turn shares
+the gate of the turn that it works for. `Gate.note_result` then records the taint, the addresses and the text
+of each result for the calls that follow.
 """

@@ -121,6 +121,10 @@ class Gate:
         self._known_urls.update(result.links)
         self._heard.add(name, result.content)
 
+    def knows(self, url: str) -> bool:
+        """Return True if the user or a page gave exactly this URL."""
+        return url in self._known_urls
+
     async def refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
         """Return None if the call may run; otherwise the tool result that tells the model about the refusal.
 

@@ -124,6 +124,14 @@ class FoundPath:
         return [shown(name) for name in self.content.decode("utf-8", "backslashreplace").splitlines()]
 
 
+_PATH_NAMES: Final = ("path", "file_path", "filepath", "filename")
+
+
+def path_in(arguments: Mapping[str, object]) -> object:
+    """Return the path in a call's arguments, under any of the names that models use for it; None without."""
+    return next((arguments[name] for name in _PATH_NAMES if arguments.get(name) is not None), None)
+
+
 def named(path: str) -> str:
     """Return a path for results: relative to the workspace, and safe to print."""
     return shown(path.removeprefix("/workspace/"))
@@ -186,7 +194,7 @@ class FileTool(Tool):
         """
         numbers = map(str, (MAX_BYTES, first, count, LINE_BYTES, HEAD_BYTES, MOST_NAMES))
         words = (path, *numbers, "yes" if self.follows else "no")
-        result = await self._run(
+        result = await self.run(
             Command(("sh", "-c", _LOOK, "sh", *words), reads=True, output_limit=_OUTPUT_LIMIT)
         )
         trace = self._trace(path, result)
@@ -209,7 +217,7 @@ class FileTool(Tool):
             # /tmp is the sandbox's own file system: writing there takes no space of the workspace.
             needed_bytes=0 if path.startswith("/tmp/") else len(content) + BLOCK,
         )
-        result = await self._run(command)
+        result = await self.run(command)
         trace, said = self._trace(path, result), result.stdout.text().strip()
         if result.ended == "exited" and said in ("created", "overwritten"):
             return ToolResult(True, said, duration_ms=result.duration_ms, trace=trace)
@@ -249,7 +257,8 @@ class FileTool(Tool):
     def _trace(self, path: str, result: CommandResult) -> CommandTrace:
         return CommandTrace((self.spec.name, path), result.container_id)
 
-    async def _run(self, command: Command) -> CommandResult:
+    async def run(self, command: Command) -> CommandResult:
+        """Run a command in the chat's sandbox."""
         return await self._shell.run(command)
 
 

@@ -17,6 +17,7 @@ from rumi.agent.tools.file_access import (
     FileTool,
     FoundPath,
     named,
+    path_in,
 )
 from rumi.agent.tools.text_file import TextFile, decoded, lines_of
 from rumi.errors import RumiError
@@ -63,7 +64,7 @@ class ReadFile(FileTool):
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the lines. The result is tainted if the chat's files may contain untrusted content."""
-        path = self.path(arguments.get("path"))
+        path = self.path(path_in(arguments))
         if isinstance(path, ToolResult):
             return path
         offset, limit = _number(arguments.get("offset"), 1), _number(arguments.get("limit"), LINES)

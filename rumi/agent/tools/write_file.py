@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import trio
 
 from rumi.agent.tool import ToolResult
-from rumi.agent.tools.file_access import FileTool, FoundPath, named
+from rumi.agent.tools.file_access import FileTool, FoundPath, named, path_in
+from rumi.agent.tools.syntax import syntax_note
 from rumi.agent.tools.text_file import TextDifference, decoded, difference, lines_of
 from rumi.models.model import ToolSpec
 
@@ -27,7 +28,7 @@ class WriteFile(FileTool):
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Write the file. If the old content was text, the result contains a diff against it."""
-        path, text = self.path(arguments.get("path")), arguments.get("content")
+        path, text = self.path(path_in(arguments)), arguments.get("content")
         if isinstance(path, ToolResult):
             return path
         if not isinstance(text, str):
@@ -40,11 +41,15 @@ class WriteFile(FileTool):
         if written.content not in ("created", "overwritten"):
             return written
         changed = await _changed(path, found, text) if written.content == "overwritten" else None
+        before = found.content if found.kind == "file" else None
+        note = await syntax_note(self.run, path, before, content)
         about = f", {changed.counts}" if changed is not None else ""
         lines = len(lines_of(text))
         said = f"{written.content} {named(path)}: {lines} lines, {len(content)} bytes"
         took = found.duration_ms + (written.duration_ms or 0)
-        return self.answer(said + about, found.trace, took, diff=changed.diff if changed is not None else "")
+        return self.answer(
+            said + about + note, found.trace, took, diff=changed.diff if changed is not None else ""
+        )
 
 
 async def _changed(path: str, found: FoundPath, text: str) -> TextDifference | None:

@@ -58,12 +58,7 @@ def add_tasks(
         ports.inbox().chats.wake(message)
 
     kinds: dict[str, TaskKind] = {
-        "web": WebKind(
-            models.web,
-            words["research-web"],
-            time.time,
-            lambda task, report: ports.tasks().run(task, report),
-        ),
+        "web": WebKind(models.web, words["research-web"], time.time),
         "repo": RepositoryKind(words["research-repo"], network, cache, limits),
         "bot": BotKind(
             bot_files,

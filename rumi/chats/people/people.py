@@ -16,7 +16,7 @@ T = TypeVar("T", bound=Tool)
 CHAT_TOOLS: Final = frozenset(
     {
         *("bash", "read_file", "edit_file", "write_file", "web_search", "web_fetch", "use_skill"),
-        *("research", "research_repo"),
+        *("research", "research_repo", "delegate"),
     }
 )
 """Chat tools that bots may also have; a bot gets only those that the person who started it may use."""
@@ -171,8 +171,7 @@ class People:
         principal = self.of_task(task)
         rights = principal.rights
         tool = "research_repo" if task.kind == "repo" else "research"
-        inner = bool(task.parent)
-        if not inner and not (rights.bots != 0 if task.bot else rights.may_use(tool)):
+        if not (rights.bots != 0 if task.bot else rights.may_use(tool)):
             what = "bots" if task.bot else tool
             raise RightsError(
                 "The role {role} does not allow {what}.", "Ask an admin.", role=rights.role, what=what

@@ -156,8 +156,12 @@ class Recording:
         )
 
     def wrap(self, turn_input: TurnInput) -> TurnInput:
-        """Return the turn's input with a model that records its calls."""
-        return replace(turn_input, model=_Recorded(turn_input.model, self, turn_input.context_tokens))
+        """Return the turn's input with a model that records its calls, except those of turns within it.
+
+        A replay takes the results of calls from the recording, so it never runs a turn within the turn.
+        """
+        recorded_model = _Recorded(turn_input.model, self, turn_input.context_tokens)
+        return replace(turn_input, model=recorded_model, delegate_model=turn_input.model)
 
     def watching(self, watch: Watch) -> Watch:
         """Return an event callback that forwards all events and records tool results and the turn's end."""

@@ -426,18 +426,17 @@ class TaskRecord:
     """A stored task: its owner, question, state and result.
 
     If the task is not `attached`, `chat` gets its result; if `chat` is empty, the result is only stored.
-    `parent` is the task that waits for this task, and `message` is the number of the command that requested
-    this task; both are 0 if there is none. `options` and `report` are JSON objects whose content depends on
-    `kind`. `model` is the chosen model, empty for the process's model. Times are in seconds since 1970; a
-    time is 0 if the event has not happened. A session of a `bot` works in iterations: it sleeps until
-    `wake_at`, and then reads the messages in `said`, which people have sent to it.
+    `message` is the number of the command that requested this task, 0 if there is none. `options` and
+    `report` are JSON objects whose content depends on `kind`. `model` is the chosen model, empty for the
+    process's model. Times are in seconds since 1970; a time is 0 if the event has not happened. A session of
+    a `bot` works in iterations: it sleeps until `wake_at`, and then reads the messages in `said`, which
+    people have sent to it.
     """
 
     kind: str
     owner: str
     question: str
     chat: str = ""
-    parent: int = 0
     message: int = 0
     attached: bool = False
     options: str = "{}"

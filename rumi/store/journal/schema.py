@@ -125,7 +125,7 @@ CREATE TABLE tasks (
     kind     TEXT NOT NULL,      -- what it is: web, repo, bot
     owner    TEXT NOT NULL,
     chat     TEXT NOT NULL,      -- the one that gets its result; empty: only who looks for it
-    parent   INTEGER,            -- the task that waits for it
+    parent   INTEGER,            -- of earlier versions: the task that waited for it
     message  INTEGER UNIQUE,     -- the command that asked for it
     attached INTEGER NOT NULL,   -- who asked waits for it
     question TEXT NOT NULL,

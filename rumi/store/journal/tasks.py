@@ -30,7 +30,7 @@ MOST_SAID: Final = 20
 
 _STATES: Final = get_args(TaskState)
 _FIELDS: Final = (
-    "id, kind, owner, chat, parent, message, attached, question, options, language, model, state, answer,"
+    "id, kind, owner, chat, message, attached, question, options, language, model, state, answer,"
     " report, spent, tainted, created, started, ended, schedule, bot, said, wake_at, user"
 )
 
@@ -53,12 +53,12 @@ def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
     """Store a queued task; return it with its number."""
     now = transaction.now()
     (id,) = transaction.db.execute(
-        "INSERT INTO tasks (kind, owner, chat, parent, message, attached, question, options, language, model,"
+        "INSERT INTO tasks (kind, owner, chat, message, attached, question, options, language, model,"
         " schedule, bot, user, state, created)"
-        " VALUES (?, ?, ?, nullif(?, 0), nullif(?, 0), ?, ?, ?, ?, ?, nullif(?, 0), ?, ?, 'queued', ?)"
+        " VALUES (?, ?, ?, nullif(?, 0), ?, ?, ?, ?, ?, nullif(?, 0), ?, ?, 'queued', ?)"
         " RETURNING id",
         (
-            *(task.kind, task.owner, task.chat, task.parent, task.message, task.attached),
+            *(task.kind, task.owner, task.chat, task.message, task.attached),
             *(
                 clean(task.question),
                 clean(task.options),
@@ -372,7 +372,7 @@ def _tasks(transaction: Transaction, which: str, *values: object) -> tuple[TaskR
 def _task(row: dict[str, object]) -> TaskRecord:
     """Load a task from a row; replace damaged values, such as the usage, with defaults."""
     spent = _spent(row.pop("spent"))
-    numbers = ("parent", "message", "started", "ended", "schedule")
+    numbers = ("message", "started", "ended", "schedule")
     row |= {name: row[name] or 0 for name in numbers}
     row |= {name: bool(row[name]) for name in ("attached", "tainted")}
     row["said"] = _texts(row["said"])

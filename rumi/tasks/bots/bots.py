@@ -397,6 +397,7 @@ class StartBot(Tool):
     """The chat tool `start_bot`, which starts a bot. It always asks the user first."""
 
     concurrent = False
+    turn_only = True
     always_asks = True
     spec = ToolSpec(
         "start_bot",

@@ -13,10 +13,12 @@ from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.prompts import Prompts
 from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import bash_tools
+from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.remember import RememberTool
+from rumi.agent.tools.search_files import search_tools
 from rumi.agent.tools.web_fetch import WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
@@ -213,7 +215,7 @@ class BotKind:
         async def write(skill: str, description: str, text: str) -> None:
             await self.offload(partial(self.files.write_skill, name, skill, description, text))
 
-        look: tuple[Tool, ...] = workspace_tools(shell, nothing)
+        look: tuple[Tool, ...] = (*workspace_tools(shell, nothing), Delegate())
         speak: tuple[Tool, ...] = (
             SessionHistory(history, lambda: any(iteration.tainted for iteration in before)),
             Sleep(session),
@@ -223,12 +225,9 @@ class BotKind:
         if planning:
             return (*look, *speak)
         if config.sandbox == "workspace-write":
-            look = (
-                *bash_tools(shell, self.policy, self.sandbox_limits),
-                ReadFile(shell),
-                EditFile(shell),
-                WriteFile(shell),
-            )
+            bash = bash_tools(shell, self.policy, self.sandbox_limits)
+            files = (ReadFile(shell), EditFile(shell), WriteFile(shell))
+            look = (*bash, *files, Delegate(search_tools(shell)))
         fetch = partial(self.web.fetch, context.key)
         own = urls_in_words("\n".join((context.task.question, *context.task.said)))
         return (

@@ -275,6 +275,7 @@ class ProposePlan(Tool):
     """Tool that proposes a plan. Its call is always parked; approval of the call approves the plan."""
 
     concurrent = False
+    turn_only = True
     always_asks = True
     spec = ToolSpec(
         PROPOSE,

@@ -42,6 +42,7 @@ class _BotTool(Tool):
     """Base class of the bot tools. By default, they run one at a time and need no approval."""
 
     concurrent = False
+    turn_only = True
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: the call needs no approval, because it has no effect outside the bot."""

@@ -8,9 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import trio
-
-from rumi.agent.tool import Tool
+from rumi.agent.tools.delegate import Delegate
 from rumi.errors import RumiError
 from rumi.models.model import Message
 from rumi.platform.texts.translation import error_text
@@ -25,7 +23,6 @@ from rumi.tasks.research.repository.cache import RepositoryCache
 from rumi.tasks.research.repository.repository import Repository, open_repository
 from rumi.tasks.research.repository.tools import git_tools
 from rumi.tasks.research.sources import Source, Sources
-from rumi.tasks.research.tool import Ask, ResearchTool
 from rumi.tasks.research.web import Note, WebResearch
 from rumi.tasks.research.workspace import workspace_tools
 from rumi.web.links import urls_in_words
@@ -35,10 +32,6 @@ from rumi.web.url import parse_target
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
 """The folder of the prompt texts for research. A home may replace these texts."""
-
-HELPERS: Final = 3
-"""Maximum number of researchers that work for the same research at once."""
-
 
 SAID_FAILURES: Final = 3
 """Maximum number of failures in the error message if nothing could be reached."""
@@ -50,15 +43,13 @@ MOST_REFERENCES: Final = 200
 class WebKind:
     """The task kind for research on the web. Its option `urls` lists the pages to fetch first.
 
-    `words` is the text of its prompt; `ask` runs the other researchers that a research task may start, and
-    waits for their answers.
+    `words` is the text of its prompt.
     """
 
-    def __init__(self, web: Web, words: str, now: Callable[[], float], ask: Ask) -> None:
+    def __init__(self, web: Web, words: str, now: Callable[[], float]) -> None:
         self._web = web
         self._words = words
         self._now = now
-        self._ask = ask
 
     @asynccontextmanager
     async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
@@ -101,7 +92,7 @@ class WebKind:
 
         yield TaskWork(
             instructions=research.instructions,
-            tools=(*research.tools, *_helpers(context, self._ask)),
+            tools=(*research.tools, Delegate()),
             finish=finish,
             before=tuple(Message("user", text) for text in (*first.messages, *missed)),
             known_urls=(*urls_in_words(task.question), *urls, *first.links),
@@ -155,7 +146,12 @@ class RepositoryKind:
 
             yield TaskWork(
                 instructions=f"{self._words}\n\n{repository.facts()}",
-                tools=(*git_tools(repository), *workspace_tools(context.shell, noted), Note(sources)),
+                tools=(
+                    *git_tools(repository),
+                    *workspace_tools(context.shell, noted),
+                    Note(sources),
+                    Delegate(),
+                ),
                 finish=finish,
                 known_urls=urls_in_words(context.task.question),
                 sources=lambda: len(sources.all),
@@ -183,14 +179,6 @@ async def _checked(answer: str, context: TaskContext, sources: Sources, reposito
             asked=context.task.question,
         )
     )
-
-
-def _helpers(context: TaskContext, ask: Ask) -> tuple[Tool, ...]:
-    """Return the tool that starts more researchers, or no tool if another task started this task."""
-    # One level only: researchers that start researchers would multiply without limit.
-    if context.task.parent:
-        return ()
-    return (ResearchTool(ask, context.task, trio.CapacityLimiter(HELPERS)),)
 
 
 def unreachable(why: Sequence[str]) -> RumiError:

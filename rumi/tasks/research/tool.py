@@ -1,4 +1,4 @@
-"""The tools with which a chat's model, or a researcher, starts a research task."""
+"""The tools with which a chat's model starts a research task."""
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -52,6 +52,7 @@ class ResearchTool:
     """
 
     concurrent = True
+    turn_only = True
     name = "research"
     specs = _specs(
         name,
@@ -114,7 +115,6 @@ class ResearchTool:
             self._task.owner,
             str(asked["question"]),
             self._task.chat,
-            parent=self._task.id,
             options=json.dumps(self._options(arguments)),
             language=self._task.language,
             model=self._task.model,

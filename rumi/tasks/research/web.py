@@ -10,6 +10,7 @@ import trio
 
 from rumi.agent.tool import Progress, Question, Tool, ToolResult
 from rumi.agent.tools.bash import CommandShell
+from rumi.agent.tools.search_files import MOST_BYTES
 from rumi.agent.tools.web_fetch import WebFetch, page_inside, page_result
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
@@ -20,7 +21,7 @@ from rumi.platform.threads import Offload, Threads
 from rumi.platform.untrusted_text import harmless, one_line
 from rumi.tasks.research.receipts import Report, check
 from rumi.tasks.research.sources import NOTE_CHARS, Source, Sources, SourcesFull
-from rumi.tasks.research.workspace import MOST_BYTES, workspace_tools
+from rumi.tasks.research.workspace import workspace_tools
 from rumi.texts import Language, Text
 from rumi.web.messages import FetchError, Method, Page, SearchResults, Topic
 

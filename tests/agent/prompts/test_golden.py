@@ -26,7 +26,7 @@ from tests.fakes.groq_replies import Answer
 from tests.fakes.groq_server import KEY, GroqServer
 
 FOLDER = Path(__file__).parents[2] / "golden"
-CEILING_TOKENS = 2400
+CEILING_TOKENS = 2600
 """The most that instructions and tools may take where no skill is listed."""
 CHATS = {"telegram": "tg11", "terminal": "cli", "page": "web"}
 

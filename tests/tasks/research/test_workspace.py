@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rumi.agent.tool import ToolResult
+from rumi.agent.tools.search_files import _GREP, MOST_BYTES, MOST_LINES
 from rumi.platform.untrusted_text import CLOSING, WARNING, read_block
-from rumi.tasks.research.workspace import _GREP, MOST_BYTES, MOST_LINES
 from tests.tasks.research.desk import Desk
 
 
@@ -66,7 +66,7 @@ async def test_grep_takes_plain_text_and_patterns_that_look_like_options(desk: D
 
 
 async def test_grep_without_ripgrep_finds_the_same(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rumi.tasks.research.workspace._GREP", _GREP.replace("command -v rg", "false"))
+    monkeypatch.setattr("rumi.agent.tools.search_files._GREP", _GREP.replace("command -v rg", "false"))
     desk.put("a/x.py", "import os\nx = 1\n")
     desk.put("b/x.md", "the x = 3 of it (\n")
     desk.put("repo.git/x", "x = 4\n")
