@@ -20,11 +20,11 @@ from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.kinds import TaskKind
 
 
-def turn_limits(settings: Settings) -> TurnLimits:
-    """Return the budget of each task."""
+def turn_limits(task: TaskRecord, settings: Settings) -> TurnLimits:
+    """Return the budget of a task; for a bot's session, of each iteration."""
     tasks, agent = settings.tasks, settings.agent
     return TurnLimits(
-        tasks.max_turns,
+        settings.bots.max_turns if task.bot else tasks.max_turns,
         agent.repeated_call,
         agent.consecutive_errors,
         tasks.timeout_s,

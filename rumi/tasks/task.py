@@ -302,11 +302,11 @@ class Task(Actor[TaskMessage]):
 
     async def _work(self, record: TaskRecord) -> "TaskOutcome | tuple[NextIteration, Reason]":
         services, key, language = self._services, self._key, record.language
-        most, sandbox, costs = services.settings.tasks.max_turns, sandbox_of(record), self._costs
+        limits, sandbox, costs = turn_limits(record, services.settings), sandbox_of(record), self._costs
         # A task that crashes and restarts again and again must not spend without limit: the counted calls
         # survive restarts, so the task ends here without another model call.
-        if costs.of_turn.calls >= most + SPARE_CALLS:
-            warning = reply_texts.breaker(language, "max_turns", most)
+        if costs.of_turn.calls >= limits.max_turns + SPARE_CALLS:
+            warning = reply_texts.breaker(language, "max_turns", limits.max_turns)
             return TaskOutcome("out_of_budget", warning, tainted=self._tainted, reason="max_turns")
         costs.begin()
         services.publisher.publish(key, self._turn, TurnStarted(record.question, 0, language))
@@ -368,7 +368,7 @@ class Task(Actor[TaskMessage]):
                 history=(*work.before, *complete([entry.message for entry in self._entries])),
                 model=model,
                 tools=self._services.people.tools_of_task(record, work.tools),
-                limits=self._costs.left(turn_limits(self._services.settings), work),
+                limits=self._costs.left(turn_limits(record, self._services.settings), work),
                 language=record.language,
                 context_tokens=self._services.context_tokens,
                 tainted=self._tainted,
