@@ -267,11 +267,14 @@ class ChatContext:
     def turn_limits(self, message: Incoming) -> TurnLimits:
         """Return the limits on a message's turn. They depend on the message's channel."""
         agent, channel = self.settings.agent, self._channel(message)
+        # A turn that may go on by itself needs no closing answer at the first limit, and keeps its running
+        # calls: its limits are so much higher.
+        times = 1 + self.settings.limits.continuations
         return TurnLimits(
-            agent.max_turns_of(channel),
+            agent.max_turns_of(channel) * times,
             agent.repeated_call,
             agent.consecutive_errors,
-            agent.timeout_s_of(channel),
+            agent.timeout_s_of(channel) * times,
         )
 
     def _channel(self, message: Incoming) -> str:

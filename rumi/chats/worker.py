@@ -1,6 +1,7 @@
 """The worker of a chat, which runs its jobs one at a time.
 
-A job is a turn, a retry, an undo, an answer to parked calls, a new session, a reset, or the result of a task.
+A job is a turn, a retry, a continued turn, an undo, an answer to parked calls, a new session, a reset, or the
+result of a task.
 """
 
 import logging
@@ -12,6 +13,7 @@ from secrets import token_hex
 import trio
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnEvent, TurnFinished
+from rumi.agent.fitting import GO_ON
 from rumi.agent.prompts.message_entries import (
     answering,
     attachment_message,
@@ -28,7 +30,7 @@ from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.write_file import WriteFile
 from rumi.agent.turn import TurnMessage, run_turn
 from rumi.chats.asking import asking, hear
-from rumi.chats.commands import FILES, FILES_YES, answer_in
+from rumi.chats.commands import FILES, FILES_YES, answer_in, goes_on
 from rumi.chats.context import ChatView
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.jobs import Asked, Job
@@ -47,9 +49,9 @@ from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
-from rumi.store.journal.inbox import begin_turn, find_retriable
+from rumi.store.journal.inbox import begin_turn, find_cut_off, find_retriable
 from rumi.store.journal.outbox import settle
-from rumi.store.journal.records import FinalReply, HistoryEntry, Reason
+from rumi.store.journal.records import Button, FinalReply, HistoryEntry, Reason
 from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
@@ -64,6 +66,10 @@ MOST_SHOWN = 10
 
 WITHOUT_ANSWER = frozenset({"stopped", "interrupted", "model_error", "budget"})
 """Reasons of turns that end without an answer in the history."""
+
+
+PRESS_GOES_ON = frozenset({"max_turns", "timeout"})
+"""Limits whose reply has a button that goes on. A used-up budget would refuse the next turn too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,14 +308,19 @@ class Worker:
         self._session.remember(entry)
         self._session.due = self._context.now() + self._context.settings.session.ttl_s
         notices = dict(self._services.notices(self._chat, job.language))
+        answer, buttons = finished.answer, tuple[Button, ...]()
+        if finished.reason in PRESS_GOES_ON and not job.message.apart:
+            answer = f"{answer} {reply_texts.go_on(job.language)}"
+            buttons = (Button(token_hex(8), gettext(job.language, "Continue"), "/continue"),)
         reply = FinalReply(
             job.messages,
-            job.final_reply("\n\n".join((finished.answer, *notices.values()))),
+            job.final_reply("\n\n".join((answer, *notices.values()))),
             finished.reason,
             self._session.session,
             (entry,),
             self._session.due,
             tuple(notices),
+            buttons=buttons,
         )
         return asking(reply, self._session.parked, job.language)
 
@@ -330,16 +341,21 @@ class Worker:
             await chat_session.begin_session(forget=False)
             services.fact_extraction.session_ended()
         retries, answer = None, answer_in(job.message.text) if job.kind == "answer" else ""
+        going_on = job.kind == "continue"
+        if going_on:
+            cut_off = await services.journal.ask(find_cut_off(self._chat))
+            if cut_off is None:
+                return gettext(
+                    job.language, "There is nothing to continue: the last turn was not ended by a limit."
+                )
+            if not self._context.people.may_retry(job.message, cut_off):
+                return reply_texts.not_yours(job.language)
         if job.kind == "retry":
             earlier = await services.journal.ask(find_retriable(self._chat))
             if earlier is None:
                 return gettext(job.language, "There is nothing to retry.")
             if not self._context.people.may_retry(job.message, earlier):
-                return gettext(
-                    job.language,
-                    "🔒 Somebody with another role asked for that: only they can retry it. Ask in your "
-                    "own words.",
-                )
+                return reply_texts.not_yours(job.language)
             job.message = replace(
                 job.message,
                 text=earlier.text,
@@ -350,6 +366,7 @@ class Worker:
             retries = earlier.id
             if earlier.by_hand and not fetched(earlier.attachments):
                 answer = answer_in(earlier.text)  # the retried message was a yes whose turn was interrupted
+            going_on = goes_on(earlier)
         if answer:
             heard = await hear(chat_session.parked, answer, job.seen, job.language)
             if not heard.words:
@@ -359,6 +376,8 @@ class Worker:
             await chat_session.step_apart()
         if job.allowed:
             asked = answering(job.turn, job.message, job.allowed)
+        elif going_on:  # not the user's words: they consent to nothing
+            asked = (HistoryEntry(job.turn, Message("system", GO_ON), chat_session.tainted),)
         else:
             asked = opening(job.turn, job.message)
         if self._context.people.distrusts(job.message):
