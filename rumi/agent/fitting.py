@@ -69,7 +69,10 @@ GO_ON = (
 )
 """Rumi's request to the model for a user who continues a turn, stored like `CLOSING`."""
 
-PROGRAM_REQUESTS: Final = (CLOSING, GO_ON)
+CHECK = "Before you end: this turn changed something, and you looked at nothing since."
+"""The beginning of the request for a check before the end (`rumi.agent.end_check`); stored like `CLOSING`."""
+
+PROGRAM_REQUESTS: Final = (CLOSING, GO_ON, CHECK)
 """Beginnings of Rumi's own requests."""
 
 NO_RESULT = "interrupted: there is no result; the call may or may not have taken effect"

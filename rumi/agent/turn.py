@@ -15,6 +15,7 @@ import trio
 
 from rumi.agent.acting import Acting
 from rumi.agent.breakers import REPEATED, Breakers, TurnLimits
+from rumi.agent.end_check import EndCheck
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import CLOSING, Fitting, complete
 from rumi.agent.permissions.gate import Confirm, Gate, Parking
@@ -107,6 +108,8 @@ class TurnInput:
     parking: Parking | None = None
     withheld: Mapping[str, str] = field(default_factory=dict)
     """Results for calls of tools that this turn does not offer, by tool name."""
+    checks: str | None = None
+    """The request that the check before the end repeats (`rumi.agent.end_check`). None disables the check."""
     shortened: Callable[[Message], Awaitable[None]] = _ignore_shortened
     look: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] = _without_looking
     """Loads the bytes of the pictures in a prompt's messages."""
@@ -155,7 +158,8 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
         fitting = Fitting((Message("system", turn_input.instructions), *turn_input.history))
         breakers = Breakers(turn_input.limits)
         acting = Acting(turn_input.tools, watch, gate, turn_input.language, turn_input.withheld)
-        turn = _Turn(turn_input, watch, store, gate, acting, fitting, breakers)
+        check = EndCheck(turn_input.checks, watch)
+        turn = _Turn(turn_input, watch, store, gate, acting, fitting, breakers, check)
         try:
             finished = await turn.work()
         except ModelError as error:
@@ -182,6 +186,7 @@ class _Turn:
     acting: Acting
     fitting: Fitting
     breakers: Breakers
+    check: EndCheck
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     last_result: Message | None = None
@@ -190,15 +195,32 @@ class _Turn:
     async def work(self) -> TurnFinished:
         while True:
             self.watch(Thinking(self.calls + 1))
-            reply = await self._whole_reply()
+            self.check.begin_reply(self._calls_left)
+            try:
+                reply = await self._whole_reply()
+            except ModelError as error:
+                if not self.check.asked:
+                    raise
+                logger.info("an answer was not checked: %s", error)  # it is an answer all the same
+                return self._answered(Reply(""))
             if not reply.tool_calls:
-                return self._answered(reply)
+                if not self.check.due(self._calls_left) or _cut_off(reply):
+                    return self._answered(reply)
+                await self._remember(Message("system", self.check.ask(reply.text)))
+                continue
+            self.check.release(reply.text)
             message = Message("assistant", reply.text, reply.tool_calls, reasoning=reply.reasoning)
             await self._remember(message)
             calls = tuple(call.unsigned() for call in reply.tool_calls)  # only the model needs signatures
             tripped = await self._act(replace(reply, tool_calls=calls))
             if tripped is not None:
                 return await self.close(tripped)
+
+    @property
+    def _calls_left(self) -> int:
+        """The number of model calls that the turn may still make; 0 if a limit on its usage is reached."""
+        tripped = self.breakers.after_model_call(self.calls, self.usage)
+        return 0 if tripped is not None else self.input.limits.max_turns - self.calls
 
     async def _whole_reply(self) -> Reply:
         """Return the next reply; continue a cut-off reply as long as the turn may make model calls."""
@@ -216,8 +238,10 @@ class _Turn:
 
     def _answered(self, reply: Reply) -> TurnFinished:
         """Return a `TurnFinished` with the model's answer, which may be incomplete."""
+        answer = self.check.final(reply.text)
+        self.check.release(answer)
         if not _cut_off(reply):
-            return TurnFinished("complete", reply.text, self.usage)
+            return TurnFinished("complete", answer, self.usage)
         language, limits = self.input.language, self.input.limits
         tripped = self.breakers.after_model_call(self.calls, self.usage)
         if tripped is None:
@@ -252,6 +276,8 @@ class _Turn:
         readied: set[str] = set()
 
         def emit(event: ModelEvent) -> None:
+            if self.check.holds(event, so_far):
+                return
             if not isinstance(event, ToolCallNamed):
                 self.watch(event)
                 if so_far and isinstance(event, Discarded):
@@ -270,7 +296,7 @@ class _Turn:
         last = self.fitting.shorten_results(self._prompt_budget)
         if last is not None:
             await self.input.shortened(last)
-        return tuple(await self.input.look(self.fitting.messages))
+        return complete(await self.input.look(self.fitting.messages))
 
     def _result_budget(self) -> int:
         """Return the number of tokens that new results may take before the next model call.
@@ -322,6 +348,7 @@ class _Turn:
                 # A model that no longer sees a result may ask for it again; that is not a loop.
                 if not self._sees_last():
                     self.breakers.forget_last()
+                self.check.note(call, result)
                 note = REPEATED if self.breakers.repeats(call, arguments, result) else ""
                 tripped = tripped or self.breakers.after_result()
                 # Only on the last result, which the model reads directly before its next reply.
@@ -360,7 +387,7 @@ class _Turn:
         the same messages and servers can use their prompt cache.
         """
         warning = reply_texts.breaker(self.input.language, reason, self.input.limits.max_turns)
-        found = ""
+        found = self.check.answer
         self.watch(Thinking(0))
         with trio.move_on_after(CLOSING_S), suppress(ModelError):
             for _ in range(CLOSINGS):
@@ -379,7 +406,7 @@ class _Turn:
 
     async def _closing_reply(self) -> Reply:
         await self._remember(Message("system", CLOSING))
-        request = ModelRequest(complete(await self._prompt()), self._specs, words_only=True)
+        request = ModelRequest(await self._prompt(), self._specs, words_only=True)
         reply = await self.input.model.reply(request, _only_words(self.watch))
         self.usage += reply.usage
         return reply

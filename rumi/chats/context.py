@@ -171,7 +171,10 @@ class ChatContext:
         return self.model_for(message.chat, language, chosen)
 
     def sums_up(self, model: str) -> bool:
-        """Return True if the model of this name can write summaries. An empty name is the default model."""
+        """Return True if the model of this name can write summaries, and answer requests of the program.
+
+        An empty name is the default model.
+        """
         return model != OFFLINE if model else self.thinks
 
     async def what_is_known(
@@ -299,12 +302,18 @@ class ChatContext:
         limits: TurnLimits,
         parking: Parking | None = None,
         withheld: Mapping[str, str] | None = None,
+        *,
+        checks: bool = False,
     ) -> TurnInput:
-        """Return the input of a turn whose question is the last message of the history."""
+        """Return the input of a turn whose question is the last message of the history.
+
+        With `checks`, an answer after an unchecked change is asked for once more.
+        """
         # Calculate the budget again: a cut in `fit_history` or a new prompt note may have changed the
         # beginning.
         instructions, before = self._beginning(chat_session)
         chat_session.budget = self._history_budget(instructions, before, tools, model)
+        words = own_words(chat_session.said_in_turn)
         return TurnInput(
             instructions=instructions,
             history=(*before, *complete(shown_entries(chat_session.entries))),
@@ -315,7 +324,8 @@ class ChatContext:
             context_tokens=self.context_tokens,
             tainted=chat_session.tainted,
             known_urls=chat_session.known_urls,
-            words=own_words(chat_session.said_in_turn),
+            words=words,
+            checks=words if checks else None,
             declare_for=declaring(model, self.prompts.words["intent"]),
             confirm=confirm,
             parking=parking,

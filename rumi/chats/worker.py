@@ -192,8 +192,10 @@ class Worker:
         attended = job.kind == "retry" or job.message.by_hand
         confirm = partial(self._confirm, job) if attended else None
         parking = self._session.parked if job.message.schedule or job.allowed else None
+        checks = self._context.sums_up(job.message.model)
+        checks = checks and self._context.settings.agent.check_before_end
         begin = self._context.turn_input(
-            self._session, tools, model, job.language, confirm, limits, parking, withheld
+            self._session, tools, model, job.language, confirm, limits, parking, withheld, checks=checks
         )
         watch = partial(self._watch, job)
         with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (turn_input, watching):

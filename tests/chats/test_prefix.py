@@ -203,8 +203,8 @@ def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
         await begin(self, **how)
         watched().summary = None
 
-    def turn_begins(*args: Any) -> TurnInput:
-        watched().last_input = last_input = turn_input(*args)
+    def turn_begins(*args: Any, **more: Any) -> TurnInput:
+        watched().last_input = last_input = turn_input(*args, **more)
         return last_input
 
     patch.setattr(ChatSession, "load", loads)

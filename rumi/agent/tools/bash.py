@@ -30,6 +30,10 @@ STRICT_SPEC = ToolSpec("bash", _FIRST + _STRICT, _PARAMETERS)
 OPEN_SPEC = ToolSpec("bash", _FIRST, _PARAMETERS)
 
 
+NO_OUTPUT = "(no output)"
+"""The end of the result of a command that printed nothing."""
+
+
 class CommandShell(Protocol):
     """The interface through which the `bash` tool uses one chat's sandbox."""
 
@@ -93,7 +97,7 @@ class Bash:
 def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:
     """Return a command's result for the model: how the command ended, its output, and its error output."""
     code = "unknown" if result.exit_code is None else str(result.exit_code)
-    streams = "\n".join(_stream(name, output) for name, output in _streams(result)) or "(no output)"
+    streams = "\n".join(_stream(name, output) for name, output in _streams(result)) or NO_OUTPUT
     ending = {
         "exited": f"exit code {code}",
         "timeout": f"timed out and was killed, with all that it had started (exit code {code})",

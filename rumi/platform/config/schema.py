@@ -275,7 +275,8 @@ class AgentSection(Section):
     """`[agent]`: the limits on one turn, which is the work on one message.
 
     A key that ends with the name of a channel applies to turns of messages from that channel. The key without
-    a channel applies to all other turns; see `GENERAL`.
+    a channel applies to all other turns; see `GENERAL`. With `check_before_end`, a model that changed
+    something and looked at nothing since is asked to check it before its answer is sent.
     """
 
     max_turns: Count = 30
@@ -289,6 +290,7 @@ class AgentSection(Section):
     turn_timeout_s_terminal: Positive = 3600
     turn_timeout_s_page: Positive = 3600
     confirm_timeout_s: Positive = 600
+    check_before_end: bool = True
 
     def max_turns_of(self, channel: str) -> int:
         """Return the maximum number of model calls of a turn whose message came through a channel."""
@@ -316,7 +318,7 @@ class _LimitsSection(Section):
     @property
     def continuations(self) -> int:
         """How many more times a turn may use up its model calls and its time."""
-        return int(getattr(self, "continue"))  # noqa: B009 - the attribute's name is a keyword
+        return int(getattr(self, "continue"))
 
 
 if TYPE_CHECKING:

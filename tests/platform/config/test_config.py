@@ -60,6 +60,7 @@ DEFAULTS = {
     "agent.turn_timeout_s_terminal": "3600",
     "agent.turn_timeout_s_page": "3600",
     "agent.confirm_timeout_s": "600",
+    "agent.check_before_end": "true",
     "limits.continue": "0",
     "sandbox.backend": '"auto"',
     "sandbox.image": '"rumi-runner:latest"',
