@@ -37,6 +37,7 @@ from rumi.chats.jobs import Asked, Job
 from rumi.chats.recorder.recorder import recorded
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
+from rumi.chats.surroundings import variables
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
 from rumi.models.model import Message, Model
@@ -185,7 +186,9 @@ class Worker:
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
         # Cut before the note is stored: the cut may remove the full note, and then a new one is needed.
         await self._context.fit_history(self._session, tools, model)
-        while not await self._store_note(job, model):
+        zone = await self._context.zone(self._chat)
+        self._shell.variables = variables(zone)
+        while not await self._store_note(job, model, zone):
             pass  # a summary replaced the full note together with its entries meanwhile: store another one
         # In a scheduled turn the person may be away, so calls that need a yes are parked, and the reply asks.
         # In a turn of a program no person can say yes, but a person who retries such a turn can.
@@ -230,14 +233,22 @@ class Worker:
             *self._context.tools_for(view),
         )
 
-    async def _store_note(self, job: Job, model: Model) -> bool:
+    async def _store_note(self, job: Job, model: Model, zone: str) -> bool:
         """Append a prompt note with everything that earlier notes do not contain.
 
         Return True if the history contains a full note now.
         """
         chat_session = self._session
         noted = prompt_notes(chat_session.entries)
-        known = await self._context.what_is_known(job.message, model, job.language, noted)
+        known = await self._context.what_is_known(
+            job.message,
+            model,
+            job.language,
+            noted,
+            zone=zone,
+            tainted=chat_session.tainted,
+            files_tainted=chat_session.files_tainted,
+        )
         chat_session.tainted = chat_session.tainted or known.tainted
         if known.note:
             await chat_session.append(

@@ -280,7 +280,8 @@ class Sandbox(Actor[SandboxMessage]):
     async def _execute(self, container: Container, command: Command, course: _Course) -> None:
         command.began(container.container_id)
         try:
-            course.code = await container.execute(command, course.stdout.add, course.stderr.add)
+            started = command.with_variables()
+            course.code = await container.execute(started, course.stdout.add, course.stderr.add)
         except SandboxError as error:
             course.lost = error
         course.executed.set()
