@@ -12,7 +12,7 @@ from rumi.agent.breakers import TurnLimits
 from rumi.agent.prompts.environment import Environment, environment_block, instruction_blocks
 from rumi.errors import RumiError
 from rumi.platform.zones import posix_rule, zone_of, zone_of_machine
-from rumi.sandbox.overview import NOTHING, Overview
+from rumi.sandbox.overview import Overview
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Surroundings:
         try:
             with trio.move_on_after(LOOK_S):
                 seen, left = await self.look(chat), await self.budget_left(chat)
-                max_chars = int(context_tokens * INSTRUCTIONS_SHARE * CHARS_PER_TOKEN)
+                max_chars = instruction_chars(context_tokens)
                 files, outside = instruction_blocks(
                     noted, seen.instructions, files_tainted=files_tainted, max_chars=max_chars
                 )
@@ -86,10 +86,9 @@ class Surroundings:
         return SurroundingsNote()
 
 
-async def nothing_seen(chat: str) -> Overview:
-    """Return an empty overview."""
-    await trio.lowlevel.checkpoint()
-    return NOTHING
+def instruction_chars(context_tokens: int) -> int:
+    """Return the maximum number of characters of instruction files, for a model with such a context."""
+    return int(context_tokens * INSTRUCTIONS_SHARE * CHARS_PER_TOKEN)
 
 
 def local_now(now: float, zone: str) -> datetime:

@@ -23,6 +23,7 @@ from rumi.agent.fitting import complete
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.services import ChatSandboxes, SandboxShell
+from rumi.chats.surroundings import variables
 from rumi.errors import RumiError
 from rumi.models.model import Message, Model, Usage
 from rumi.models.token_budget import context_of
@@ -314,6 +315,7 @@ class Task(Actor[TaskMessage]):
         try:
             model = services.model_for(record)
             await carry.fetch(sandbox, partition_key)
+            zone = await services.zone_of(record.owner)
             context = TaskContext(
                 # A history exists after a restart in the middle of an iteration: it contains `said` already.
                 task=replace(record, said=()) if self._entries else record,
@@ -324,6 +326,7 @@ class Task(Actor[TaskMessage]):
                     lambda: services.settings.tasks.sandbox_s - costs.of_turn.sandbox_s,
                     costs.take_sandbox,
                     await self._file_taint(record),
+                    variables(zone),
                 ),
                 workspace=services.workspaces.folder / sandbox,
                 files=services.files / str(self._id),
@@ -334,6 +337,7 @@ class Task(Actor[TaskMessage]):
                 iterations=self._done,
                 spent=lambda: costs.spent,
                 tainted=lambda: self._tainted,
+                zone=zone,
             )
             async with services.kinds[record.kind].open(context) as work:
                 done = await self._think(record, work, MeteredModel(model, costs, work.max_calls))
@@ -555,8 +559,10 @@ class TaskShell(SandboxShell):
         left_s: Callable[[], float],
         used: Callable[[float], None],
         marks: "FileTaint | None" = None,
+        variables: tuple[str, ...] = (),
     ) -> None:
         super().__init__(key, sandboxes)
+        self.variables = variables
         self._marks = marks
         self._left_s = left_s
         self._used = used

@@ -159,7 +159,7 @@ async def test_no_check_is_asked_for_at_a_limit_or_where_it_is_off() -> None:
 
 
 async def test_a_failed_check_leaves_the_answer() -> None:
-    turn = Checked(Reply("", (WRITE,)), Reply("Done."), ModelError("unavailable", "no answer"))
+    turn = Checked(Reply("", (WRITE,)), Reply("Done."), ModelError("unreachable", "no answer"))
     finished = await turn.go()
     assert (finished.reason, finished.answer, turn.shown) == ("complete", "Done.", "Done.")
 

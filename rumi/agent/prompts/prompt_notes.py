@@ -62,13 +62,18 @@ def prompt_notes(entries: Sequence[HistoryEntry]) -> PromptNotes:
     )
 
 
+def today_line(now: datetime, zone: str) -> str:
+    """Return the line with the date and the time; `now` is the local time in the user's `zone`, if known."""
+    place = f"in {zone}" if zone else f"{now:%Z}, and the user's time zone is unknown"
+    return f"Today is {now:%A, %Y-%m-%d, %H:%M} {place}."
+
+
 def next_note(noted: PromptNotes, now: datetime, zone: str, *blocks: str) -> str:
     """Return the next note for a prompt whose earlier notes state `noted`; empty if nothing has changed.
 
     `now` is the user's local time in the time `zone`; without a zone, it is this machine's.
     """
-    place = f"in {zone}" if zone else f"{now:%Z}, and the user's time zone is unknown"
-    today = f"Today is {now:%A, %Y-%m-%d, %H:%M} {place}."
+    today = today_line(now, zone)
     parts = [*filter(None, blocks), *([] if _is_close(noted.today, today) else [today])]
     if not parts:
         return ""

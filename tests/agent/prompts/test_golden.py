@@ -53,10 +53,13 @@ def test_facts_and_skills_stand_behind_what_is_always_there(channel: str) -> Non
     plain, rich = (
         json.loads((FOLDER / f"{channel}-{name}.json").read_text()) for name in ("plain", "facts-and-skills")
     )
-    beginning = re.split(r"\n\nToday is ", plain["messages"][0]["content"])[0]
+    beginning = re.split(r"\n\n<environment>", plain["messages"][0]["content"])[0]
     said = rich["messages"][0]["content"]
     assert said.startswith(beginning)
-    assert said.index("</channel>") < said.index("<skills>") < said.index("<memory>") < said.index("Today is")
+    places = [
+        said.index(part) for part in ("</channel>", "<skills>", "<memory>", "<environment>", "Today is")
+    ]
+    assert places == sorted(places)
     assert plain["tools"] == rich["tools"]
 
 
