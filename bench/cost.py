@@ -12,8 +12,11 @@ from itertools import takewhile
 
 from bench import house
 from bench.rounds import row, spread
+from rumi.agent.end_check import CONFIRMED
+from rumi.agent.fitting import CHECK
 from rumi.models.model import text_tokens
 from rumi.store.journal.records import TaskRecord
+from tests.agent.prompts.test_golden import FOLDER, tokens
 from tests.fakes.fifty_pages import LARGE, PAGES, Island, fifty_pages
 from tests.fakes.groq_server import KEY, Answer, Body, answered_calls, serve_groq
 
@@ -87,6 +90,19 @@ def many(body: Body) -> Answer:
     return Answer(calls=[("bash", json.dumps({"command": f"seq {done * 1000} {done * 1000 + 999}"}))])
 
 
+def writing(body: Body) -> Answer:
+    """Write a file; if asked for a check, look at the file, and confirm the answer."""
+    calls = [
+        ("write_file", '{"path": "a.py", "content": "print(1)\\n"}'),
+        ("bash", '{"command": "python3 a.py"}'),
+    ]
+    done = sum(message["role"] == "tool" for message in body["messages"])
+    asked = any(str(message["content"]).startswith(CHECK) for message in body["messages"])
+    if done == 0 or (asked and done == 1):
+        return Answer(calls=[calls[done]])
+    return Answer(CONFIRMED if asked else "The script is in a.py, and it prints 1.")
+
+
 class Reader:
     """Reads pages that lead from one to the next, some of them in each call, and cites them all."""
 
@@ -154,7 +170,22 @@ def show(name: str, counted: Counted) -> None:
     row("  prompts that begin with all of the one before", f"{counted.whole} of {turns - 1}")
 
 
+def show_parts() -> None:
+    """Print the tokens of what stands before the history in every prompt."""
+    for name in ("telegram-plain", "terminal-plain", "page-plain", "page-facts-and-skills"):
+        parts = tokens(json.loads((FOLDER / f"{name}.json").read_text()))
+        row(f"{name}: instructions and {len(parts) - 1} tools", f"{sum(parts.values()):,}")
+        print("  " + ", ".join(f"{part} {count}" for part, count in parts.items()))
+
+
 async def main() -> None:
+    show_parts()
+    write = ["Write a script that prints 1."]
+    show(
+        "one turn that writes a file, not checked",
+        await talk(writing, write, {"agent.check_before_end": False}),
+    )
+    show("the same turn, checked before its end", await talk(writing, write, {}))
     said = [f"And how are you now, at {number}?" for number in range(TURNS)]
     small: dict[str, object] = {"model.context_tokens": SMALL}
     show(f"{TURNS} trivial turns", await talk(trivial, said, {}))

@@ -63,6 +63,17 @@ CLOSING = (
 Models receive the request as a user message, because they follow user messages best.
 """
 
+GO_ON = (
+    "The user asks you to go on: a limit ended your last turn before the work was done. Continue where it "
+    "stopped, and do not repeat what is done."
+)
+"""Rumi's request to the model for a user who continues a turn, stored like `CLOSING`."""
+
+CHECK = "Before you end: this turn changed something, and you looked at nothing since."
+"""The beginning of the request for a check before the end (`rumi.agent.end_check`); stored like `CLOSING`."""
+
+PROGRAM_REQUESTS: Final = (CLOSING, GO_ON, CHECK)
+"""Beginnings of Rumi's own requests."""
 
 NO_RESULT = "interrupted: there is no result; the call may or may not have taken effect"
 
@@ -71,8 +82,7 @@ def complete(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return the conversation with a result after each tool call; drop results that belong to no call.
 
     An interrupted turn (stopped, timed out, crashed, restarted) leaves calls without results, and servers
-    refuse such conversations. The system message `CLOSING`, which asks for a closing answer, becomes a user
-    message.
+    refuse such conversations. Rumi's own requests, which are system messages, become user messages.
     """
     whole: list[Message] = []
     unanswered: list[str] = []
@@ -84,10 +94,15 @@ def complete(messages: Sequence[Message]) -> tuple[Message, ...]:
         else:
             whole.extend(_no_result(call) for call in unanswered)
             unanswered = [call.id for call in message.tool_calls]
-        asks = message.role == "system" and message.content == CLOSING
-        whole.append(replace(message, role="user") if asks else message)
+        whole.append(replace(message, role="user") if is_program_request(message) else message)
     whole.extend(_no_result(call) for call in unanswered)
     return tuple(whole)
+
+
+def is_program_request(message: Message) -> bool:
+    """Return True if the message is a request that Rumi itself makes of the model."""
+    asks = message.content.startswith(PROGRAM_REQUESTS)
+    return asks and message.role == "system"
 
 
 def _no_result(call_id: str) -> Message:

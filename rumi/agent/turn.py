@@ -16,6 +16,7 @@ import trio
 
 from rumi.agent.acting import Acting
 from rumi.agent.breakers import NOTHING, Breakers, TurnLimits
+from rumi.agent.end_check import EndCheck
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished, within
 from rumi.agent.fitting import CLOSING, Fitting, complete
 from rumi.agent.permissions.gate import Confirm, Gate, Parking
@@ -130,6 +131,8 @@ class TurnInput:
     parking: Parking | None = None
     withheld: Mapping[str, str] = field(default_factory=dict)
     """Results for calls of tools that this turn does not offer, by tool name."""
+    checks: str | None = None
+    """The request that the check before the end repeats (`rumi.agent.end_check`). None disables the check."""
     shortened: Callable[[Message], Awaitable[None]] = _ignore_shortened
     keep: KeepOutput = without_keeping
     look: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] = _without_looking
@@ -212,7 +215,8 @@ def _turn(
     outer: "_Turn | None" = None,
 ) -> "_Turn":
     fitting = Fitting((Message("system", turn_input.instructions), *turn_input.history))
-    return _Turn(turn_input, watch, store, gate, acting, fitting, Breakers(turn_input.limits), outer)
+    breakers, check = Breakers(turn_input.limits), EndCheck(turn_input.checks, watch)
+    return _Turn(turn_input, watch, store, gate, acting, fitting, breakers, check, outer)
 
 
 @dataclass(slots=True)
@@ -226,6 +230,7 @@ class _Turn:
     acting: Acting
     fitting: Fitting
     breakers: Breakers
+    check: EndCheck
     outer: "_Turn | None" = None
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
@@ -260,6 +265,7 @@ class _Turn:
             model=self.input.delegate_model or self.input.model,
             tools=sub.tools,
             limits=replace(self.input.limits, max_turns=sub.max_calls, max_tokens=None, max_nano_usd=None),
+            checks=None,
             shortened=_ignore_shortened,
         )
         watch = within(call.id, self.watch)
@@ -282,15 +288,32 @@ class _Turn:
     async def work(self) -> TurnFinished:
         while True:
             self.watch(Thinking(self.calls + 1))
-            reply = await self._whole_reply()
+            self.check.begin_reply(self._calls_left)
+            try:
+                reply = await self._whole_reply()
+            except ModelError as error:
+                if not self.check.asked:
+                    raise
+                logger.info("an answer was not checked: %s", error)  # it is an answer all the same
+                return self._answered(Reply(""))
             if not reply.tool_calls:
-                return self._answered(reply)
+                if not self.check.due(self._calls_left) or _cut_off(reply):
+                    return self._answered(reply)
+                await self._remember(Message("system", self.check.ask(reply.text)))
+                continue
+            self.check.release(reply.text)
             message = Message("assistant", reply.text, reply.tool_calls, reasoning=reply.reasoning)
             await self._remember(message)
             calls = tuple(call.unsigned() for call in reply.tool_calls)  # only the model needs signatures
             tripped = await self._act(replace(reply, tool_calls=calls))
             if tripped is not None:
                 return await self.close(tripped)
+
+    @property
+    def _calls_left(self) -> int:
+        """The number of model calls that the turn may still make; 0 if a limit on its usage is reached."""
+        tripped = self.breakers.after_model_call(self.calls, self.usage)
+        return 0 if tripped is not None else self.input.limits.max_turns - self.calls
 
     async def _whole_reply(self) -> Reply:
         """Return the next reply; continue a cut-off reply as long as the turn may make model calls."""
@@ -308,8 +331,10 @@ class _Turn:
 
     def _answered(self, reply: Reply) -> TurnFinished:
         """Return a `TurnFinished` with the model's answer, which may be incomplete."""
+        answer = self.check.final(reply.text)
+        self.check.release(answer)
         if not _cut_off(reply) or self.outer is not None:
-            return TurnFinished("complete", reply.text, self.usage)
+            return TurnFinished("complete", answer, self.usage)
         language, limits = self.input.language, self.input.limits
         tripped = self.breakers.after_model_call(self.calls, self.usage)
         if tripped is None:
@@ -344,6 +369,8 @@ class _Turn:
         readied: set[str] = set()
 
         def emit(event: ModelEvent) -> None:
+            if self.check.holds(event, so_far):
+                return
             if not isinstance(event, ToolCallNamed):
                 self.watch(event)
                 if so_far and isinstance(event, Discarded):
@@ -362,7 +389,7 @@ class _Turn:
         last = self.fitting.shorten_results(self._prompt_budget)
         if last is not None:
             await self.input.shortened(last)
-        return tuple(await self.input.look(self.fitting.messages))
+        return complete(await self.input.look(self.fitting.messages))
 
     def _result_budget(self) -> int:
         """Return the number of tokens that new results may take before the next model call.
@@ -413,6 +440,7 @@ class _Turn:
                 # A model that no longer sees a result may ask for it again; that is not a loop.
                 if not self._sees_last():
                     self.breakers.forget_last()
+                self.check.note(call, result)
                 note = self.breakers.count(call, arguments, result)
                 tripped = tripped or self.breakers.after_result()
                 # Only on the last result, which the model reads directly before its next reply.
@@ -468,7 +496,7 @@ class _Turn:
         warning = reply_texts.breaker(self.input.language, reason, self.input.limits.max_turns)
         if self.outer is not None:
             warning = ""  # the warning is for people, and the outer turn's model gets the reason
-        found = ""
+        found = self.check.answer
         self.watch(Thinking(0))
         with trio.move_on_after(CLOSING_S), suppress(ModelError):
             for _ in range(CLOSINGS):
@@ -487,7 +515,7 @@ class _Turn:
 
     async def _closing_reply(self) -> Reply:
         await self._remember(Message("system", CLOSING))
-        request = ModelRequest(complete(await self._prompt()), self._specs, words_only=True)
+        request = ModelRequest(await self._prompt(), self._specs, words_only=True)
         reply = await self.input.model.reply(request, _only_words(self.watch))
         self._spend(reply.usage)
         return reply

@@ -23,9 +23,12 @@ def asking(reply: FinalReply, parked: ParkedCalls, language: Language) -> FinalR
         reply,
         text="\n\n".join(filter(None, (reply.text, parked_texts.chat_needs_yes(language, to_ask)))),
         asked=numbers,
-        buttons=tuple(
-            Button(token_hex(8), label, words)
-            for label, words in parked_texts.parked_buttons(to_ask, "/yes", "/no")
+        buttons=(
+            *reply.buttons,
+            *(
+                Button(token_hex(8), label, words)
+                for label, words in parked_texts.parked_buttons(to_ask, "/yes", "/no")
+            ),
         ),
     )
 

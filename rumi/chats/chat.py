@@ -350,6 +350,8 @@ class Chat(Actor[ChatMessage]):
                 self._hear_reset(message, reset_of(rest))
             case "new" | "retry" | "undo":
                 self._offer(self._new_job(name, message, ""))
+            case "continue":
+                self._offer(self._new_job(name, message, message.text))
             case "yes" | "no":
                 self._offer(self._new_job("answer", message, f"/{name} {rest}".strip()))
             case "status":

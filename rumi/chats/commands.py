@@ -17,6 +17,7 @@ CommandName: TypeAlias = Literal[
     "reset",
     "status",
     "retry",
+    "continue",
     "undo",
     "memory",
     "recall",
@@ -146,6 +147,14 @@ def reset_of(rest: str) -> str:
     first, _, second = rest.partition(" ")
     answer = question_texts.yes_or_no(second) if first == FILES and second else None
     return rest if answer is None else FILES_YES if answer else FILES_NO
+
+
+def goes_on(message: Incoming) -> bool:
+    """Return True if the message is a `/continue`. It is not if it has attachments."""
+    if message.attachments or not message.by_hand:
+        return False
+    command = parse_chat_command(message.text)
+    return isinstance(command, ChatCommand) and command.name == "continue"
 
 
 def is_stop(message: Incoming) -> bool:

@@ -7,7 +7,6 @@ summarized, or cut because no summary could be written; see `rumi.chats.session`
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 
 import trio
@@ -30,6 +29,7 @@ from rumi.agent.turn import KeepOutput, TurnInput, without_keeping
 from rumi.chats.people.people import People
 from rumi.chats.session import ChatSession, HistoryBudget
 from rumi.chats.summing import shown
+from rumi.chats.surroundings import Surroundings, SurroundingsNote, local_now
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
 from rumi.memory.block import Block, memory_block
@@ -93,7 +93,7 @@ class ChatView:
 
 @dataclass(frozen=True, slots=True)
 class PromptNote:
-    """A note in the prompt with the date, facts about the user, and skills.
+    """A note in the prompt with the date, the surroundings, facts about the user, and skills.
 
     The note is empty if earlier notes in the prompt already contain all of this. `tainted` is true if this
     note or an earlier one shows text that strangers wrote.
@@ -154,6 +154,8 @@ class ChatContext:
     """The name of the default model of this process."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Aliases of models; messages carry the real names."""
+    surroundings: Surroundings | None = None
+    """Looks at a chat's time zone, files and budgets; None if turns are told only the date."""
     people: People = field(default_factory=People)
     """The senders and their rights."""
     sender_model: Callable[[Incoming, Language], Model] | None = None
@@ -171,13 +173,31 @@ class ChatContext:
         return self.model_for(message.chat, language, chosen)
 
     def sums_up(self, model: str) -> bool:
-        """Return True if the model of this name can write summaries. An empty name is the default model."""
+        """Return True if the model of this name can write summaries, and answer requests of the program.
+
+        An empty name is the default model.
+        """
         return model != OFFLINE if model else self.thinks
 
+    async def zone(self, chat: str) -> str:
+        """Return the time zone of a chat's owner; empty if it is unknown."""
+        return "" if self.surroundings is None else await self.surroundings.zone(chat)
+
     async def what_is_known(
-        self, message: Incoming, model: Model, language: Language, noted: PromptNotes
+        self,
+        message: Incoming,
+        model: Model,
+        language: Language,
+        noted: PromptNotes,
+        *,
+        zone: str = "",
+        tainted: bool = False,
+        files_tainted: bool = False,
     ) -> PromptNote:
         """Return the prompt note for a turn, with all information that the notes in `noted` lack.
+
+        `zone` is the owner's time zone; `tainted` and `files_tainted` are the taint of the session and of the
+        chat's files.
 
         Never raise an expected error: if the memory or the skills service does not answer, the note omits the
         facts or skills, and a later note contains them.
@@ -186,9 +206,20 @@ class ChatContext:
         tokens = context_of(model, self.context_tokens)
         facts = await self._facts(message, language, tokens, noted)
         skills, skills_tainted = await self._skills(message, tokens, noted)
-        today = datetime.fromtimestamp(self.now()).astimezone().date()
+        around = SurroundingsNote()
+        if self.surroundings is not None:
+            around = await self.surroundings.note(
+                message.chat,
+                self.turn_limits(message),
+                noted.environment,
+                context_tokens=tokens,
+                tainted=tainted,
+                files_tainted=files_tainted,
+            )
         form = self.prompts.form(channel) if channel != noted.channel else ""
-        return PromptNote(next_note(noted, today, form, skills, facts.text), facts.tainted or skills_tainted)
+        now = local_now(self.now(), zone)
+        note = next_note(noted, now, zone, form, skills, facts.text, *around.blocks)
+        return PromptNote(note, facts.tainted or skills_tainted or around.tainted)
 
     async def _facts(
         self, message: Incoming, language: Language, context_tokens: int, noted: PromptNotes
@@ -267,11 +298,14 @@ class ChatContext:
     def turn_limits(self, message: Incoming) -> TurnLimits:
         """Return the limits on a message's turn. They depend on the message's channel."""
         agent, channel = self.settings.agent, self._channel(message)
+        # A turn that may go on by itself needs no closing answer at the first limit, and keeps its running
+        # calls: its limits are so much higher.
+        times = 1 + self.settings.limits.continuations
         return TurnLimits(
-            agent.max_turns_of(channel),
+            agent.max_turns_of(channel) * times,
             agent.repeated_call,
             agent.consecutive_errors,
-            agent.timeout_s_of(channel),
+            agent.timeout_s_of(channel) * times,
         )
 
     def _channel(self, message: Incoming) -> str:
@@ -297,12 +331,18 @@ class ChatContext:
         parking: Parking | None = None,
         withheld: Mapping[str, str] | None = None,
         keep: KeepOutput = without_keeping,
+        *,
+        checks: bool = False,
     ) -> TurnInput:
-        """Return the input of a turn whose question is the last message of the history."""
+        """Return the input of a turn whose question is the last message of the history.
+
+        With `checks`, an answer after an unchecked change is asked for once more.
+        """
         # Calculate the budget again: a cut in `fit_history` or a new prompt note may have changed the
         # beginning.
         instructions, before = self._beginning(chat_session)
         chat_session.budget = self._history_budget(instructions, before, tools, model)
+        words = own_words(chat_session.said_in_turn)
         return TurnInput(
             instructions=instructions,
             history=(*before, *complete(shown_entries(chat_session.entries))),
@@ -313,7 +353,8 @@ class ChatContext:
             context_tokens=self.context_tokens,
             tainted=chat_session.tainted,
             known_urls=chat_session.known_urls,
-            words=own_words(chat_session.said_in_turn),
+            words=words,
+            checks=words if checks else None,
             declare_for=declaring(model, self.prompts.words["intent"]),
             confirm=confirm,
             parking=parking,

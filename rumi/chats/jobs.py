@@ -14,7 +14,7 @@ from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.records import Incoming
 from rumi.texts import Language
 
-JobKind: TypeAlias = Literal["turn", "retry", "undo", "new", "reset", "result", "answer"]
+JobKind: TypeAlias = Literal["turn", "retry", "continue", "undo", "new", "reset", "result", "answer"]
 
 
 EndedBy: TypeAlias = Literal["stopped", "interrupted"]
@@ -49,6 +49,8 @@ class Asked:
 @dataclass(slots=True, eq=False)
 class Job:
     """One piece of a chat's work, such as a turn, a retry, an undo, a reset, or sending a task's result.
+
+    The job of a `/continue` is a turn that Rumi asks for: it goes on with a turn that a limit ended.
 
     A job exists until its final reply is published. The mailbox loop creates it, with its cancel scope,
     before the worker sees it, so that a `/stop` right after a message finds a scope to cancel. Only the

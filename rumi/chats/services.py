@@ -4,7 +4,7 @@ A chat's actor and the worker inside it reach the rest of the program only throu
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -26,6 +26,7 @@ from rumi.errors import RumiError
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import Command, CommandResult, SandboxLimits
+from rumi.sandbox.overview import NOTHING, Overview, overview
 from rumi.sandbox.policy import STRICT, CommandPolicy, may_write
 from rumi.sandbox.workspace import WorkspaceUse, measure
 from rumi.sandbox.workspace import clear as clear_workspace
@@ -111,6 +112,10 @@ class ChatWorkspaces:
         """Return True if the chat has or had files."""
         return (self.folder / chat).exists()
 
+    async def look(self, chat: str) -> Overview:
+        """Look at the chat's files: names, git, and instruction files."""
+        return await self.offload(partial(overview, self.folder / chat)) if self.has(chat) else NOTHING
+
     async def measure(self, chat: str) -> WorkspaceUse | None:
         """Return the number and size of the chat's files; None if the chat has no folder."""
         return await self.offload(partial(measure, self.folder / chat)) if self.has(chat) else None
@@ -149,11 +154,15 @@ class Undo:
 
 
 class SandboxShell:
-    """Runs commands in the sandbox with the given key. Subclasses say what a command may taint."""
+    """Runs commands in the sandbox with the given key. Subclasses say what a command may taint.
+
+    `variables` are variables of the environment that every command gets, each as `NAME=value`.
+    """
 
     def __init__(self, key: str, sandboxes: ChatSandboxes) -> None:
         self._key = key
         self._sandboxes = sandboxes
+        self.variables: tuple[str, ...] = ()
 
     async def prepare(self) -> None:
         """Make the sandbox ready."""
@@ -171,7 +180,7 @@ class SandboxShell:
         """
         if not command.reads and may_write(command.argv):
             await self.touched()
-        return await self._sandboxes.run(self._key, command)
+        return await self._sandboxes.run(self._key, replace(command, variables=self.variables))
 
 
 class ChatShell(SandboxShell):

@@ -1,6 +1,7 @@
 """The worker of a chat, which runs its jobs one at a time.
 
-A job is a turn, a retry, an undo, an answer to parked calls, a new session, a reset, or the result of a task.
+A job is a turn, a retry, a continued turn, an undo, an answer to parked calls, a new session, a reset, or the
+result of a task.
 """
 
 import logging
@@ -12,6 +13,7 @@ from secrets import token_hex
 import trio
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnEvent, TurnFinished
+from rumi.agent.fitting import GO_ON
 from rumi.agent.prompts.message_entries import (
     answering,
     attachment_message,
@@ -30,13 +32,14 @@ from rumi.agent.tools.search_files import search_tools
 from rumi.agent.tools.write_file import WriteFile
 from rumi.agent.turn import TurnMessage, run_turn
 from rumi.chats.asking import asking, hear
-from rumi.chats.commands import FILES, FILES_YES, answer_in
+from rumi.chats.commands import FILES, FILES_YES, answer_in, goes_on
 from rumi.chats.context import ChatView
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.jobs import Asked, Job
 from rumi.chats.recorder.recorder import recorded
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
+from rumi.chats.surroundings import variables
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
 from rumi.models.model import Message, Model
@@ -49,9 +52,9 @@ from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
-from rumi.store.journal.inbox import begin_turn, find_retriable
+from rumi.store.journal.inbox import begin_turn, find_cut_off, find_retriable
 from rumi.store.journal.outbox import settle
-from rumi.store.journal.records import FinalReply, HistoryEntry, Reason
+from rumi.store.journal.records import Button, FinalReply, HistoryEntry, Reason
 from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
@@ -66,6 +69,10 @@ MOST_SHOWN = 10
 
 WITHOUT_ANSWER = frozenset({"stopped", "interrupted", "model_error", "budget"})
 """Reasons of turns that end without an answer in the history."""
+
+
+PRESS_GOES_ON = frozenset({"max_turns", "timeout"})
+"""Limits whose reply has a button that goes on. A used-up budget would refuse the next turn too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +188,17 @@ class Worker:
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
         # Cut before the note is stored: the cut may remove the full note, and then a new one is needed.
         await self._context.fit_history(self._session, tools, model)
-        while not await self._store_note(job, model):
+        zone = await self._context.zone(self._chat)
+        self._shell.variables = variables(zone)
+        while not await self._store_note(job, model, zone):
             pass  # a summary replaced the full note together with its entries meanwhile: store another one
         # In a scheduled turn the person may be away, so calls that need a yes are parked, and the reply asks.
         # In a turn of a program no person can say yes, but a person who retries such a turn can.
         attended = job.kind == "retry" or job.message.by_hand
         confirm = partial(self._confirm, job) if attended else None
         parking = self._session.parked if job.message.schedule or job.allowed else None
+        checks = self._context.sums_up(job.message.model)
+        checks = checks and self._context.settings.agent.check_before_end
         begin = self._context.turn_input(
             self._session,
             tools,
@@ -198,6 +209,7 @@ class Worker:
             parking,
             withheld,
             partial(self._shell.keep, job.turn),
+            checks=checks,
         )
         watch = partial(self._watch, job)
         with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (turn_input, watching):
@@ -234,14 +246,22 @@ class Worker:
             *self._context.tools_for(view),
         )
 
-    async def _store_note(self, job: Job, model: Model) -> bool:
+    async def _store_note(self, job: Job, model: Model, zone: str) -> bool:
         """Append a prompt note with everything that earlier notes do not contain.
 
         Return True if the history contains a full note now.
         """
         chat_session = self._session
         noted = prompt_notes(chat_session.entries)
-        known = await self._context.what_is_known(job.message, model, job.language, noted)
+        known = await self._context.what_is_known(
+            job.message,
+            model,
+            job.language,
+            noted,
+            zone=zone,
+            tainted=chat_session.tainted,
+            files_tainted=chat_session.files_tainted,
+        )
         chat_session.tainted = chat_session.tainted or known.tainted
         if known.note:
             await chat_session.append(
@@ -314,14 +334,19 @@ class Worker:
         self._session.remember(entry)
         self._session.due = self._context.now() + self._context.settings.session.ttl_s
         notices = dict(self._services.notices(self._chat, job.language))
+        answer, buttons = finished.answer, tuple[Button, ...]()
+        if finished.reason in PRESS_GOES_ON and not job.message.apart:
+            answer = f"{answer} {reply_texts.go_on(job.language)}"
+            buttons = (Button(token_hex(8), gettext(job.language, "Continue"), "/continue"),)
         reply = FinalReply(
             job.messages,
-            job.final_reply("\n\n".join((finished.answer, *notices.values()))),
+            job.final_reply("\n\n".join((answer, *notices.values()))),
             finished.reason,
             self._session.session,
             (entry,),
             self._session.due,
             tuple(notices),
+            buttons=buttons,
         )
         return asking(reply, self._session.parked, job.language)
 
@@ -342,16 +367,21 @@ class Worker:
             await chat_session.begin_session(forget=False)
             services.fact_extraction.session_ended()
         retries, answer = None, answer_in(job.message.text) if job.kind == "answer" else ""
+        going_on = job.kind == "continue"
+        if going_on:
+            cut_off = await services.journal.ask(find_cut_off(self._chat))
+            if cut_off is None:
+                return gettext(
+                    job.language, "There is nothing to continue: the last turn was not ended by a limit."
+                )
+            if not self._context.people.may_retry(job.message, cut_off):
+                return reply_texts.not_yours(job.language)
         if job.kind == "retry":
             earlier = await services.journal.ask(find_retriable(self._chat))
             if earlier is None:
                 return gettext(job.language, "There is nothing to retry.")
             if not self._context.people.may_retry(job.message, earlier):
-                return gettext(
-                    job.language,
-                    "🔒 Somebody with another role asked for that: only they can retry it. Ask in your "
-                    "own words.",
-                )
+                return reply_texts.not_yours(job.language)
             job.message = replace(
                 job.message,
                 text=earlier.text,
@@ -362,6 +392,7 @@ class Worker:
             retries = earlier.id
             if earlier.by_hand and not fetched(earlier.attachments):
                 answer = answer_in(earlier.text)  # the retried message was a yes whose turn was interrupted
+            going_on = goes_on(earlier)
         if answer:
             heard = await hear(chat_session.parked, answer, job.seen, job.language)
             if not heard.words:
@@ -371,6 +402,8 @@ class Worker:
             await chat_session.step_apart()
         if job.allowed:
             asked = answering(job.turn, job.message, job.allowed)
+        elif going_on:  # not the user's words: they consent to nothing
+            asked = (HistoryEntry(job.turn, Message("system", GO_ON), chat_session.tainted),)
         else:
             asked = opening(job.turn, job.message)
         if self._context.people.distrusts(job.message):

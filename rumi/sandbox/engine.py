@@ -1,7 +1,7 @@
 """The interface of both engines: limits, commands, results, and the protocols of containers and engines."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -53,9 +53,10 @@ class Command:
     `reads` is True if the program is known to change no file, so that it also runs in a full workspace.
     `needed_bytes` is the free space that the command needs in the workspace: with less, the command does not
     start, and its result is `workspace_full`. `output_limit` is the number of bytes to retain of each stream,
-    `timeout_s` the time limit; None uses the configured value. A `background` command runs beside other
-    commands, as far as the container can do that. `began` is called with the container's id when the command
-    starts, and `heard` with each piece of its output and error output, as they come; both must not wait.
+    `timeout_s` the time limit; None uses the configured value. `variables` are added to the command's
+    environment, each as `NAME=value`. A `background` command runs beside other commands, as far as the container
+    can do that. `began` is called with the container's id when the command starts, and `heard` with each piece of
+    its output and error output, as they come; both must not wait.
     """
 
     argv: tuple[str, ...]
@@ -64,9 +65,16 @@ class Command:
     needed_bytes: int = 0
     output_limit: int | None = None
     timeout_s: float | None = None
+    variables: tuple[str, ...] = ()
     background: bool = False
     began: Callable[[str], object] = field(default=lambda container_id: None, compare=False, repr=False)
     heard: Callable[[bytes], object] = field(default=lambda piece: None, compare=False, repr=False)
+
+    def with_variables(self) -> "Command":
+        """Return the command that runs this one with its `variables`, by the program `env`."""
+        if not self.variables:
+            return self
+        return replace(self, argv=("env", *self.variables, *self.argv), variables=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,6 +250,7 @@ class Sandbox(Actor[SandboxMessage]):
 
     async def _run_in(self, container: Container, message: RunCommand) -> CommandResult:
         command, limits = message.command, self._limits
+        started = command.with_variables()
         # The measurement after the previous command saves a walk through the workspace. Before a refusal, it
         # is repeated, because files may have been deleted since.
         before = self._use
@@ -263,11 +264,12 @@ class Sandbox(Actor[SandboxMessage]):
             return CommandResult(None, Output(), Output(), 0, why, container.container_id, ran=False)
         output_limit = command.output_limit or limits.output_limit
         course = _Course(program_of(command.argv), HeadTail(output_limit), HeadTail(output_limit))
+        limit_s = message.timeout_s or command.timeout_s or limits.timeout_s
         began = trio.current_time()
         async with self._changing:
             self._courses[course] = None
         try:
-            ended = await self._attend(container, message, course, before, full)
+            ended = await self._attend(container, started, limit_s, course, before, full)
             duration_ms = round((trio.current_time() - began) * 1000)
             async with self._changing:
                 del self._courses[course]
@@ -281,7 +283,7 @@ class Sandbox(Actor[SandboxMessage]):
             # The turn was cancelled, or this actor crashes. In either case, the command's processes must have
             # ended before the error propagates.
             with trio.CancelScope(shield=True):  # bounded inside
-                await self._end_quietly(container, command, course)
+                await self._end_quietly(container, started, course)
             raise
         finally:
             self._courses.pop(course, None)
@@ -292,16 +294,21 @@ class Sandbox(Actor[SandboxMessage]):
         return CommandResult(course.code, out, err, duration_ms, ended, container.container_id)
 
     async def _attend(
-        self, container: Container, message: RunCommand, course: _Course, before: Use, full: bool
+        self,
+        container: Container,
+        command: Command,
+        limit_s: float,
+        course: _Course,
+        before: Use,
+        full: bool,
     ) -> Ending:
         """Run the command with its time limit and workspace watch; read its output even if it is killed."""
         processes = container.processes if isinstance(container, ShowsProcesses) else nobody
         running = Running(self._workspace, processes, before, self._end_commands)
         limits = limits_for_freeing(self._limits, before) if full else self._limits
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._execute, container, message.command, course)
+            nursery.start_soon(self._execute, container, command, course)
             # Registered only until the end is requested: a process that is being killed must not be paused.
-            limit_s = message.timeout_s or message.command.timeout_s or self._limits.timeout_s
             with self._disk.runs(running), trio.move_on_after(limit_s):
                 nursery.start_soon(self._watch, running, limits, self._disk.look())
                 await course.over.wait()
@@ -311,7 +318,7 @@ class Sandbox(Actor[SandboxMessage]):
                 await trio.to_thread.run_sync(signal_all, processes, signal.SIGKILL)
             killed = not course.executed.is_set()
             if killed:
-                await self._end_quietly(container, message.command, course)
+                await self._end_quietly(container, command, course)
                 with trio.move_on_after(LINGER_S):
                     await course.executed.wait()
                 course.code = 137 if course.code is None else course.code

@@ -23,7 +23,7 @@ class TaskContext:
     that the sandbox uses; only the program writes to the folder `files`. Either folder may be missing.
     `context_tokens` is the model's maximum context. `report` shows a step to people. For a bot, `iterations`
     contains the completed iterations, and `spent` returns what the session has used so far. `tainted` returns
-    True if the turn has read untrusted content.
+    True if the turn has read untrusted content. `zone` is the owner's time zone, empty if it is unknown.
     """
 
     task: TaskRecord
@@ -38,6 +38,7 @@ class TaskContext:
     iterations: tuple[IterationRecord, ...] = ()
     spent: Callable[[], Spent] = Spent
     tainted: Callable[[], bool] = lambda: False
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,11 @@
 """The services that all tasks share, wired by `rumi.app.tree`, and the limits for tasks."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import trio
 
 from actors import ActorRef
 from rumi.agent.breakers import TurnLimits
@@ -20,11 +22,11 @@ from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.kinds import TaskKind
 
 
-def turn_limits(settings: Settings) -> TurnLimits:
-    """Return the budget of each task."""
+def turn_limits(task: TaskRecord, settings: Settings) -> TurnLimits:
+    """Return the budget of a task; for a bot's session, of each iteration."""
     tasks, agent = settings.tasks, settings.agent
     return TurnLimits(
-        tasks.max_turns,
+        settings.bots.max_turns if task.bot else tasks.max_turns,
         agent.repeated_call,
         agent.consecutive_errors,
         tasks.timeout_s,
@@ -51,6 +53,12 @@ def account_of(task: TaskRecord, settings: Settings) -> Account:
     return Account(task.chat, task.owner, task.id, task.bot, tuple(own))
 
 
+async def unknown_zone(owner: str) -> str:
+    """Return no time zone."""
+    await trio.lowlevel.checkpoint()
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskServices:
     """The services that all tasks share.
@@ -60,7 +68,7 @@ class TaskServices:
     limits the number of running tasks. `wake` delivers a stored message to its chat. `ended` is called when a
     task ends, and `stepped` at each step of a task. `serves` returns True if this worker serves a partition
     key (a chat or an owner); other workers serve all other keys. An owner may have `max_open` tasks that have
-    not ended.
+    not ended. `zone_of` returns an owner's time zone, empty if it is unknown.
     """
 
     journal: ActorRef[JournalMessage]
@@ -80,3 +88,4 @@ class TaskServices:
     people: People = field(default_factory=People)
     serves: Callable[[str], bool] = lambda place: True
     max_open: int = 20
+    zone_of: Callable[[str], Awaitable[str]] = unknown_zone

@@ -30,6 +30,7 @@ from rumi.agent.fitting import complete
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.services import ChatSandboxes, SandboxShell
+from rumi.chats.surroundings import variables
 from rumi.errors import RumiError
 from rumi.models.model import Message, Model, Usage
 from rumi.models.token_budget import context_of
@@ -305,11 +306,11 @@ class Task(Actor[TaskMessage]):
 
     async def _work(self, record: TaskRecord) -> "TaskOutcome | tuple[NextIteration, Reason]":
         services, key, language = self._services, self._key, record.language
-        most, sandbox, costs = services.settings.tasks.max_turns, sandbox_of(record), self._costs
+        limits, sandbox, costs = turn_limits(record, services.settings), sandbox_of(record), self._costs
         # A task that crashes and restarts again and again must not spend without limit: the counted calls
         # survive restarts, so the task ends here without another model call.
-        if costs.of_turn.calls >= most + SPARE_CALLS:
-            warning = reply_texts.breaker(language, "max_turns", most)
+        if costs.of_turn.calls >= limits.max_turns + SPARE_CALLS:
+            warning = reply_texts.breaker(language, "max_turns", limits.max_turns)
             return TaskOutcome("out_of_budget", warning, tainted=self._tainted, reason="max_turns")
         costs.begin()
         services.publisher.publish(key, self._turn, TurnStarted(record.question, 0, language))
@@ -317,6 +318,7 @@ class Task(Actor[TaskMessage]):
         try:
             model = services.model_for(record)
             await carry.fetch(sandbox, partition_key)
+            zone = await services.zone_of(record.owner)
             context = TaskContext(
                 # A history exists after a restart in the middle of an iteration: it contains `said` already.
                 task=replace(record, said=()) if self._entries else record,
@@ -327,6 +329,7 @@ class Task(Actor[TaskMessage]):
                     lambda: services.settings.tasks.sandbox_s - costs.of_turn.sandbox_s,
                     costs.take_sandbox,
                     await self._file_taint(record),
+                    variables(zone),
                 ),
                 workspace=services.workspaces.folder / sandbox,
                 files=services.files / str(self._id),
@@ -337,6 +340,7 @@ class Task(Actor[TaskMessage]):
                 iterations=self._done,
                 spent=lambda: costs.spent,
                 tainted=lambda: self._tainted,
+                zone=zone,
             )
             async with services.kinds[record.kind].open(context) as work:
                 done = await self._think(record, work, MeteredModel(model, costs, work.max_calls))
@@ -371,7 +375,7 @@ class Task(Actor[TaskMessage]):
                 history=(*work.before, *complete([entry.message for entry in self._entries])),
                 model=model,
                 tools=self._services.people.tools_of_task(record, work.tools),
-                limits=self._costs.left(turn_limits(self._services.settings), work),
+                limits=self._costs.left(turn_limits(record, self._services.settings), work),
                 language=record.language,
                 context_tokens=self._services.context_tokens,
                 tainted=self._tainted,
@@ -561,8 +565,10 @@ class TaskShell(SandboxShell):
         left_s: Callable[[], float],
         used: Callable[[float], None],
         marks: "FileTaint | None" = None,
+        variables: tuple[str, ...] = (),
     ) -> None:
         super().__init__(key, sandboxes)
+        self.variables = variables
         self._marks = marks
         self._left_s = left_s
         self._used = used

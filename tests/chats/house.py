@@ -39,6 +39,7 @@ from rumi.platform.chat_ids import BUILT_IN, task_key
 from rumi.platform.config.schema import (
     AgentSection,
     ChatSection,
+    LimitsSection,
     SchedulesSection,
     SessionSection,
     Settings,
@@ -213,6 +214,7 @@ async def house(
     history_messages: int = 40,
     context_tokens: int = 100_000,
     max_queued: int = 0,
+    continues: int = 0,
     kinds: Mapping[str, TaskKind] | None = None,
     tasks_section: TasksSection = TASKS,
     max_open: int = 20,
@@ -270,6 +272,7 @@ async def house(
 
     settings = Settings(
         agent=agent,
+        limits=LimitsSection.model_validate({"continue": continues}),
         session=SessionSection(ttl_s=session_ttl_s, history_messages=history_messages),
         chat=queueing(max_queued),
         tasks=tasks_section,

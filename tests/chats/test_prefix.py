@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +23,7 @@ from trio.testing import MockClock
 
 from rumi.agent.fitting import CLOSING
 from rumi.agent.prompts import prompt_notes
-from rumi.agent.prompts.prompt_notes import PromptNotes
+from rumi.agent.prompts.prompt_notes import CLOCK_MINUTES, PromptNotes
 from rumi.agent.skills.messages import ForPrompt, InPrompt, PromptSkills
 from rumi.agent.tool import ToolResult
 from rumi.agent.turn import TurnInput, TurnMessage
@@ -81,7 +81,7 @@ class Watched:
     summary: Summary | None = None
     problems: list[str] = field(default_factory=list)
     cut: set[str] = field(default_factory=set)
-    today: str = ""
+    today: datetime = datetime.min
     facts: frozenset[str] = frozenset()
 
     async def __call__(self, request: ModelRequest, emit: Emit) -> Reply:
@@ -133,7 +133,11 @@ class Watched:
         """What the prompt says of the day, the facts and the skills is what holds now."""
         notes = [message.content for message in request.messages if message.role == "system"]
         days = [line for note in notes for line in note.splitlines() if line.startswith("Today is ")]
-        assert days[-1] == self.today
+        stated = re.fullmatch(r"Today is (\w+, [-\d]+, \d\d:\d\d) .+", days[-1])
+        assert stated is not None
+        told = datetime.strptime(stated[1], "%A, %Y-%m-%d, %H:%M")
+        assert told.date() == self.today.date()
+        assert abs(self.today - told) < timedelta(minutes=CLOCK_MINUTES + 2)
         assert noted_lines("memory", notes) == self.facts
         assert noted_lines("skills", notes) == {f"{name}: does {name}" for name in self.skills}
 
@@ -203,8 +207,8 @@ def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
         await begin(self, **how)
         watched().summary = None
 
-    def turn_begins(*args: Any) -> TurnInput:
-        watched().last_input = last_input = turn_input(*args)
+    def turn_begins(*args: Any, **more: Any) -> TurnInput:
+        watched().last_input = last_input = turn_input(*args, **more)
         return last_input
 
     patch.setattr(ChatSession, "load", loads)
@@ -275,7 +279,7 @@ async def one_turn(home: House, watched: Watched, path: Path, now: Callable[[], 
     assert home.services.context.memory is not None
     known = await home.services.context.memory(facts_of("local"))
     watched.facts = frozenset(f"{fact.key}: {escaped(fact.value)}" for fact in known)
-    watched.today = f"Today is {datetime.fromtimestamp(now()).astimezone():%A, %Y-%m-%d}."
+    watched.today = datetime.fromtimestamp(now())
     watched.steps = [random.choice((1, 1, 2, 5)) for _ in range(random.choice((0, 0, 0, 1, 4)))]
     watched.first_of_turn = True
     action = random.choice((*("turn",) * 8, "stop", "retry", "reset"))

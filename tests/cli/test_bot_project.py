@@ -320,6 +320,23 @@ async def test_a_bot_that_only_reads_gets_the_project(program: Program, project:
 
 
 @pytest.mark.long
+async def test_agents_md_of_a_project_is_the_users_until_the_bot_changes_it(
+    bot: Program, project: Path
+) -> None:
+    (project / "AGENTS.md").write_text("Use tabs.")
+    words = ("bot", "run", "garden", "--workspace", str(project))
+    async with model(bot, lambda body: DONE) as bodies:
+        await run(bot, *words)
+        assert "for work in this folder, from AGENTS.md:\nUse tabs." in system(bodies[0])
+        assert "Today is " in system(bodies[0])
+        (copy_of(bot) / "AGENTS.md").write_text("Use spaces.")
+        await run(bot, "bot", "run", "garden")
+        said = system(bodies[-1])
+        assert "for work in this folder" not in said
+        assert '<page source="AGENTS.md">\nUse spaces.\n</page>' in said
+
+
+@pytest.mark.long
 async def test_a_bots_project_is_deleted_with_it(bot: Program, project: Path) -> None:
     await given(bot, project)
     await run(bot, "bot", "delete", "garden")

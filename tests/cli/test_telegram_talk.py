@@ -144,6 +144,7 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
         "reset",
         "status",
         "retry",
+        "continue",
         "undo",
         "memory",
         "recall",

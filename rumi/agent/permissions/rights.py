@@ -102,7 +102,7 @@ def may_do(
     if rights == NOBODY:
         return False
     match name:
-        case "start" | "help" | "status" | "retry" | "usage" | "whoami" | "allow":
+        case "start" | "help" | "status" | "retry" | "continue" | "usage" | "whoami" | "allow":
             return True
         case "stop":
             return not has_handler or rights.leaves_work or rights.may_use("research")

@@ -8,14 +8,15 @@ A chat's turn (`rumi.chats.context.ChatContext.turn_input`, called by `rumi.chat
 2. System message, second part: the full note of the session (`prompt_notes.whole_note`), which
    `ChatContext.what_is_known` has collected: the answer format of the channel (`files/terminal.md`,
    `telegram.md`, `page.md`), the skills (`rumi.agent.skills.prompt`), the facts (`rumi.memory.block`), the
-   date.
+   surroundings (`environment`, collected by `rumi.chats.surroundings`), the date and the time.
 3. The summary of earlier exchanges, if there is one (`rumi.chats.summing.shown`).
 4. The history (`prompt_notes.shown`). A note with the changes since the full note precedes the messages of
    the turn that noticed them. `rumi.agent.fitting.complete` adds a result to each call that has none.
 5. The message of this turn (`message_entries`): untrusted text and files in delimited blocks, then the user's
    own text.
 6. The messages that the turn adds (`rumi.agent.turn`): replies, results cut to the token budget
-   (`rumi.models.fitting`), and notes of the breakers (`rumi.agent.breakers`).
+   (`rumi.models.fitting`), notes of the breakers (`rumi.agent.breakers`), and Rumi's own requests
+   (`rumi.agent.fitting.PROGRAM_REQUESTS`).
 
 In addition to the messages, a request contains the descriptions of the tools (`Tool.spec`; `rumi.app.toolbox`
 lists the tools). `rumi.web.readers.files.viewer` adds the bytes of pictures. Finally, `rumi.models.chain`

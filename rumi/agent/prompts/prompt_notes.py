@@ -1,6 +1,7 @@
 """Prompt notes: information that Rumi adds to a prompt, in addition to the conversation.
 
-A note contains the answer format of the channel, the skills, the facts about the user, and the date.
+A note contains the answer format of the channel, the skills, the facts about the user, the turn's
+surroundings, the date and the time.
 
 All of this information changes, but the beginning of a prompt must not change, because servers cache it. So a
 full note states everything once, with the instructions. Later change notes state only the changes, each
@@ -9,12 +10,14 @@ same notes after a restart. When a summary has replaced the exchange that contai
 message brings a new full note.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import datetime
 from sys import intern
 from typing import Final
 
+from rumi.agent.prompts.environment import NOTHING_NOTED, Environment, noted_environment, without_instructions
 from rumi.agent.prompts.prompts import noted_channel
 from rumi.agent.skills.prompt import noted_skills
 from rumi.memory.block import noted_facts
@@ -23,7 +26,10 @@ from rumi.store.journal.records import HistoryEntry
 
 WHOLE: Final = "[Note from the program, not from the user: what holds now.]"
 CHANGE: Final = "[Note from the program, not from the user: what has changed since.]"
-_TODAY: Final = "Today is "
+CLOCK_MINUTES: Final = 15
+"""The time is stated again with a message that comes so many minutes after it was stated last."""
+
+_TODAY: Final = re.compile(r"Today is (\w+, [-\d]+), (\d\d):(\d\d) (.+)\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +39,10 @@ class PromptNotes:
     facts: frozenset[str] | None = None
     skills: Mapping[str, str] | None = None
     today: str = ""
+    """The line with the date and the time that was stated last."""
     channel: str = ""
     """The channel whose answer format was stated last."""
+    environment: Environment = NOTHING_NOTED
 
 
 def prompt_notes(entries: Sequence[HistoryEntry]) -> PromptNotes:
@@ -42,21 +50,44 @@ def prompt_notes(entries: Sequence[HistoryEntry]) -> PromptNotes:
     notes = _current(entries)
     if not notes:
         return PromptNotes()
-    texts = [note.message.content for note in notes]
-    lines = [line for text in texts for line in text.splitlines() if line.startswith(_TODAY)]
+    whole = [note.message.content for note in notes]
+    texts = [without_instructions(text) for text in whole]
+    lines = [line for text in texts for line in text.splitlines()]
     return PromptNotes(
-        noted_facts(texts), noted_skills(texts), lines[-1] if lines else "", noted_channel(texts)
+        noted_facts(texts),
+        noted_skills(texts),
+        next((line for line in reversed(lines) if _TODAY.fullmatch(line)), ""),
+        noted_channel(texts),
+        noted_environment(whole),
     )
 
 
-def next_note(noted: PromptNotes, today: date, *blocks: str) -> str:
-    """Return the next note for a prompt whose earlier notes state `noted`; empty if nothing has changed."""
-    line = f"{_TODAY}{today:%A, %Y-%m-%d}."
-    parts = [*filter(None, blocks), *([line] if line != noted.today else [])]
+def today_line(now: datetime, zone: str) -> str:
+    """Return the line with the date and the time; `now` is the local time in the user's `zone`, if known."""
+    place = f"in {zone}" if zone else f"{now:%Z}, and the user's time zone is unknown"
+    return f"Today is {now:%A, %Y-%m-%d, %H:%M} {place}."
+
+
+def next_note(noted: PromptNotes, now: datetime, zone: str, *blocks: str) -> str:
+    """Return the next note for a prompt whose earlier notes state `noted`; empty if nothing has changed.
+
+    `now` is the user's local time in the time `zone`; without a zone, it is this machine's.
+    """
+    today = today_line(now, zone)
+    parts = [*filter(None, blocks), *([] if _is_close(noted.today, today) else [today])]
     if not parts:
         return ""
     # Interned, because thousands of idle chats hold the same text: the date, and the list of skills.
     return intern("\n\n".join([WHOLE if noted.facts is None else CHANGE, *parts]))
+
+
+def _is_close(noted: str, today: str) -> bool:
+    """Return True if a line with date and time still tells them well enough."""
+    earlier, later = _TODAY.fullmatch(noted), _TODAY.fullmatch(today)
+    if earlier is None or later is None or earlier.group(1, 4) != later.group(1, 4):
+        return False
+    minutes = [60 * int(found[2]) + int(found[3]) for found in (earlier, later)]
+    return abs(minutes[1] - minutes[0]) < CLOCK_MINUTES
 
 
 def whole_note(entries: Sequence[HistoryEntry]) -> str:

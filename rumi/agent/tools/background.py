@@ -2,7 +2,7 @@
 
 import codecs
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import trio
@@ -111,7 +111,7 @@ class BackgroundCommands:
         try:
             with background.scope:
                 background.result = await self._shell.run(
-                    _beside(command, began=began, heard=background.hear)
+                    replace(command, background=True, began=began, heard=background.hear)
                 )
         except RumiError as error:
             background.error = error
@@ -138,14 +138,3 @@ class BackgroundCommands:
         """End a command; return when nothing of it is left."""
         command.scope.cancel()
         await command.over.wait()
-
-
-def _beside(command: Command, began: Callable[[str], object], heard: Heard) -> Command:
-    return Command(
-        command.argv,
-        command.stdin,
-        timeout_s=command.timeout_s,
-        background=True,
-        began=began,
-        heard=heard,
-    )

@@ -17,6 +17,9 @@ SHOWN_CHARS: Final = RESULT_CHARS - 500
 WHOLE_BYTES: Final = 4 * 1024 * 1024
 """Maximum size of a whole output. Of a longer one, the first and the last half of this are kept."""
 
+NO_OUTPUT: Final = "(no output)"
+"""The end of the result of a command that printed nothing."""
+
 FOLDER: Final = "/tmp/output"
 FILES: Final = 8
 """Maximum number of files with whole outputs in a sandbox; the oldest are removed."""
@@ -70,7 +73,7 @@ def report(argv: tuple[str, ...], result: CommandResult, whole: bytes = b"") -> 
     `whole` is all of its output, in the order in which it came.
     """
     ending = _ending(result)
-    full = "\n".join(_stream(name, output) for name, output in _streams(result)) or "(no output)"
+    full = "\n".join(_stream(name, output) for name, output in _streams(result)) or NO_OUTPUT
     shown = _shown(result) if len(full) > SHOWN_CHARS else full
     truncated = result.stdout.truncated or result.stderr.truncated or shown is not full
     return ToolResult(

@@ -19,6 +19,7 @@ from rumi.chats.context import ChatContext, ChatView
 from rumi.chats.fact_extraction import FactExtraction, add_fact_extraction
 from rumi.chats.hub import Hub
 from rumi.chats.publishing import PendingMessages, Publisher
+from rumi.chats.surroundings import Surroundings
 from rumi.memory.extractor import extract
 from rumi.models.settings import model_settings_of, models_with_pictures
 from rumi.platform.config.providers import OFFLINE
@@ -102,6 +103,11 @@ def add_agent(
         choose=facts_for,
         skills=models.skills,
         channel_of=lambda chat: inputs.channel_of(chat).name,
+        surroundings=Surroundings(
+            lambda chat: ports.schedules().zone_of(inputs.ids.owner_of(chat)),
+            sandbox.workspaces.look,
+            lambda chat: store.budgets.left(inputs.ids.owner_of(chat), chat),
+        ),
         thinks=inputs.models.name != OFFLINE,
         own_model=inputs.models.name,
         people=models.people,

@@ -77,6 +77,7 @@ def add_tasks(
     }
     services = TaskServices(
         journal=store.journal,
+        zone_of=lambda owner: inputs.ports.schedules().zone_of(owner),
         sandboxes=sandbox.sandboxes,
         workspaces=sandbox.workspaces,
         publisher=agent.publisher,

@@ -208,7 +208,7 @@ def _tree(dump: Item) -> Iterator[families.Metric]:
     queued = sum(chat["figures"].get("queued", 0) for chat in found)
     yield _one("rumi_messages_queued", "gauge", "Messages that wait for a turn of their own.", queued)
     yield _one("rumi_messages_pending", "gauge", "Messages without a final reply.", dump["pending"])
-    turns = sum(1 for chat in found if chat["figures"].get("job") in ("turn", "retry", "answer"))
+    turns = sum(1 for chat in found if chat["figures"].get("job") in ("turn", "retry", "continue", "answer"))
     yield _one("rumi_turns_running", "gauge", "Turns of chats that run.", turns)
     yield _one("rumi_tasks", "gauge", "Tasks that have not ended.", len(below(dump, "tasks")))
     sandboxes = below(dump, "sandboxes")

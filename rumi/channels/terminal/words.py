@@ -19,6 +19,7 @@ _COMMANDS = (
     ("/help", Text("what it can do")),
     ("/stop", Text("stop what is running")),
     ("/retry", Text("run the last unfinished message again")),
+    ("/continue", Text("go on with a turn that a limit has ended")),
     ("/undo", Text("take the last turn back")),
     ("/new", Text("new session; the old one stays stored")),
     ("/reset", Text("new session: container and history cleared")),

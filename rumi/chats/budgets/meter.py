@@ -7,6 +7,7 @@ interruption or at the next start.
 """
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -59,6 +60,14 @@ MOST_NOTICES: Final = 1000
 
 _KEY: Final = 8
 """Number of leading fields of a usage row that form its key; the others are counts."""
+LEFT: Final = (
+    (0.5, "more than half"),
+    (0.2, "less than half"),
+    (0.05, "less than a fifth"),
+    (-math.inf, "almost nothing"),
+)
+"""Words for the share of a budget that is left, by the least share."""
+
 _FIELDS: Final = tuple(dataclass_field.name for dataclass_field in fields(UsageRow))
 
 
@@ -243,6 +252,23 @@ class Budgets:
         percent = state.used * 100 // max(1, state.most)
         renews = renewal(limit.period, self.now(), self.zone)
         return budget_texts.budget_notice(language, limit.scope, limit.period, used, most, percent, renews)
+
+    async def left(self, owner: str, chat: str) -> str:
+        """Return, for a model, how much of the tightest budget of a chat is left; empty without budgets.
+
+        The words change only in large steps, so that prompts rarely state them again.
+        """
+        if not self.rules.limits:
+            return ""
+        bounds = tuple(self.bound(limit) for limit in self.rules.limits)
+        states = await self.ask(budget_states(bounds, owner, chat))
+        if not states:
+            return ""
+        share, state = min(
+            ((1 - state.used / max(1, state.most), state) for state in states), key=lambda pair: pair[0]
+        )
+        most, period = amount_text("en", state.bound.limit.unit, state.most), state.bound.limit.period
+        return f"{next(words for least, words in LEFT if share >= least)} of {most} a {period} is left"
 
     # For the status
 

@@ -144,6 +144,7 @@ class Recording:
             limits=asdict(turn_input.limits),
             context_tokens=turn_input.context_tokens,
             tainted=turn_input.tainted,
+            checks=turn_input.checks,
             given=sorted(turn_input.known_urls),
             instructions=turn_input.instructions,
             base=recorder.instructions,

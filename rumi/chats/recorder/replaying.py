@@ -116,6 +116,7 @@ async def _run(turn: RecordedTurn, now: Now, model: Model, tools: Sequence[Tool]
         context_tokens=head["context_tokens"],
         tainted=head["tainted"],
         known_urls=frozenset(head["given"]),
+        checks=head.get("checks"),
         look=_looking(turn),
     )
 

@@ -3,10 +3,18 @@
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    create_model,
+    model_validator,
+)
 
 from rumi.platform.chat_ids import BOT_NAME
 from rumi.platform.config.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
@@ -267,20 +275,22 @@ class AgentSection(Section):
     """`[agent]`: the limits on one turn, which is the work on one message.
 
     A key that ends with the name of a channel applies to turns of messages from that channel. The key without
-    a channel applies to all other turns; see `GENERAL`.
+    a channel applies to all other turns; see `GENERAL`. With `check_before_end`, a model that changed
+    something and looked at nothing since is asked to check it before its answer is sent.
     """
 
     max_turns: Count = 30
-    max_turns_telegram: Count = 10
-    max_turns_terminal: Count = 30
-    max_turns_page: Count = 30
+    max_turns_telegram: Count = 30
+    max_turns_terminal: Count = 100
+    max_turns_page: Count = 100
     repeated_call: Count = 2
     consecutive_errors: Count = 3
-    turn_timeout_s: Positive = 600
-    turn_timeout_s_telegram: Positive = 600
-    turn_timeout_s_terminal: Positive = 1800
-    turn_timeout_s_page: Positive = 600
+    turn_timeout_s: Positive = 1800
+    turn_timeout_s_telegram: Positive = 1800
+    turn_timeout_s_terminal: Positive = 3600
+    turn_timeout_s_page: Positive = 3600
     confirm_timeout_s: Positive = 600
+    check_before_end: bool = True
 
     def max_turns_of(self, channel: str) -> int:
         """Return the maximum number of model calls of a turn whose message came through a channel."""
@@ -297,6 +307,26 @@ GENERAL: Mapping[tuple[str, ...], tuple[str, ...]] = {
     for channel in ("telegram", "terminal", "page")
 }
 """Maps specific keys to more general keys. A key that is not set takes the value of its general key."""
+
+
+class _LimitsSection(Section):
+    """`[limits]`: how often a turn that reaches a limit of `[agent]` goes on without its user.
+
+    The key `continue` is a keyword of Python: read it as `continuations`.
+    """
+
+    @property
+    def continuations(self) -> int:
+        """How many more times a turn may use up its model calls and its time."""
+        return int(getattr(self, "continue"))
+
+
+if TYPE_CHECKING:
+    LimitsSection = _LimitsSection
+else:
+    LimitsSection = create_model(
+        "LimitsSection", __base__=_LimitsSection, **{"continue": (Annotated[int, Field(ge=0, le=100)], 0)}
+    )
 
 
 class SandboxSection(Section):
@@ -384,11 +414,11 @@ class TasksSection(Section):
 
     max_running: Count = 10
     per_owner: Count = 5
-    max_turns: Count = 40
-    timeout_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1800
+    max_turns: Count = 100
+    timeout_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 3600
     max_tokens: Count = 2_000_000
     max_usd: Money | None = None
-    sandbox_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 600
+    sandbox_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1800
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
 
     @property
@@ -463,11 +493,12 @@ class SchedulesSection(Section):
 class BotsSection(Section):
     """`[bots]`: limits on bots, and the owners who may run bots, such as `local` and `tg11111111`.
 
-    An empty list of owners allows everyone. A bot makes at most `max_calls_per_day` model calls a day, and
-    waits `question_days` days for a person's answer.
+    An empty list of owners allows everyone. A bot makes at most `max_turns` model calls in an iteration and
+    `max_calls_per_day` in a day, and waits `question_days` days for a person's answer.
     """
 
     allowed: tuple[str, ...] = ()
+    max_turns: Count = 60
     max_calls_per_day: Count = 500
     question_days: Annotated[int, Field(ge=1, le=365)] = 7
 
@@ -685,6 +716,7 @@ class Settings(Section):
     language: LanguageSetting = "auto"
     model: ModelSection = ModelSection.model_construct()
     agent: AgentSection = AgentSection.model_construct()
+    limits: LimitsSection = LimitsSection.model_construct()
     sandbox: SandboxSection = SandboxSection.model_construct()
     session: SessionSection = SessionSection.model_construct()
     chat: ChatSection = ChatSection.model_construct()

@@ -28,6 +28,7 @@ _WORDS: dict[str, Text] = {
     ),
     "connected": Text("live"),
     "connecting": Text("connecting…"),
+    "continue": Text("Continue"),
     "copied": Text("Copied"),
     "copy": Text("Copy"),
     "copy_answer": Text("Copy the answer"),

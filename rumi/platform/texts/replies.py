@@ -104,10 +104,23 @@ def breaker(language: Language, reason: Breaker, max_turns: int) -> str:
     }[reason]
 
 
+def go_on(language: Language) -> str:
+    """Say how to go on with a turn that a limit has ended."""
+    return gettext(language, "Send /continue to go on.")
+
+
 def model_failed(language: Language, why: str) -> str:
     """Say that the model could not be reached, or refused the request."""
     why = why.strip().rstrip(".")
     return gettext(language, "❌ The model did not answer: {why}. Send /retry to try again.", why=why)
+
+
+def not_yours(language: Language) -> str:
+    """Say that only the person who asked for a turn, or one with the same role, can repeat or continue it."""
+    return gettext(
+        language,
+        "🔒 Somebody with another role asked for that: only they can retry it. Ask in your own words.",
+    )
 
 
 def crashed(language: Language) -> str:
@@ -166,6 +179,7 @@ _COMMANDS: tuple[tuple[str, Text], ...] = (
     ("/reset", Text("clears the session; `/reset files` deletes the files as well")),
     ("/status", Text("what I am doing")),
     ("/retry", Text("runs again what did not complete")),
+    ("/continue", Text("goes on with a turn that a limit has ended")),
     ("/undo", Text("takes the last turn back, with its files")),
     ("/memory", Text("what I know about you")),
     ("/recall", Text("finds what was said: `/recall QUERY`")),

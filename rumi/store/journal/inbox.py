@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
-from typing import Final
+from typing import Final, get_args
 
 from rumi.store.journal.albums import insert_part, part_of
 from rumi.store.journal.history import history_of, insert_history, session_of, taint_of
@@ -12,6 +12,7 @@ from rumi.store.journal.parked import buttons_json, in_words, load_parked
 from rumi.store.journal.records import (
     Attachment,
     ChatRecord,
+    CutOff,
     Figures,
     HistoryEntry,
     Incoming,
@@ -271,6 +272,8 @@ def open_messages(transaction: Transaction, chat: str, after: int) -> tuple[Inco
     return _messages(transaction, found, chat, after)
 
 
+CUT_OFF: Final = get_args(CutOff)
+
 RETRIED_OVER = 3
 """Maximum number of turns that may have completed since the turn that `/retry` runs again. Running an older
 turn would surprise the user. Turns of schedules and retries are not counted."""
@@ -302,6 +305,18 @@ def find_retriable(transaction: Transaction, chat: str) -> Incoming | None:
         (chat, last.id, chat, RETRIED_OVER + 1),
     ).fetchall()
     return None if len(completed) > RETRIED_OVER else last
+
+
+@step(of_chat, reads=True)
+def find_cut_off(transaction: Transaction, chat: str) -> Incoming | None:
+    """Return the message of the session's last turn, if a limit ended that turn; None otherwise."""
+    session, _ = session_of(transaction, chat)
+    found = (
+        "messages WHERE chat = ? AND id = (SELECT max(id) FROM messages WHERE chat = ? AND session = ?"
+        " AND turn IS NOT NULL AND reason IS NOT NULL)"
+        f" AND reason IN ({', '.join('?' * len(CUT_OFF))})"
+    )
+    return next(iter(_messages(transaction, found, chat, chat, session, *CUT_OFF)), None)
 
 
 @step(reads=True)

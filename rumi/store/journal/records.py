@@ -22,6 +22,9 @@ Reason: TypeAlias = Literal[
 ]
 """Reason why a turn ended; also the `stopped_reason` in the audit log."""
 
+CutOff: TypeAlias = Literal["max_turns", "timeout", "budget"]
+"""Reasons of turns that reached a limit before the work was done; `/continue` goes on with such a turn."""
+
 ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used", "withdrawn"]
 
 

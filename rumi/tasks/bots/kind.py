@@ -10,6 +10,8 @@ from secrets import token_hex
 from typing import Any, Final
 
 from rumi.agent.permissions.parking import ParkedCalls
+from rumi.agent.prompts.environment import NOTHING_NOTED, instruction_blocks
+from rumi.agent.prompts.prompt_notes import today_line
 from rumi.agent.prompts.prompts import Prompts
 from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import bash_tools
@@ -23,6 +25,7 @@ from rumi.agent.tools.web_fetch import WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.budgets.amounts import amount_text
+from rumi.chats.surroundings import SurroundingsNote, instruction_chars, local_now
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
 from rumi.memory.block import escaped, memory_block
@@ -36,6 +39,7 @@ from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import SandboxLimits
+from rumi.sandbox.overview import instructions_in
 from rumi.sandbox.policy import CommandPolicy
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.parked import keep_parked, load_parked
@@ -134,32 +138,40 @@ class BotKind:
         await planned.begin()
         plan, answers = planned.valid, parking.in_words()
         planning = bool(options.get("plan")) and plan is None
+        plan_text = plan.in_words(context.spent()) if plan is not None else ""
         progress = progress_in_words(number, most, _budget_left(options, context.spent()))
         project = await self._project(context, self.files.project(name))
+        today = today_line(local_now(self.now(), context.zone), context.zone)
         yield TaskWork(
             instructions=instructions(
                 self.prompts.words["bot"],
                 self.sandbox if config.sandbox == "workspace-write" else "",
                 config,
                 skills,
-                (known.text, project, plan.in_words(context.spent()) if plan is not None else "", answers),
+                (known.text, *project.blocks, plan_text, answers, today),
                 before,
                 f"{progress} {PLAN_FIRST}" if planning else progress,
             ),
             tools=self._tools(context, config, session, before, planning=planning, planned=plan is not None),
             finish=partial(self._finish, context, config, session, planned, most, options),
             known_urls=urls_in_words(context.task.question),
-            tainted=known.tainted or bool(answers) or any(iteration.tainted for iteration in before[-5:]),
+            tainted=known.tainted
+            or project.tainted
+            or bool(answers)
+            or any(iteration.tainted for iteration in before[-5:]),
             parking=planned,
             max_calls=None if plan is None else plan.calls_left(context.spent()),
             max_nano_usd=None if plan is None else plan.nano_left(context.spent()),
         )
 
-    async def _project(self, context: TaskContext, project: Project) -> str:
-        """Put the project into the bot's workspace if it is not there yet; return a prompt block about it."""
+    async def _project(self, context: TaskContext, project: Project) -> SurroundingsNote:
+        """Put the project into the bot's workspace if it is not there yet; return prompt blocks about it.
+
+        An instruction file, such as AGENTS.md, has the user's instructions unless the bot has changed it.
+        """
         link = await self.offload(project.link)
         if link is None:
-            return ""
+            return SurroundingsNote()
         if not link.ready:
             context.report(bot_texts.bot_clones(context.language, link.folder))
             for path, reason in link.left_out:
@@ -177,10 +189,18 @@ class BotKind:
             await clone(project, link, context.shell, self.sandbox_limits, self.offload, lacks)
         name = escaped(os.path.basename(link.folder))
         kind = "with-git" if link.git else "plain"
-        return (
+        block = (
             f'<project name="{name}" folder="/workspace/{PROJECT_FOLDER}" kind="{kind}">\n'
             f"{self.prompts.words['bot-project']}\n</project>"
         )
+        here = await self.offload(partial(instructions_in, context.workspace / PROJECT_FOLDER))
+        given = await self.offload(partial(instructions_in, project.base(link)))
+        changed = tuple(file for file in here if file not in given)
+        users = tuple(file for file in here if file in given)
+        max_chars = instruction_chars(context.context_tokens)
+        mine, _ = instruction_blocks(NOTHING_NOTED, users, files_tainted=False, max_chars=max_chars)
+        bots, _ = instruction_blocks(NOTHING_NOTED, changed, files_tainted=True, max_chars=max_chars)
+        return SurroundingsNote((block, *mine, *bots), bool(bots) and context.shell.tainted)
 
     def _tools(
         self,

@@ -10,11 +10,12 @@ from rumi.platform.caller import Caller
 from rumi.platform.calls import PartitionKey, call
 from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds
 from rumi.platform.timestamps import utc
+from rumi.platform.zones import zone_names
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
 from rumi.tasks.schedules.firing import in_words, next_in_words
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.stored import StoredSchedules
-from rumi.tasks.schedules.times import NotATime, zone_names
+from rumi.tasks.schedules.times import NotATime
 from rumi.tasks.schedules.when import read_when
 from rumi.texts import Language
 

@@ -10,6 +10,7 @@ from typing import Final
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import LOCAL
 from rumi.platform.config.schema import SchedulesSection
+from rumi.platform.zones import zone_of_machine
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import ScheduleRecord, ScheduleState
 from rumi.store.journal.schedules import (
@@ -22,7 +23,7 @@ from rumi.store.journal.schedules import (
     set_zone,
     zone_of,
 )
-from rumi.tasks.schedules.times import NotATime, following, named_zone, quiet_hours, zone_of_machine
+from rumi.tasks.schedules.times import NotATime, following, named_zone, quiet_hours
 from rumi.tasks.schedules.when import After, Every, When, instants
 
 MOST_CHARS: Final = 4000

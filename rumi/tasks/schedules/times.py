@@ -5,19 +5,15 @@ repeats a local time, the time means the first of the two. An hourly recurrence 
 of clock change.
 """
 
-import os
 import re
 from bisect import bisect_left
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
-from functools import cache, lru_cache
-from importlib.resources import files
-from pathlib import Path
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
+
+from rumi.platform.zones import zone_names, zone_of
 
 MOST_COUNTED: Final = 1000
 """Maximum number of missed fire times that are counted."""
@@ -35,20 +31,6 @@ class NotATime(ValueError):
 # Zones
 
 
-@cache
-def zone_names() -> Mapping[str, str]:
-    """Return a dict from the casefolded names of all time zones to their canonical names."""
-    names = (files("tzdata") / "zones").read_text("utf-8").split()
-    return {name.casefold(): name for name in names}
-
-
-@lru_cache(maxsize=256)
-def zone_of(name: str) -> ZoneInfo:
-    """Return the time zone with this name; UTC if the name no longer exists."""
-    known = zone_names().get(name.casefold())
-    return ZoneInfo(known or "UTC")
-
-
 def named_zone(name: str) -> str:
     """Return the canonical spelling of a time zone name.
 
@@ -61,17 +43,6 @@ def named_zone(name: str) -> str:
         return found
     like = [name for small, name in zone_names().items() if wanted and small.rpartition("/")[2] == wanted]
     raise NotATime(", ".join(sorted(like)[:5]))
-
-
-def zone_of_machine(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the time zone from `TZ`, /etc/localtime or /etc/timezone; UTC if none of them names a zone."""
-    guesses = [environ.get("TZ", "").lstrip(":")]
-    try:
-        guesses.append(str(Path("/etc/localtime").resolve()).partition("/zoneinfo/")[2])
-        guesses.append(Path("/etc/timezone").read_text("ascii").strip())
-    except (OSError, UnicodeError):
-        pass
-    return next((found for guess in guesses if (found := zone_names().get(guess.casefold()))), "UTC")
 
 
 # Instants

@@ -28,6 +28,7 @@ from tests.fakes.groq_server import KEY, GroqServer
 FOLDER = Path(__file__).parents[2] / "golden"
 CEILING_TOKENS = 2600
 """The most that instructions and tools may take where no skill is listed."""
+DAY = re.compile(r"Today is \w+, [-\d]+, \d\d:\d\d .+(?=\.)")
 CHATS = {"telegram": "tg11", "terminal": "cli", "page": "web"}
 
 
@@ -52,10 +53,13 @@ def test_facts_and_skills_stand_behind_what_is_always_there(channel: str) -> Non
     plain, rich = (
         json.loads((FOLDER / f"{channel}-{name}.json").read_text()) for name in ("plain", "facts-and-skills")
     )
-    beginning = re.split(r"\n\nToday is ", plain["messages"][0]["content"])[0]
+    beginning = re.split(r"\n\n<environment>", plain["messages"][0]["content"])[0]
     said = rich["messages"][0]["content"]
     assert said.startswith(beginning)
-    assert said.index("</channel>") < said.index("<skills>") < said.index("<memory>") < said.index("Today is")
+    places = [
+        said.index(part) for part in ("</channel>", "<skills>", "<memory>", "<environment>", "Today is")
+    ]
+    assert places == sorted(places)
     assert plain["tools"] == rich["tools"]
 
 
@@ -81,8 +85,8 @@ async def asked(path: Path, channel: str, *, rich: bool) -> dict[str, Any]:
     body = server.requests[0].body
     assert body is not None
     system = body["messages"][0]
-    assert re.search(r"Today is \w+, [-\d]+\.", system["content"])
-    system["content"] = re.sub(r"Today is \w+, [-\d]+\.", "Today is DAY.", system["content"])
+    assert DAY.search(system["content"])
+    system["content"] = DAY.sub("Today is DAY", system["content"])
     return body
 
 

@@ -50,16 +50,18 @@ DEFAULTS = {
     "model.context_tokens": "",
     "model.max_concurrent": "",
     "agent.max_turns": "30",
-    "agent.max_turns_telegram": "10",
-    "agent.max_turns_terminal": "30",
-    "agent.max_turns_page": "30",
+    "agent.max_turns_telegram": "30",
+    "agent.max_turns_terminal": "100",
+    "agent.max_turns_page": "100",
     "agent.repeated_call": "2",
     "agent.consecutive_errors": "3",
-    "agent.turn_timeout_s": "600",
-    "agent.turn_timeout_s_telegram": "600",
-    "agent.turn_timeout_s_terminal": "1800",
-    "agent.turn_timeout_s_page": "600",
+    "agent.turn_timeout_s": "1800",
+    "agent.turn_timeout_s_telegram": "1800",
+    "agent.turn_timeout_s_terminal": "3600",
+    "agent.turn_timeout_s_page": "3600",
     "agent.confirm_timeout_s": "600",
+    "agent.check_before_end": "true",
+    "limits.continue": "0",
     "sandbox.backend": '"auto"',
     "sandbox.image": '"rumi-runner:latest"',
     "sandbox.tools": '"work"',
@@ -94,11 +96,11 @@ DEFAULTS = {
     "search.provider": '"auto"',
     "tasks.max_running": "10",
     "tasks.per_owner": "5",
-    "tasks.max_turns": "40",
-    "tasks.timeout_s": "1800",
+    "tasks.max_turns": "100",
+    "tasks.timeout_s": "3600",
     "tasks.max_tokens": "2000000",
     "tasks.max_usd": "",
-    "tasks.sandbox_s": "600",
+    "tasks.sandbox_s": "1800",
     "tasks.keep_days": "30",
     "research.model": "",
     **{
@@ -109,6 +111,7 @@ DEFAULTS = {
     },
     "budget.reply_tokens": "4096",
     "bots.allowed": "[]",
+    "bots.max_turns": "60",
     "bots.max_calls_per_day": "500",
     "bots.question_days": "7",
     "schedules.max_per_owner": "100",
@@ -186,7 +189,8 @@ def test_a_general_limit_holds_for_channels_whose_own_is_not_set(tmp_path: Path)
 def test_each_channel_has_the_limits_that_fit_its_work(tmp_path: Path) -> None:
     agent, channels = load(tmp_path).settings.agent, ("telegram", "terminal", "page", "other")
     found = {name: (agent.max_turns_of(name), agent.timeout_s_of(name)) for name in channels}
-    assert found == {"telegram": (10, 600), "terminal": (30, 1800), "page": (30, 600), "other": (30, 600)}
+    long = (100, 3600)
+    assert found == {"telegram": (30, 1800), "terminal": long, "page": long, "other": (30, 1800)}
 
 
 def test_later_sources_win_and_are_told(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from rumi.platform.zones import zone_of, zone_of_machine
 from rumi.tasks.schedules.times import (
     NotATime,
     checked_cron,
@@ -15,8 +16,6 @@ from rumi.tasks.schedules.times import (
     local_time,
     named_zone,
     quiet_hours,
-    zone_of,
-    zone_of_machine,
 )
 from tests.tasks.schedules.zones import changing_zones
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from rumi.tasks.schedules.times import zone_names, zone_of
+from rumi.platform.zones import zone_names, zone_of
 
 HOUR_S = 3600
 

@@ -174,9 +174,20 @@ function endings(shape) {
     return [make("p", { class: "dots", role: "status", "aria-label": say("working") }, "···")];
   }
   if (shape.kind === "answer" && shape.state === "done" && !["", "complete"].includes(shape.reason)) {
-    return [make("p", { class: "faint" }, say("stopped_at", { reason: shape.reason }))];
+    const ended = make("p", { class: "faint" }, say("stopped_at", { reason: shape.reason }));
+    return ["max_turns", "timeout"].includes(shape.reason) ? [ended, goesOn()] : [ended];
   }
   return [];
+}
+
+/** A button that goes on with a turn which a limit has ended; only the last entry shows it. */
+function goesOn() {
+  const button = make("button", { type: "button", class: "continue" }, say("continue"));
+  button.addEventListener("click", () => {
+    button.disabled = true;
+    post("/chat/send", { text: "/continue" }).then((sent) => (button.disabled = sent !== null));
+  });
+  return button;
 }
 
 function forgetOldest() {
