@@ -43,6 +43,9 @@ CUT_AT: Final = 0.85
 LEAST: Final = 0.55
 """The history's token limit is at least this share of the budget that instructions and tools leave."""
 
+RETAINED_TOKENS: Final = 20_000
+"""Maximum number of tokens that a summary leaves word for word, unless the last step alone has more."""
+
 RETAINED_BY_SUMMARY: Final = 0.35
 RETAINED_BY_CUT: Final = 0.5
 """Shares of the history's limit that a summary or a cut retains: then the next one is many turns away."""
@@ -61,35 +64,67 @@ class HistoryBudget:
     messages: int | None = None
 
     def outgrown(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
-        """Return the oldest exchanges, to be replaced by a summary; nothing while the history fits."""
+        """Return the oldest entries, to be replaced by a summary; nothing while the history fits.
+
+        They end with an exchange, or with a step within a long exchange.
+        """
         # If instructions and tools fill most of a small budget, the history still gets `LEAST` of the rest:
         # otherwise every turn would summarize.
         left = self.tokens - self.taken
         most = max(int(self.tokens * SUMMED_AT) - self.taken, int(left * LEAST))
-        return self._beginning(entries, most, SUMMED_AT, RETAINED_BY_SUMMARY)
+        messages = self._messages * SUMMED_AT
+        kept = (min(RETAINED_TOKENS, most * RETAINED_BY_SUMMARY), messages * RETAINED_BY_SUMMARY)
+        gone = self._beginning(entries, (most, messages), kept)
+        if not gone:
+            return ()
+        retained = _cost(entries[len(gone) :])
+        if _exceeds(retained, kept):  # the last exchange alone
+            steps = _last_steps(entries[len(gone) :], kept)
+            return tuple(entries[: len(entries) - steps]) if steps else gone
+        spare = (kept[0] - retained[0], kept[1] - retained[1])
+        return gone[: len(gone) - _last_steps(exchanges(gone)[-1], spare)]
 
     def too_long(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
         """Return the oldest exchanges, which must be cut even without a summary; never the last exchange."""
         left = self.tokens - self.taken
         most = max(int(self.tokens * CUT_AT) - self.taken, int(left * LEAST))
-        gone = self._beginning(entries, most, 1, RETAINED_BY_CUT)
+        kept = (most * RETAINED_BY_CUT, self._messages * RETAINED_BY_CUT)
+        gone = self._beginning(entries, (most, self._messages), kept)
         return gone if len(gone) < len(entries) else gone[: len(gone) - len(exchanges(entries)[-1])]
 
+    @property
+    def _messages(self) -> float:
+        return float("inf") if self.messages is None else self.messages
+
     def _beginning(
-        self, entries: Sequence[HistoryEntry], most_tokens: int, share: float, retained_share: float
+        self, entries: Sequence[HistoryEntry], most: tuple[float, float], kept: tuple[float, float]
     ) -> tuple[HistoryEntry, ...]:
-        most = (most_tokens, float("inf") if self.messages is None else self.messages * share)
-        if not _exceeds(_cost(entries), most, 1):
+        """Return the oldest exchanges, so that the others cost at most `kept`; none if all fit `most`.
+
+        Both limits are numbers of tokens and of messages.
+        """
+        if not _exceeds(_cost(entries), most):
             return ()
         retained = tokens = messages = 0
         for exchange in reversed(exchanges(entries)):
             more = _cost(exchange)
             tokens, messages = tokens + more[0], messages + more[1]
             # The user is talking about the last exchange: it stays unless it alone exceeds the limits.
-            if _exceeds((tokens, messages), most, retained_share if retained else 1):
+            if _exceeds((tokens, messages), kept if retained else most):
                 break
             retained += len(exchange)
         return tuple(entries[: len(entries) - retained])
+
+
+def _last_steps(exchange: Sequence[HistoryEntry], spare: tuple[float, float]) -> int:
+    """Return how many entries at the end of a long exchange stay: whole steps within `spare`, and their end.
+
+    A step is a reply of the model and the results of its calls. An exchange of a single step stays or goes as
+    a whole.
+    """
+    steps = [n for n, entry in enumerate(exchange) if entry.message.role == "assistant"][1:]
+    fit = (start for start in steps if not _exceeds(_cost(exchange[start:]), spare))
+    return len(exchange) - next(fit, len(exchange))
 
 
 def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
@@ -102,8 +137,8 @@ def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
     return messages_tokens(messages), sum([message.role != "system" for message in messages])
 
 
-def _exceeds(cost: tuple[int, int], most: tuple[float, float], share: float) -> bool:
-    return cost[0] > most[0] * share or cost[1] > most[1] * share
+def _exceeds(cost: tuple[int, int], most: tuple[float, float]) -> bool:
+    return cost[0] > most[0] or cost[1] > most[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +247,7 @@ class ChatSession:
             self.summary, self.budget, self.tainted = held.summary, held.budget, held.tainted
 
     def stand_in(self, session: int, summary: Summary) -> None:
-        """Replace the entries up to the end of the last turn that the `summary` covers with this summary."""
+        """Replace the entries that the `summary` covers with this summary."""
         # The summary may be ready while a separate turn runs: then it belongs to the suspended session.
         if self._held is not None and session == self._held.session:
             entries = _behind(self._held.entries, summary)
@@ -287,9 +322,9 @@ class ChatSession:
 
 
 def _behind(entries: tuple[HistoryEntry, ...], summary: Summary) -> tuple[HistoryEntry, ...]:
-    """Return the entries after the last turn that a summary covers."""
+    """Return the entries after those that a summary covers."""
     ends = [end for end, entry in enumerate(entries, 1) if entry.turn == summary.turn]
-    return entries[max(ends, default=0) :]
+    return entries[max(max(ends, default=0) - summary.kept, 0) :]
 
 
 def over(earlier: Summary | None, entries: Sequence[HistoryEntry]) -> Summary:

@@ -21,6 +21,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from rumi.agent.compaction.form import INSTRUCTIONS
 from rumi.agent.fitting import CLOSING
 from rumi.agent.prompts import prompt_notes
 from rumi.agent.prompts.prompt_notes import PromptNotes
@@ -32,7 +33,6 @@ from rumi.chats import context
 from rumi.chats import session as conversations
 from rumi.chats.context import ChatContext
 from rumi.chats.session import ChatSession
-from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.memory.block import Block, memory_block
 from rumi.memory.messages import NewFact
 from rumi.memory.rows import facts_of, forget_key, remember_fact
@@ -42,6 +42,7 @@ from rumi.store.journal import history as journal_history
 from rumi.store.journal.records import ChatRecord, HistoryEntry, Summary
 from tests.chats.house import House, house, limited
 from tests.chats.test_confirmations import Page
+from tests.fakes.summaries import summary_of
 from tests.fakes.tools import Unasked
 
 SEEDS = range(48)
@@ -107,7 +108,7 @@ class Watched:
         if self.fails:
             raise ModelError("unreachable", "cut")
         self.summed.append(request.messages[1].content)
-        return Reply(f"summary {len(self.summed)}")
+        return Reply(summary_of(f"summary {len(self.summed)}"))
 
     def _reply(self, request: ModelRequest) -> Reply:
         if request.words_only or not self.steps:
