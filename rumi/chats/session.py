@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import ActorRef
+from rumi.agent.compaction.summaries import KEPT_TOKENS
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.prompt_notes import exchanges, is_whole
 from rumi.agent.turn import TurnMessage
@@ -43,9 +44,6 @@ CUT_AT: Final = 0.85
 LEAST: Final = 0.55
 """The history's token limit is at least this share of the budget that instructions and tools leave."""
 
-RETAINED_TOKENS: Final = 20_000
-"""Maximum number of tokens that a summary leaves word for word, unless the last step alone has more."""
-
 RETAINED_BY_SUMMARY: Final = 0.35
 RETAINED_BY_CUT: Final = 0.5
 """Shares of the history's limit that a summary or a cut retains: then the next one is many turns away."""
@@ -73,7 +71,7 @@ class HistoryBudget:
         left = self.tokens - self.taken
         most = max(int(self.tokens * SUMMED_AT) - self.taken, int(left * LEAST))
         messages = self._messages * SUMMED_AT
-        kept = (min(RETAINED_TOKENS, most * RETAINED_BY_SUMMARY), messages * RETAINED_BY_SUMMARY)
+        kept = (min(KEPT_TOKENS, most * RETAINED_BY_SUMMARY), messages * RETAINED_BY_SUMMARY)
         gone = self._beginning(entries, (most, messages), kept)
         if not gone:
             return ()

@@ -22,7 +22,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.compaction.form import INSTRUCTIONS
-from rumi.agent.fitting import CLOSING
+from rumi.agent.fitting import CLOSING, Fitting
 from rumi.agent.prompts import prompt_notes
 from rumi.agent.prompts.prompt_notes import PromptNotes
 from rumi.agent.skills.messages import ForPrompt, InPrompt, PromptSkills
@@ -175,6 +175,7 @@ def difference(before: str, now: str) -> str:
 
 def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
     """Count the reasons for a new beginning, and look at what turns begin with."""
+    compact = Fitting.stand_in
     stand_in, shorten, cut = ChatSession.stand_in, ChatSession.shorten, ChatSession.cut
     load, begin, turn_input = ChatSession.load, ChatSession.begin_session, ChatContext.turn_input
 
@@ -198,6 +199,10 @@ def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
         watched().cut.update(entry.message.content for entry in gone)
         await cut(self, gone)
 
+    def compacts(self: Fitting, *what: Any) -> None:
+        watched().beginnings += 2  # also for the next turn, which begins with the whole history
+        compact(self, *what)
+
     async def begins(self: ChatSession, **how: bool) -> None:
         watched().beginnings += 1
         watched().said.clear()
@@ -212,6 +217,7 @@ def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
     patch.setattr(ChatSession, "stand_in", stands_in)
     patch.setattr(ChatSession, "shorten", shortens)
     patch.setattr(ChatSession, "cut", cuts)
+    patch.setattr(Fitting, "stand_in", compacts)
     patch.setattr(ChatSession, "begin_session", begins)
     patch.setattr(ChatContext, "turn_input", turn_begins)
 

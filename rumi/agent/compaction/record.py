@@ -55,29 +55,29 @@ class Record:
     def text(self, max_tokens: int) -> str:
         """Return the record as a block of at most about `max_tokens` tokens; empty if there is nothing.
 
-        Files are left out first, those that were only read before those that were changed.
+        Old errors and files are left out first.
         """
-        request = [_REQUEST + self.request] if self.request else []
-        todo = [_LIST, *(f"- [{item.state}] {item.text}" for item in self.todo)] if self.todo else []
-        errors = [_ERRORS] if self.errors else []
-        for call, lines in self.errors.items():
-            errors += [f"- {call}", *(f"  | {line}" for line in lines)]
-        parts: list[list[str]] = []
         left = max_tokens - text_tokens(RECORD)
-        for part in (todo, request, errors):
-            left -= _tokens(part)
-            if part and left >= 0:
-                parts.append(part)
-        for title, names in ((_CHANGED, self.changed), (_READ, self.read)):
-            kept: list[str] = []
-            for name in reversed(names):
-                left -= text_tokens(name) + 1
-                if left < 0:
-                    break
-                kept.insert(0, f"- {name}")
+        todo = [f"- [{item.state}] {item.text}" for item in self.todo]
+        errors = [
+            "\n".join((f"- {call}", *(f"  | {line}" for line in lines)))
+            for call, lines in self.errors.items()
+        ]
+        changed, read = ([f"- {name}" for name in names] for names in (self.changed, self.read))
+        parts: list[str] = []
+        for title, rows, share in (
+            (_LIST, todo, 1.0),
+            (_REQUEST, [self.request] if self.request else [], 1.0),
+            (_CHANGED, changed, 0.5),
+            (_ERRORS, errors, 1.0),
+            (_READ, read, 1.0),
+        ):
+            kept = _latest(rows, int(left * share) - text_tokens(title))
             if kept:
-                parts.append([title, *kept])
-        return "\n".join([RECORD, *(line for part in parts for line in part)]) if parts else ""
+                part = "\n".join((title, *kept)) if title != _REQUEST else title + kept[0]
+                left -= text_tokens(part)
+                parts.append(part)
+        return "\n".join((RECORD, *parts)) if parts else ""
 
 
 def record_of(messages: Sequence[Message], earlier: str = "", *, cut: bool = False) -> Record:
@@ -180,7 +180,9 @@ def _end_of_error(result: str) -> tuple[str, ...]:
         return ()
     first, *lines = filter(None, map(str.strip, result.splitlines()))
     said = [line for line in lines if line not in ("(no output)", "output:", "error output:")]
-    return tuple(map(_line, (first, *said[-ERROR_LINES:]))) if said or not first.startswith("exit code") else ()
+    return (
+        tuple(map(_line, (first, *said[-ERROR_LINES:]))) if said or not first.startswith("exit code") else ()
+    )
 
 
 def _line(text: str) -> str:
@@ -194,5 +196,12 @@ def _middle_out(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
 
 
-def _tokens(lines: Sequence[str]) -> int:
-    return text_tokens("\n".join(lines))
+def _latest(rows: Sequence[str], max_tokens: int) -> list[str]:
+    """Return the last rows that take at most `max_tokens` together, in order."""
+    kept: list[str] = []
+    for row in reversed(rows):
+        max_tokens -= text_tokens(row) + 1
+        if max_tokens < 0:
+            break
+        kept.insert(0, row)
+    return kept

@@ -18,9 +18,12 @@ from rumi.agent.compaction.form import (
 from rumi.agent.compaction.record import RECORD, record_of, without_record
 from rumi.models.fitting import messages_tokens
 from rumi.models.model import Message, Model, ModelError, ModelRequest, Usage, text_tokens
-from rumi.platform.untrusted_text import untrusted_block
+from rumi.platform.untrusted_text import read_block, untrusted_block
 
 logger = logging.getLogger(__name__)
+
+KEPT_TOKENS: Final = 20_000
+"""Maximum number of tokens at the end of a conversation that a summary leaves word for word."""
 
 TRANSCRIPT_SHARE: Final = 0.75
 """Maximum share of the prompt's token budget for the conversation to summarize."""
@@ -36,6 +39,7 @@ SHORT: Final = (600, 3_000)
 """
 
 BEGINS: Final = "[Summary of the earlier conversation"
+ENDS: Final = "[End of the summary]"
 NO_SUMMARY: Final = "[The beginning of this conversation is left out: there is no room for it.]"
 GAP: Final = "[… what followed is left out: there is no room for it …]"
 CUT: Final = (
@@ -76,15 +80,32 @@ def cut_off(earlier: str, messages: Sequence[Message], prompt_tokens: int, *, cu
     return _with_record("", earlier, messages, limit_of(prompt_tokens), cut=cut)
 
 
-def as_message(text: str, *, tainted: bool = False, gap: bool = False) -> Message:
-    """Return the text as a message of a prompt; a tainted text is delimited as untrusted."""
+def as_message(text: str, *, tainted: bool = False, gap: bool = False, within: bool = False) -> Message:
+    """Return the text as a message of a prompt; a tainted text is delimited as untrusted.
+
+    `within` means that the text includes steps of the running turn, whose request follows.
+    """
     if not text:
         return Message("user", NO_SUMMARY)
+    about = ", and of your steps so far on the request below" if within else ""
     whole = f"{text}\n{GAP}" if gap else text
     if tainted:
         block = untrusted_block("summary of the earlier conversation", whole)
-        return Message("user", f"{BEGINS}, which read things from outside]\n{block}")
-    return Message("user", f"{BEGINS}]\n{whole}\n[End of the summary]")
+        return Message("user", f"{BEGINS}{about}, which read things from outside]\n{block}")
+    return Message("user", f"{BEGINS}{about}]\n{whole}\n{ENDS}")
+
+
+def is_summary(message: Message) -> bool:
+    """Return True if the message is one that `as_message` has made of a text."""
+    return message.role == "user" and message.content.startswith(BEGINS)
+
+
+def text_in(message: Message) -> str:
+    """Return the text of a message that `as_message` has made."""
+    block = read_block(message.content)
+    if block is not None:
+        return block[1]
+    return message.content.partition("\n")[2].removesuffix(ENDS).rstrip()
 
 
 def _with_record(summary: str, earlier: str, messages: Sequence[Message], limit: int, *, cut: bool) -> str:

@@ -104,7 +104,7 @@ async def test_a_second_attempt_that_fails_leaves_the_history_for_a_later_one() 
 async def test_the_model_gets_the_ends_of_long_results_and_of_no_more_than_fits() -> None:
     result = Message("tool", "x" * 90_000 + "E  the end", tool_call_id="c1")
     model = saying(GOOD, GOOD)
-    for prompt_tokens in (2_000, PROMPT):
+    for prompt_tokens in (12_000, PROMPT):
         await compact(model, "", (MESSAGES[1], result), prompt_tokens)
         request = model.requests[-1]
         assert "E  the end" in request.messages[1].content
