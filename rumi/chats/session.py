@@ -120,9 +120,16 @@ def _last_steps(exchange: Sequence[HistoryEntry], spare: tuple[float, float]) ->
     A step is a reply of the model and the results of its calls. An exchange of a single step stays or goes as
     a whole.
     """
-    steps = [n for n, entry in enumerate(exchange) if entry.message.role == "assistant"][1:]
-    fit = (start for start in steps if not _exceeds(_cost(exchange[start:]), spare))
-    return len(exchange) - next(fit, len(exchange))
+    first = next((n for n, entry in enumerate(exchange) if entry.message.role == "assistant"), 0)
+    stay = tokens = messages = 0
+    for index in range(len(exchange) - 1, first, -1):
+        more = _cost(exchange[index : index + 1])
+        tokens, messages = tokens + more[0], messages + more[1]
+        if _exceeds((tokens, messages), spare):
+            break
+        if exchange[index].message.role == "assistant":
+            stay = len(exchange) - index
+    return stay
 
 
 def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:

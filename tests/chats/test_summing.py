@@ -4,7 +4,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,17 +16,20 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.compaction.form import INSTRUCTIONS
-from rumi.agent.compaction.summaries import GAP, NO_SUMMARY
+from rumi.agent.compaction.summaries import GAP, KEPT_TOKENS, NO_SUMMARY
 from rumi.agent.skills.messages import ForPrompt, InPrompt, PromptSkills
+from rumi.agent.tool import ToolResult
+from rumi.agent.tools.todo import TodoTool
 from rumi.chats.session import HistoryBudget
 from rumi.memory.messages import Fact
-from rumi.models.fitting import request_tokens
-from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall
+from rumi.models.fitting import messages_tokens, request_tokens
+from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.store.journal.inbox import load_chat
 from rumi.store.journal.records import HistoryEntry
-from tests.chats.house import House, echo, house
+from tests.chats.house import House, echo, house, limited
 from tests.chats.test_confirmations import Page
 from tests.fakes.summaries import summary_of
+from tests.fakes.tools import Unasked
 
 MESSAGES = 12
 """What the prompt may hold in these houses."""
@@ -243,6 +246,101 @@ def test_one_exchange_that_fills_the_room_alone_is_summed_up_too() -> None:
     two = [*entries, HistoryEntry("t2", Message("user", "ok"))]
     assert HistoryBudget(1600, 0).outgrown(two) == tuple(entries)
     assert HistoryBudget(1, 0, messages=1).outgrown([]) == ()
+
+
+# Within a long exchange
+
+
+def long_exchange(turn: str, steps: int, size: int = 3_000) -> list[HistoryEntry]:
+    """A request, steps of a call with a result of this many characters, and an answer."""
+    messages = [Message("user", f"do {turn}")]
+    for number in range(steps):
+        call = ToolCall(f"{turn}.{number}", "work", "{}")
+        messages += [Message("assistant", "", (call,)), Message("tool", "x" * size, tool_call_id=call.id)]
+    return [HistoryEntry(turn, message) for message in (*messages, Message("assistant", "done"))]
+
+
+@pytest.mark.parametrize("context", [8_192, 32_768, 131_072, 500_000])
+def test_the_last_steps_of_a_long_exchange_stay_up_to_20000_tokens(context: int) -> None:
+    tokens = context * 3 // 4
+    budget, entries = HistoryBudget(tokens, tokens // 10), long_exchange("t1", tokens // 1_000)
+    gone = budget.outgrown(entries)
+    kept = entries[len(gone) :]
+    assert kept[0].message.role == "assistant"
+    assert kept[0].message.tool_calls
+    check_calls([entry.message for entry in gone])
+    check_calls([entry.message for entry in kept])
+    size = messages_tokens(entry.message for entry in kept)
+    most = min(KEPT_TOKENS, tokens * 0.5 * 0.35)
+    assert most - 1_100 < size <= most
+    before = [*long_exchange("t0", 3), *entries[:-1], HistoryEntry("t2", Message("user", "and now?"))]
+    assert len(budget.outgrown(before)) in range(len(gone), len(gone) + 11)
+
+
+def test_short_exchanges_stay_or_go_as_a_whole() -> None:
+    entries = [entry for n in range(99) for entry in long_exchange(f"t{n}", 0)]
+    entries = [HistoryEntry(e.turn, Message(e.message.role, e.message.content * 90)) for e in entries]
+    gone = HistoryBudget(20_000, 1_000).outgrown(entries)
+    assert gone
+    assert len(gone) % 2 == 0
+
+
+@dataclass
+class Steps(Unasked):
+    """A tool with long results."""
+
+    spec: ToolSpec = field(default_factory=lambda: ToolSpec("step", "Works.", {}))
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        return ToolResult(True, f"{arguments['n']}: {'x' * 3_000}")
+
+
+async def test_a_long_turn_is_summed_up_but_for_its_last_steps_which_stay_after_a_restart(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    prompts: list[ModelRequest] = []
+    summed: list[str] = []
+    list_of = {"items": [{"text": "lay the bricks", "state": "doing"}, {"text": "paint", "state": "open"}]}
+
+    async def model(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        if request.messages[0].content == INSTRUCTIONS:
+            summed.append(request.messages[1].content)
+            return Reply(summary_of("a house is built"))
+        prompts.append(request)
+        number = sum(bool(message.tool_calls) for message in since_last_user(request))
+        if request.messages[-1].content != "build" and not number:
+            return Reply("it is blue")
+        if number == 1:
+            return Reply("", (ToolCall("list", "todo", json.dumps(list_of)),))
+        return (
+            Reply("", (ToolCall(f"c{number}", "step", f'{{"n": {number}}}'),))
+            if number < 16
+            else Reply("built")
+        )
+
+    more: dict[str, Any] = {"thinks": True, "context_tokens": 32_768, "agent": limited(max_turns=30)}
+    more["tools_for"] = lambda view: (Steps(), TodoTool())
+    async with house(tmp_path, model, **more) as home:
+        assert await home.ask("build") == "built"
+        await trio.sleep(1)
+        assert await home.ask("which colour?") == "it is blue"
+        record = await home.services.journal.ask(load_chat("cli", 100))
+    async with house(tmp_path, model, **more) as home:
+        assert await home.ask("which colour again?") == "it is blue"
+    assert len(summed) == 1
+    assert "User: build" in summed[0]
+    assert record.summary is not None
+    assert not record.summary.gap
+    first, *kept = prompts[-2].messages[1:-1]
+    assert "a house is built" in first.content
+    assert "- [doing] lay the bricks\n- [open] paint" in first.content
+    assert "The user's last request: build" in first.content
+    assert [message.content[:3] for message in kept if message.role == "tool"] == ["13:", "14:", "15:"]
+    check_calls(kept)
+    # The next process continues with exactly the same prompt.
+    assert prompts[-1].messages[1 : len(kept) + 3] == prompts[-2].messages[1:]
 
 
 # Any conversation
