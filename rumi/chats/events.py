@@ -18,6 +18,7 @@ from rumi.agent.events import (
     TurnFinished,
 )
 from rumi.agent.tool import CommandTrace, ToolResult
+from rumi.agent.tools.todo import TodoItem, todo_items
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.store.journal.records import Reason
 from rumi.texts import Language, Text, text_of
@@ -129,8 +130,9 @@ class TurnState:
 
     `thinking` is the event that started the running model call or the latest attempt at it. `said` has the
     pieces of text that the model has emitted since `said_at`. `calls` are the running tool calls by id;
-    `steps` has the last progress reports of each call that has sent any. `waiting` describes what the turn is
-    waiting for, until the next event. `finished` is set from the end of the turn until the turn's reply.
+    `steps` has the last progress reports of each call that has sent any. `listed` is the last valid call of
+    the tool `todo`, whose arguments are the todo list. `waiting` describes what the turn is waiting for,
+    until the next event. `finished` is set from the end of the turn until the turn's reply.
     `queued` are the messages that wait for the turn to end.
     """
 
@@ -141,6 +143,7 @@ class TurnState:
     said_at: float = 0.0
     calls: dict[str, At[ToolStarted]] = field(default_factory=dict)
     steps: dict[str, tuple[At[ToolProgress], ...]] = field(default_factory=dict)
+    listed: At[ToolStarted] | None = None
     question: At[ConfirmationAsked] | None = None
     waiting: At[Waiting] | None = None
     finished: At[TurnFinished] | None = None
@@ -168,7 +171,9 @@ class TurnState:
             case _ if self.finished is not None:
                 return self
             case Thinking() | Discarded() as thinking:
-                return TurnState(self.turn, self.started, At(thinking, time), queued=self.queued)
+                return TurnState(
+                    self.turn, self.started, At(thinking, time), listed=self.listed, queued=self.queued
+                )
             case TextDelta(text):
                 *whole, last = self.said or ("",)
                 last += text
@@ -179,8 +184,11 @@ class TurnState:
                 # Not `replace`, which takes four times as long: there is one delta for each word.
                 return TurnState(
                     self.turn, self.started, self.thinking, said, said_at, self.calls, self.steps,
-                    self.question, queued=self.queued,
+                    self.listed, self.question, queued=self.queued,
                 )  # fmt: skip
+            case ToolStarted(ToolCall(name="todo"), arguments) as called:  # not a running call, but the list
+                valid = todo_items(arguments) is not None
+                return replace(self, listed=At(called, time) if valid else self.listed, waiting=None)
             case ToolStarted(call) as called:
                 calls, steps = {**self.calls, call.id: At(called, time)}, _without(call.id, self.steps)
                 return replace(self, calls=calls, steps=steps, waiting=None)
@@ -209,7 +217,7 @@ class TurnState:
         """Yield the events that a late subscriber needs to reconstruct this state."""
         words = (At(TextDelta(piece), self.said_at) for piece in self.said)
         steps = chain.from_iterable(self.steps.values())
-        work = (self.started, self.thinking, *words, *self.calls.values(), *steps)
+        work = (self.started, self.listed, self.thinking, *words, *self.calls.values(), *steps)
         events = (*work, self.question, self.waiting, self.finished)
         for event in events:
             if event is not None:
@@ -219,12 +227,19 @@ class TurnState:
 
     def called(self, call: ToolCall) -> ToolStarted:
         """Return the start event of a call. If it was not published, return one without arguments."""
+        if self.listed is not None and self.listed.what.call.id == call.id:
+            return self.listed.what
         return self.calls[call.id].what if call.id in self.calls else ToolStarted(call)
 
     def step(self, call: str) -> str:
         """Return the last progress step that a running call has reported; empty if there is none."""
         steps = self.steps.get(call)
         return steps[-1].what.text if steps else ""
+
+    @property
+    def todo(self) -> tuple[TodoItem, ...]:
+        """Return the todo list of the turn; empty if the turn has none."""
+        return todo_items(self.listed.what.arguments) or () if self.listed is not None else ()
 
     @property
     def words(self) -> str:

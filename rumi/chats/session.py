@@ -13,9 +13,11 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import ActorRef
+from rumi.agent.compaction.record import last_todo
 from rumi.agent.compaction.summaries import KEPT_TOKENS
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.prompt_notes import exchanges, is_whole
+from rumi.agent.tools.todo import TodoItem
 from rumi.agent.turn import TurnMessage
 from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.model import Message
@@ -196,6 +198,12 @@ class ChatSession:
         """Return the URLs from the user or from web pages that occur in the history and its summary."""
         summed_up = self.summary.links if self.summary is not None else ()
         return frozenset(summed_up).union(*(entry.links for entry in self.entries))
+
+    @property
+    def todo(self) -> tuple[TodoItem, ...]:
+        """Return the latest todo list of the session; empty if it has none."""
+        summary = self.summary.text if self.summary is not None else ""
+        return last_todo((entry.message for entry in self.entries), summary)
 
     @property
     def said(self) -> int:

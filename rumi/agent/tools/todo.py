@@ -53,6 +53,13 @@ def _item(value: object) -> TodoItem | None:
     return TodoItem(line, state) if 0 < len(line) <= ITEM_CHARS else None
 
 
+def shown_lines(items: Sequence[TodoItem], most: int = MOST_ITEMS) -> list[str]:
+    """Return a line for each item, with its mark; of a longer list, `most` lines around the first undone."""
+    first = next((n for n, item in enumerate(items) if item.state != "done"), len(items))
+    start = max(0, min(first, len(items) - most))
+    return [f"{MARKS[item.state]} {item.text}" for item in items[start : start + most]]
+
+
 def done_of(items: Sequence[TodoItem]) -> str:
     """Return how many items are done, such as `3/5`; empty for an empty list."""
     return f"{sum(item.state == 'done' for item in items)}/{len(items)}" if items else ""
