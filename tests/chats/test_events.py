@@ -225,7 +225,8 @@ def listed(*states: str, id: str = "c1") -> ToolStarted:
 
 def test_the_todo_list_of_a_turn_is_kept_replaced_and_told_to_those_that_come_later() -> None:
     ran = ToolFinished(listed().call, ToolResult(True, "0/2"))
-    happened = [TurnStarted("go", 1), Thinking(1), listed("open", "open"), ran, Thinking(2), TextDelta("so")]
+    happened: list[Happening] = [TurnStarted("go", 1), Thinking(1), listed("open", "open"), ran]
+    happened += [Thinking(2), TextDelta("so")]
     happened += [listed("done", "doing", id="c2"), listed("later", id="c3"), Thinking(3)]
     state, counts = TurnState(), []
     for what in happened:

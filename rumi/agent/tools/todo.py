@@ -70,7 +70,7 @@ class TodoTool(Tool):
 
     spec = ToolSpec(
         TODO,
-        "Show the user your steps, for work of three or more. Each call replaces the list; update states.",
+        "Show the user your list of steps, for work of three or more. Each call replaces it.",
         {
             "type": "object",
             "properties": {
@@ -82,7 +82,6 @@ class TodoTool(Tool):
                             "text": {"type": "string"},
                             "state": {"enum": list(get_args(TodoState))},
                         },
-                        "required": ["text", "state"],
                     },
                 }
             },

@@ -222,12 +222,12 @@ class Transcript:
                 entry.parts.append({"kind": "note", "text": f"{why} ({seconds:.0f} s)"})
                 self._changed(entry)
             case ToolStarted(call, arguments) if call.name == TODO and todo_items(arguments) is not None:
-                part = _todo(arguments)
+                todo = _todo(arguments)
                 known = next((each for each in entry.parts if each["kind"] == "todo"), None)
                 if known is None:
-                    entry.parts.append(part)
+                    entry.parts.append(todo)
                 else:
-                    known |= part
+                    known |= todo
                 self._changed(entry)
             case ToolStarted(call) as started:
                 title = title_of(started, str)

@@ -175,7 +175,7 @@ def states(part: dict[str, object]) -> list[str]:
 def test_a_todo_list_is_one_card_that_later_calls_update_in_place() -> None:
     transcript = Transcript()
     bad = ToolStarted(ToolCall("c3", "todo", "{}"), {"items": "none"})
-    before = (TurnStarted("go", 1), listed("doing", "open"), TextDelta("first"))
+    before: tuple[Happening, ...] = (TurnStarted("go", 1), listed("doing", "open"), TextDelta("first"))
     for what in before:
         transcript.happened(ChatEvent("web", "t1", 1.0, what))
     _, entry = transcript.entries.values()
