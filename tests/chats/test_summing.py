@@ -16,7 +16,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.compaction.form import INSTRUCTIONS
-from rumi.agent.compaction.summaries import GAP, KEPT_TOKENS, NO_SUMMARY
+from rumi.agent.compaction.summaries import CUT, GAP, KEPT_TOKENS, NO_SUMMARY
 from rumi.agent.skills.messages import ForPrompt, InPrompt, PromptSkills
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.todo import TodoTool
@@ -24,8 +24,9 @@ from rumi.chats.session import HistoryBudget
 from rumi.memory.messages import Fact
 from rumi.models.fitting import messages_tokens, request_tokens
 from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.store.journal.history import summarize
 from rumi.store.journal.inbox import load_chat
-from rumi.store.journal.records import HistoryEntry
+from rumi.store.journal.records import HistoryEntry, Summary
 from tests.chats.house import House, echo, house, limited
 from tests.chats.test_confirmations import Page
 from tests.fakes.summaries import summary_of
@@ -246,6 +247,47 @@ def test_one_exchange_that_fills_the_room_alone_is_summed_up_too() -> None:
     two = [*entries, HistoryEntry("t2", Message("user", "ok"))]
     assert HistoryBudget(1600, 0).outgrown(two) == tuple(entries)
     assert HistoryBudget(1, 0, messages=1).outgrown([]) == ()
+
+
+async def test_a_model_that_writes_no_summary_gets_a_cut_that_says_so_and_is_not_asked_for_ever(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    asked = 0
+
+    async def model(request: ModelRequest, emit: Emit) -> Reply:
+        nonlocal asked
+        if request.messages[0].content != INSTRUCTIONS:
+            return await echo(request, emit)
+        await trio.lowlevel.checkpoint()
+        asked += 1
+        return Reply("I'm sorry, but I can't help with that.")
+
+    async with house(tmp_path, model, thinks=True, history_messages=MESSAGES) as home:
+        await talk(home, 1, 20)
+        record = await home.services.journal.ask(load_chat("cli", 100))
+    assert record.summary is not None
+    assert (record.summary.text, record.summary.gap) == (CUT, False)
+    assert asked <= 12
+
+
+async def test_a_summary_of_an_earlier_version_is_shown_and_taken_into_the_next_one(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    old = "## Goal\nto pay\n## Files and addresses\nbill.pdf"
+    mind = Mind()
+    async with living(tmp_path, mind) as home:
+        await talk(home, 1, 2)
+        await home.services.journal.ask(summarize("cli", 1, Summary(await first_turn(home), old)))
+    async with living(tmp_path, mind) as home:
+        await talk(home, 3, 3)
+        assert mind.last[0] == told(old)
+        await talk(home, 4, 8)
+    assert mind.summed[0].startswith(f"Earlier summary: {old}\n")
+
+
+async def first_turn(home: House) -> str:
+    record = await home.services.journal.ask(load_chat("cli", 100))
+    return record.history[0].turn
 
 
 # Within a long exchange

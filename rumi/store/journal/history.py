@@ -91,7 +91,7 @@ def summarize(
         "SELECT history.id FROM history JOIN sessions USING (chat)"
         " WHERE chat = ? AND session = ? AND turn = ? AND number = session AND ended IS NULL"
         " ORDER BY history.id DESC LIMIT 1 OFFSET ?",
-        (chat, session, summary.turn, summary.kept),
+        (chat, session, summary.turn, max(0, summary.kept)),
     ).fetchone() or (None,)
     upto, turn, text, covered = transaction.db.execute(
         "SELECT upto, turn, text, told FROM summaries WHERE chat = ? AND session = ?", (chat, session)
