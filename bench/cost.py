@@ -19,6 +19,7 @@ from rumi.store.journal.records import TaskRecord
 from tests.agent.prompts.test_golden import FOLDER, tokens
 from tests.fakes.fifty_pages import LARGE, PAGES, Island, fifty_pages
 from tests.fakes.groq_server import KEY, Answer, Body, answered_calls, serve_groq
+from tests.fakes.summaries import summary_of
 
 TURNS = 200
 CALLS = 20
@@ -51,7 +52,7 @@ class Counted:
         self.tokens += tokens
         if SUMMARY in str(body["messages"][0]["content"]):
             self.summaries += 1
-            return Answer("The user said small things, and all of it is done.")
+            return Answer(summary_of("The user said small things, and all of it is done."))
         if self.last:
             same = common(self.last, prompt)
             self.shares.append(same / len(prompt))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rumi.agent.tool import ToolResult
+from rumi.agent.tools.todo import done_of, todo_items
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.records import Reason
@@ -176,6 +177,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"read_file {path}:{get('offset')}"
         case "read_file" | "edit_file" | "write_file" | "send_file" as name:
             return f"{name} {path}"
+        case "todo" if (items := todo_items(started.arguments)) is not None:
+            return f"todo {done_of(items)}".rstrip()
         case "ask_user":
             return f"ask_user “{get('question')}”"
         case "propose_plan":

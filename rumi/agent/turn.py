@@ -16,9 +16,10 @@ import trio
 
 from rumi.agent.acting import Acting
 from rumi.agent.breakers import NOTHING, Breakers, TurnLimits
+from rumi.agent.compaction.summaries import as_message, compact, cut_off, is_summary, text_in
 from rumi.agent.end_check import EndCheck
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished, within
-from rumi.agent.fitting import CLOSING, Fitting, complete
+from rumi.agent.fitting import CLOSING, COMPACT_AT, Fitting, complete
 from rumi.agent.permissions.gate import Confirm, Gate, Parking
 from rumi.agent.permissions.intent import DeclareFor
 from rumi.agent.tool import SubTurn, SubTurnEnd, Tool, ToolResult, WorksBeside
@@ -386,10 +387,31 @@ class _Turn:
         return await self.input.model.reply(request, emit)
 
     async def _prompt(self) -> tuple[Message, ...]:
-        last = self.fitting.shorten_results(self._prompt_budget)
-        if last is not None:
-            await self.input.shortened(last)
-        return complete(await self.input.look(self.fitting.messages))
+        fitting, budget = self.fitting, self._prompt_budget
+        if fitting.tokens > budget:
+            last = fitting.shorten_results(budget)
+            if last is not None:
+                await self.input.shortened(last)
+            if fitting.tokens > budget * COMPACT_AT:
+                await self._compact(budget)
+        return complete(await self.input.look(fitting.messages))
+
+    async def _compact(self, max_tokens: int) -> None:
+        """Replace the oldest steps of a long turn with a summary, for the rest of this turn."""
+        gone = self.fitting.outgrown(max_tokens)
+        if not gone:
+            return
+        earlier = "\n".join(text_in(message) for message in gone if is_summary(message))
+        messages = [message for message in gone if not is_summary(message)]
+        try:
+            compaction = await compact(self.input.model, earlier, messages, max_tokens)
+        except ModelError as error:
+            logger.warning("the steps of a turn are cut without a summary: %s", error)
+            text = cut_off(earlier, messages, max_tokens)
+        else:
+            text = compaction.text
+            self._spend(compaction.usage)
+        self.fitting.stand_in(gone, as_message(text, tainted=self.gate.tainted, within=True))
 
     def _result_budget(self) -> int:
         """Return the number of tokens that new results may take before the next model call.

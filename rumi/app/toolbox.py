@@ -22,6 +22,7 @@ from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.recall import RecallTool
 from rumi.agent.tools.remember import RememberTool
 from rumi.agent.tools.send_file import SendFile
+from rumi.agent.tools.todo import TodoTool
 from rumi.agent.tools.use_skill import UseSkill
 from rumi.agent.tools.web_fetch import WebFetch
 from rumi.agent.tools.web_search import WebSearch
@@ -48,6 +49,7 @@ _ONE_FORM: Final = (
         EditFile,
         WriteFile,
         Delegate,
+        TodoTool,
         WebFetch,
         WebSearch,
         RememberTool,
@@ -87,6 +89,7 @@ class Toolbox:
         chat, owner = view.chat, self.ids.owner_of(view.chat)
         memory = asking_for_turn(self.memory, view.turn)
         tools: tuple[Tool, ...] = (
+            TodoTool(),
             WebFetch(partial(self.web.fetch, chat)),
             WebSearch(partial(self.web.search, chat)),
             RememberTool(memory, owner, chat, view.tainted, view.language),

@@ -13,7 +13,7 @@ from rumi.models.model import Waiting
 from rumi.store.journal.records import Reason
 
 _WEB: Final = ("web_fetch", "web_search", "research", "research_repo")
-_OTHERS: Final = ("remember", "forget", "recall", "use_skill", "send_file", "find_tools")
+_OTHERS: Final = ("remember", "forget", "recall", "use_skill", "send_file", "find_tools", "todo")
 _LATER: Final = ("remind", "schedule", "list_schedules", "cancel_schedule")
 TOOLS: Final = frozenset({"bash", *FILE_TOOLS, *_WEB, *_OTHERS, *_LATER})
 """Known tool names. A model may invent other names, which are counted as "other"."""

@@ -515,6 +515,7 @@ class Chat(Actor[ChatMessage]):
 
     def _status(self, message: Incoming) -> str:
         job = self._job
+        todo = self._state().todo or self._session.todo
         own = reply_texts.chat_status(
             self._language(message),
             chat=self._chat,
@@ -523,6 +524,7 @@ class Chat(Actor[ChatMessage]):
             container=self._container(),
             messages=self._session.said,
             queued=len(self._queue),
+            steps=(sum(item.state == "done" for item in todo), len(todo)),
         )
         return f"{own}\n\n{self._whole_status()}" if message.admin else own
 

@@ -19,6 +19,7 @@ from rumi.agent.events import (
     TurnFinished,
 )
 from rumi.agent.tool import CommandTrace, ToolResult
+from rumi.agent.tools.todo import TodoItem, todo_items
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.store.journal.records import Reason
 from rumi.texts import Language, Text, text_of
@@ -134,8 +135,9 @@ class TurnState:
     `thinking` is the event that started the running model call or the latest attempt at it. `said` has the
     pieces of text that the model has emitted since `said_at`. `calls` are the running tool calls by id;
     `steps` has the last progress reports of each call that has sent any, `outputs` the end of its output.
-    `waiting` describes what the turn is waiting for, until the next event. `finished` is set from the end of
-    the turn until the turn's reply. `queued` are the messages that wait for the turn to end.
+    `listed` is the last valid call of the tool `todo`, whose arguments are the todo list. `waiting` describes
+    what the turn is waiting for, until the next event. `finished` is set from the end of the turn until the
+    turn's reply. `queued` are the messages that wait for the turn to end.
     """
 
     turn: str = ""
@@ -146,6 +148,7 @@ class TurnState:
     calls: dict[str, At[ToolStarted]] = field(default_factory=dict)
     steps: dict[str, tuple[At[ToolProgress], ...]] = field(default_factory=dict)
     outputs: dict[str, At[ToolOutput]] = field(default_factory=dict)
+    listed: At[ToolStarted] | None = None
     question: At[ConfirmationAsked] | None = None
     waiting: At[Waiting] | None = None
     finished: At[TurnFinished] | None = None
@@ -173,7 +176,9 @@ class TurnState:
             case _ if self.finished is not None:
                 return self
             case Thinking() | Discarded() as thinking:
-                return TurnState(self.turn, self.started, At(thinking, time), queued=self.queued)
+                return TurnState(
+                    self.turn, self.started, At(thinking, time), listed=self.listed, queued=self.queued
+                )
             case TextDelta(text):
                 *whole, last = self.said or ("",)
                 last += text
@@ -184,8 +189,11 @@ class TurnState:
                 # Not `replace`, which takes four times as long: there is one delta for each word.
                 return TurnState(
                     self.turn, self.started, self.thinking, said, said_at, self.calls, self.steps,
-                    self.outputs, self.question, queued=self.queued,
+                    self.outputs, self.listed, self.question, queued=self.queued,
                 )  # fmt: skip
+            case ToolStarted(ToolCall(name="todo"), arguments) as called:  # not a running call, but the list
+                valid = todo_items(arguments) is not None
+                return replace(self, listed=At(called, time) if valid else self.listed, waiting=None)
             case ToolStarted(call) as called:
                 calls, steps = {**self.calls, call.id: At(called, time)}, _without(call.id, self.steps)
                 outputs = _without(call.id, self.outputs)
@@ -222,7 +230,15 @@ class TurnState:
         """Yield the events that a late subscriber needs to reconstruct this state."""
         words = (At(TextDelta(piece), self.said_at) for piece in self.said)
         steps = chain.from_iterable(self.steps.values())
-        work = (self.started, self.thinking, *words, *self.calls.values(), *steps, *self.outputs.values())
+        work = (
+            self.started,
+            self.listed,
+            self.thinking,
+            *words,
+            *self.calls.values(),
+            *steps,
+            *self.outputs.values(),
+        )
         events = (*work, self.question, self.waiting, self.finished)
         for event in events:
             if event is not None:
@@ -232,6 +248,8 @@ class TurnState:
 
     def called(self, call: ToolCall) -> ToolStarted:
         """Return the start event of a call. If it was not published, return one without arguments."""
+        if self.listed is not None and self.listed.what.call.id == call.id:
+            return self.listed.what
         return self.calls[call.id].what if call.id in self.calls else ToolStarted(call)
 
     def step(self, call: str) -> str:
@@ -243,6 +261,11 @@ class TurnState:
         """Return the end of a running command's output; empty if there is none."""
         output = self.outputs.get(call)
         return output.what.text if output is not None else ""
+
+    @property
+    def todo(self) -> tuple[TodoItem, ...]:
+        """Return the todo list of the turn; empty if the turn has none."""
+        return todo_items(self.listed.what.arguments) or () if self.listed is not None else ()
 
     @property
     def words(self) -> str:

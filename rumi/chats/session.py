@@ -13,8 +13,11 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import ActorRef
+from rumi.agent.compaction.record import last_todo
+from rumi.agent.compaction.summaries import KEPT_TOKENS
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.prompt_notes import exchanges, is_whole
+from rumi.agent.tools.todo import TodoItem
 from rumi.agent.turn import TurnMessage
 from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.model import Message
@@ -61,35 +64,74 @@ class HistoryBudget:
     messages: int | None = None
 
     def outgrown(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
-        """Return the oldest exchanges, to be replaced by a summary; nothing while the history fits."""
+        """Return the oldest entries, to be replaced by a summary; nothing while the history fits.
+
+        They end with an exchange, or with a step within a long exchange.
+        """
         # If instructions and tools fill most of a small budget, the history still gets `LEAST` of the rest:
         # otherwise every turn would summarize.
         left = self.tokens - self.taken
         most = max(int(self.tokens * SUMMED_AT) - self.taken, int(left * LEAST))
-        return self._beginning(entries, most, SUMMED_AT, RETAINED_BY_SUMMARY)
+        messages = self._messages * SUMMED_AT
+        kept = (min(KEPT_TOKENS, most * RETAINED_BY_SUMMARY), messages * RETAINED_BY_SUMMARY)
+        gone = self._beginning(entries, (most, messages), kept)
+        if not gone:
+            return ()
+        retained = _cost(entries[len(gone) :])
+        if _exceeds(retained, kept):  # the last exchange alone
+            steps = _last_steps(entries[len(gone) :], kept)
+            return tuple(entries[: len(entries) - steps]) if steps else gone
+        spare = (kept[0] - retained[0], kept[1] - retained[1])
+        return gone[: len(gone) - _last_steps(exchanges(gone)[-1], spare)]
 
     def too_long(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
         """Return the oldest exchanges, which must be cut even without a summary; never the last exchange."""
         left = self.tokens - self.taken
         most = max(int(self.tokens * CUT_AT) - self.taken, int(left * LEAST))
-        gone = self._beginning(entries, most, 1, RETAINED_BY_CUT)
+        kept = (most * RETAINED_BY_CUT, self._messages * RETAINED_BY_CUT)
+        gone = self._beginning(entries, (most, self._messages), kept)
         return gone if len(gone) < len(entries) else gone[: len(gone) - len(exchanges(entries)[-1])]
 
+    @property
+    def _messages(self) -> float:
+        return float("inf") if self.messages is None else self.messages
+
     def _beginning(
-        self, entries: Sequence[HistoryEntry], most_tokens: int, share: float, retained_share: float
+        self, entries: Sequence[HistoryEntry], most: tuple[float, float], kept: tuple[float, float]
     ) -> tuple[HistoryEntry, ...]:
-        most = (most_tokens, float("inf") if self.messages is None else self.messages * share)
-        if not _exceeds(_cost(entries), most, 1):
+        """Return the oldest exchanges, so that the others cost at most `kept`; none if all fit `most`.
+
+        Both limits are numbers of tokens and of messages.
+        """
+        if not _exceeds(_cost(entries), most):
             return ()
         retained = tokens = messages = 0
         for exchange in reversed(exchanges(entries)):
             more = _cost(exchange)
             tokens, messages = tokens + more[0], messages + more[1]
             # The user is talking about the last exchange: it stays unless it alone exceeds the limits.
-            if _exceeds((tokens, messages), most, retained_share if retained else 1):
+            if _exceeds((tokens, messages), kept if retained else most):
                 break
             retained += len(exchange)
         return tuple(entries[: len(entries) - retained])
+
+
+def _last_steps(exchange: Sequence[HistoryEntry], spare: tuple[float, float]) -> int:
+    """Return how many entries at the end of a long exchange stay: whole steps within `spare`, and their end.
+
+    A step is a reply of the model and the results of its calls. An exchange of a single step stays or goes as
+    a whole.
+    """
+    first = next((n for n, entry in enumerate(exchange) if entry.message.role == "assistant"), 0)
+    stay = tokens = messages = 0
+    for index in range(len(exchange) - 1, first, -1):
+        more = _cost(exchange[index : index + 1])
+        tokens, messages = tokens + more[0], messages + more[1]
+        if _exceeds((tokens, messages), spare):
+            break
+        if exchange[index].message.role == "assistant":
+            stay = len(exchange) - index
+    return stay
 
 
 def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
@@ -102,8 +144,8 @@ def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
     return messages_tokens(messages), sum([message.role != "system" for message in messages])
 
 
-def _exceeds(cost: tuple[int, int], most: tuple[float, float], share: float) -> bool:
-    return cost[0] > most[0] * share or cost[1] > most[1] * share
+def _exceeds(cost: tuple[int, int], most: tuple[float, float]) -> bool:
+    return cost[0] > most[0] or cost[1] > most[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +198,12 @@ class ChatSession:
         """Return the URLs from the user or from web pages that occur in the history and its summary."""
         summed_up = self.summary.links if self.summary is not None else ()
         return frozenset(summed_up).union(*(entry.links for entry in self.entries))
+
+    @property
+    def todo(self) -> tuple[TodoItem, ...]:
+        """Return the latest todo list of the session; empty if it has none."""
+        summary = self.summary.text if self.summary is not None else ""
+        return last_todo((entry.message for entry in self.entries), summary)
 
     @property
     def said(self) -> int:
@@ -212,7 +260,7 @@ class ChatSession:
             self.summary, self.budget, self.tainted = held.summary, held.budget, held.tainted
 
     def stand_in(self, session: int, summary: Summary) -> None:
-        """Replace the entries up to the end of the last turn that the `summary` covers with this summary."""
+        """Replace the entries that the `summary` covers with this summary."""
         # The summary may be ready while a separate turn runs: then it belongs to the suspended session.
         if self._held is not None and session == self._held.session:
             entries = _behind(self._held.entries, summary)
@@ -287,9 +335,9 @@ class ChatSession:
 
 
 def _behind(entries: tuple[HistoryEntry, ...], summary: Summary) -> tuple[HistoryEntry, ...]:
-    """Return the entries after the last turn that a summary covers."""
+    """Return the entries after those that a summary covers."""
     ends = [end for end, entry in enumerate(entries, 1) if entry.turn == summary.turn]
-    return entries[max(ends, default=0) :]
+    return entries[max(max(ends, default=0) - summary.kept, 0) :]
 
 
 def over(earlier: Summary | None, entries: Sequence[HistoryEntry]) -> Summary:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from rumi.agent.tools.todo import done_of
 from rumi.chats.events import TurnState
 from rumi.chats.jobs import Job
 from rumi.chats.session import ChatSession
@@ -66,6 +67,7 @@ def metrics_of(
             }
             for called in state.calls.values()
         ],
+        "todo": done_of(state.todo),
         "question": job.asked is not None,
         "queued": queued,
     }

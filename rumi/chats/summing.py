@@ -1,8 +1,9 @@
 """Conversation memory: the model's summary replaces the part of the history that no longer fits the prompt.
 
-The summary is written in the background after a turn, and replaces whole exchanges from the beginning of the
-session. Summaries are rare and each covers many exchanges: see `rumi.chats.session`. If no summary can be
-written, the history is cut.
+The summary is written in the background after a turn, and replaces the beginning of the session, up to the
+end of an exchange or of a step within a long one. Summaries are rare and each covers a large part: see
+`rumi.chats.session`. `rumi.agent.compaction` writes and checks them. If the model cannot be reached, the
+history is cut.
 """
 
 import logging
@@ -12,13 +13,12 @@ from dataclasses import replace
 import trio
 
 from actors import ActorError, ActorRef
+from rumi.agent.compaction.summaries import TRANSCRIPT_SHARE, as_message, compact
 from rumi.chats.session import ChatSession, merged, over
-from rumi.chats.summary_text import INSTRUCTIONS, SHORTER, bounded, fits
 from rumi.errors import RumiError
 from rumi.models.fitting import messages_tokens
-from rumi.models.model import Message, Model, ModelError, ModelRequest, text_tokens
+from rumi.models.model import Message, Model
 from rumi.models.token_budget import context_of, prompt_share
-from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.history import left_out, summarize
 from rumi.store.journal.records import HistoryEntry, Summary
 from rumi.store.journal.transaction import JournalMessage
@@ -35,90 +35,27 @@ A small model server takes minutes to read such a long prompt, and no user waits
 AGAIN_AT = 1.1
 """After a failed attempt, the next one begins when the history has grown by this factor."""
 
-TRANSCRIPT_SHARE = 0.75
-"""Maximum share of the prompt's token budget for the conversation to summarize."""
-
-RESULT_CHARS = 600
-"""Maximum number of characters of a tool result in the input of a summary."""
-MESSAGE_CHARS = 3000
-"""Maximum number of characters of any other message in the input of a summary."""
-
-NO_SUMMARY = "[The beginning of this conversation is left out: there is no room for it.]"
-GAP = "[… what followed is left out: there is no room for it …]"
-
 
 async def sum_up(
-    model: Model, earlier: Summary | None, entries: Sequence[HistoryEntry], max_tokens: int
+    model: Model, earlier: Summary | None, entries: Sequence[HistoryEntry], prompt_tokens: int, kept: int = 0
 ) -> Summary:
-    """Return a summary of whole exchanges and of an `earlier` summary. `max_tokens` limits the request.
+    """Return a summary of these entries and of an `earlier` summary.
+
+    `prompt_tokens` is the token budget of a prompt. `kept` is the number of entries that stay of the last
+    turn.
 
     Raises:
-        RumiError: the model failed, or its reply is empty.
+        ModelError: the model failed.
     """
-    transcript = _transcript(earlier, entries, max_tokens)
-    messages = (Message("system", INSTRUCTIONS), Message("user", transcript))
-    text = await _written(model, messages)
-    if not text:
-        raise RumiError("The model's summary is empty.")
-    if not fits(text):
-        again = Message("user", SHORTER.format(words=len(text.split())))
-        try:
-            shorter = await _written(model, (*messages, Message("assistant", bounded(text)), again))
-        except ModelError as error:  # a summary that is too long is better than none
-            logger.info("a summary was not made shorter: %s", error)
-        else:
-            text = shorter or text
-    return replace(over(earlier, entries), text=bounded(text))
-
-
-async def _written(model: Model, messages: tuple[Message, ...]) -> str:
-    request = ModelRequest(messages, temperature=0.2, effort="low")
-    return (await model.reply(request, lambda event: None)).text.strip()
+    messages = [entry.message for entry in entries]
+    before = earlier.text if earlier is not None else ""
+    compaction = await compact(model, before, messages, prompt_tokens, cut=kept > 0)
+    return replace(over(earlier, entries), text=compaction.text, kept=kept)
 
 
 def shown(summary: Summary) -> Message:
     """Return the summary as a message of the prompt; a tainted summary is delimited as untrusted."""
-    if not summary.text:
-        return Message("user", NO_SUMMARY)
-    gap = f"\n{GAP}" if summary.gap else ""
-    if summary.tainted:
-        text = untrusted_block("summary of the earlier conversation", summary.text + gap)
-        return Message(
-            "user", f"[Summary of the earlier conversation, which read things from outside]\n{text}"
-        )
-    return Message(
-        "user", f"[Summary of the earlier conversation]\n{summary.text}{gap}\n[End of the summary]"
-    )
-
-
-def _transcript(earlier: Summary | None, entries: Sequence[HistoryEntry], max_tokens: int) -> str:
-    """Return the conversation as lines; omit its middle if it is too long for one request."""
-    first = [f"Earlier summary: {earlier.text}"] if earlier else []
-    lines = [line for entry in entries for line in _lines(entry.message)]
-    left = max_tokens - sum(map(text_tokens, first))
-    kept: list[str] = []
-    for line in reversed(lines):
-        left -= text_tokens(line) + 1
-        if left < 0:
-            kept.append("[… something is left out here …]")
-            break
-        kept.append(line)
-    return "\n".join(first + kept[::-1])
-
-
-def _lines(message: Message) -> list[str]:
-    if message.role == "system":  # a prompt note: the next full note repeats what is still valid
-        return []
-    who = {"user": "User", "assistant": "You", "tool": "Result"}[message.role]
-    most = RESULT_CHARS if message.role == "tool" else MESSAGE_CHARS
-    said = [f"{who}: {_short(message.content, most)}"] if message.content.strip() else []
-    return said + [
-        f"You called {call.name}: {_short(call.arguments, RESULT_CHARS)}" for call in message.tool_calls
-    ]
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]} […]"
+    return as_message(summary.text, tainted=summary.tainted, gap=summary.gap)
 
 
 class Summing:
@@ -191,12 +128,14 @@ class Summing:
         chat_session = self._session
         session, earlier, entries = chat_session.session, chat_session.summary, self._outgrown()
         model = self._model_for(self._chat, language, chosen)
-        most = int(prompt_share(context_of(model, self._context_tokens)) * TRANSCRIPT_SHARE)
+        prompt_tokens = prompt_share(context_of(model, self._context_tokens))
+        kept = _kept(entries, chat_session.entries)
         if earlier is not None and earlier.gap:
+            most, kept = int(prompt_tokens * TRANSCRIPT_SHARE), 0
             entries = await self._journal.ask(left_out(self._chat, session, most))
         if not entries:
             return False
-        summary = await sum_up(model, earlier, entries, most)
+        summary = await sum_up(model, earlier, entries, prompt_tokens, kept)
         # The history may have been cut while the model wrote. The taint and the URLs of what was cut must
         # not get lost when the new summary replaces the cut's.
         cut = chat_session.summary
@@ -220,3 +159,9 @@ class Summing:
 
     def _tokens(self) -> int:
         return messages_tokens(entry.message for entry in self._session.entries)
+
+
+def _kept(outgrown: Sequence[HistoryEntry], entries: Sequence[HistoryEntry]) -> int:
+    """Return how many entries stay of the last turn of the `outgrown` beginning of these `entries`."""
+    turn = outgrown[-1].turn if outgrown else None
+    return sum(entry.turn == turn for entry in entries[len(outgrown) :])

@@ -30,7 +30,7 @@ MOST_CALLS: Final = 10
 CALL_CHARS: Final = 100
 
 TAKEN_BACK: Final = frozenset(
-    {"bash", "read_file", "edit_file", "write_file", "remember", "forget", "recall", "find_tools"}
+    {"bash", "read_file", "edit_file", "write_file", "remember", "forget", "recall", "find_tools", "todo"}
     | {"remind", "schedule", "list_schedules", "cancel_schedule"}
 )
 """Tools without effects, or with effects that an undo reverts completely."""

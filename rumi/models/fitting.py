@@ -218,15 +218,24 @@ def _short_call(call: ToolCall) -> ToolCall:
 
 
 def in_short(message: Message) -> Message:
-    """Return a tool result cut to its beginning, with a note about the omitted part.
+    """Return a tool result cut to its beginning and its end, with a note about the omitted part.
 
     A short result stays unchanged.
     """
     if message.role != "tool":
         return message
+    message = without_pictures(message)
     if len(message.content) <= SHORT_CHARS + _NOTE_CHARS:
-        return without_pictures(message)
-    return shortened(message, SHORT_CHARS)
+        return message
+    text = without_notes(message.content)
+    head, tail = text[: SHORT_CHARS * 2 // 3], text[len(text) - SHORT_CHARS // 3 :]
+    if _open_block(text[: len(text) - len(tail)]) != _open_block(head):  # the end of a block that began later
+        return shortened(message, SHORT_CHARS)
+    left_out = len(message.content) - len(head) - len(tail)
+    note = (
+        f"\n[… {left_out} characters left out: they no longer fit. Ask again for the part that you need …]\n"
+    )
+    return replace(message, content=f"{head}{note}{tail}")
 
 
 def messages_tokens(messages: Iterable[Message]) -> int:

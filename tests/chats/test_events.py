@@ -215,3 +215,27 @@ async def test_a_late_subscriber_gets_the_last_steps_of_each_call_that_runs() ->
     ended = state.apply(ChatEvent("c", "t1", 4.0, ToolFinished(calls[0], ToolResult(True, ""), 10_000)))
     assert set(ended.steps) == {"b"}
     assert not ended.apply(ChatEvent("c", "t1", 5.0, Thinking(2))).steps
+
+
+def listed(*states: str, id: str = "c1") -> ToolStarted:
+    """A call of the todo tool with a step for each state."""
+    items = [{"text": f"step {n}", "state": state} for n, state in enumerate(states)]
+    return ToolStarted(ToolCall(id, "todo", json.dumps({"items": items})), {"items": items})
+
+
+def test_the_todo_list_of_a_turn_is_kept_replaced_and_told_to_those_that_come_later() -> None:
+    ran = ToolFinished(listed().call, ToolResult(True, "0/2"))
+    happened: list[Happening] = [TurnStarted("go", 1), Thinking(1), listed("open", "open"), ran]
+    happened += [Thinking(2), TextDelta("so")]
+    happened += [listed("done", "doing", id="c2"), listed("later", id="c3"), Thinking(3)]
+    state, counts = TurnState(), []
+    for what in happened:
+        state = state.apply(ChatEvent("cli", "t1", 1.0, what))
+        counts.append([item.state for item in state.todo])
+        assert not state.calls, "a list is no running call"
+    assert counts == [*[[]] * 2, *[["open", "open"]] * 4, *[["done", "doing"]] * 3]
+    later = TurnState()
+    for event in state.catch_up("cli"):
+        later = later.apply(event)
+    assert later == state
+    assert TurnState().apply(ChatEvent("cli", "t2", 2.0, TurnStarted("next", 2))).todo == ()

@@ -21,7 +21,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent.fitting import CLOSING
+from rumi.agent.compaction.form import INSTRUCTIONS
+from rumi.agent.fitting import CLOSING, Fitting
 from rumi.agent.prompts import prompt_notes
 from rumi.agent.prompts.prompt_notes import CLOCK_MINUTES, PromptNotes
 from rumi.agent.skills.messages import ForPrompt, InPrompt, PromptSkills
@@ -32,7 +33,6 @@ from rumi.chats import context
 from rumi.chats import session as conversations
 from rumi.chats.context import ChatContext
 from rumi.chats.session import ChatSession
-from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.memory.block import Block, memory_block
 from rumi.memory.messages import NewFact
 from rumi.memory.rows import facts_of, forget_key, remember_fact
@@ -42,6 +42,7 @@ from rumi.store.journal import history as journal_history
 from rumi.store.journal.records import ChatRecord, HistoryEntry, Summary
 from tests.chats.house import House, house, limited
 from tests.chats.test_confirmations import Page
+from tests.fakes.summaries import summary_of
 from tests.fakes.tools import Unasked
 
 SEEDS = range(48)
@@ -107,7 +108,7 @@ class Watched:
         if self.fails:
             raise ModelError("unreachable", "cut")
         self.summed.append(request.messages[1].content)
-        return Reply(f"summary {len(self.summed)}")
+        return Reply(summary_of(f"summary {len(self.summed)}"))
 
     def _reply(self, request: ModelRequest) -> Reply:
         if request.words_only or not self.steps:
@@ -178,6 +179,7 @@ def difference(before: str, now: str) -> str:
 
 def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
     """Count the reasons for a new beginning, and look at what turns begin with."""
+    compact = Fitting.stand_in
     stand_in, shorten, cut = ChatSession.stand_in, ChatSession.shorten, ChatSession.cut
     load, begin, turn_input = ChatSession.load, ChatSession.begin_session, ChatContext.turn_input
 
@@ -201,6 +203,10 @@ def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
         watched().cut.update(entry.message.content for entry in gone)
         await cut(self, gone)
 
+    def compacts(self: Fitting, *what: Any) -> None:
+        watched().beginnings += 2  # also for the next turn, which begins with the whole history
+        compact(self, *what)
+
     async def begins(self: ChatSession, **how: bool) -> None:
         watched().beginnings += 1
         watched().said.clear()
@@ -215,6 +221,7 @@ def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
     patch.setattr(ChatSession, "stand_in", stands_in)
     patch.setattr(ChatSession, "shorten", shortens)
     patch.setattr(ChatSession, "cut", cuts)
+    patch.setattr(Fitting, "stand_in", compacts)
     patch.setattr(ChatSession, "begin_session", begins)
     patch.setattr(ChatContext, "turn_input", turn_begins)
 

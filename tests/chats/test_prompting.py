@@ -7,12 +7,13 @@ from pathlib import Path
 import trio
 from trio.testing import MockClock
 
+from rumi.agent.compaction.form import INSTRUCTIONS
 from rumi.agent.tool import Tool, ToolResult
-from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.models.fitting import request_tokens
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from tests.chats.house import FunctionModel, echo, house
 from tests.chats.test_confirmations import Page
+from tests.fakes.summaries import summary_of
 
 TAKES = 8000
 PROMPT_TOKENS = 6000
@@ -38,7 +39,7 @@ async def mind(request: ModelRequest, emit: Emit) -> Reply:
     if said.startswith("page"):
         return Reply("", (ToolCall("c", "page", "{}"),))
     if request.messages[0].content == INSTRUCTIONS:
-        return Reply("a summary")
+        return Reply(summary_of("a summary"))
     if "<conversation>" in said:
         return Reply(json.dumps({"facts": []}))
     return await echo(request, emit)

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,17 +15,22 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from rumi.agent.compaction.form import INSTRUCTIONS
+from rumi.agent.compaction.summaries import CUT, GAP, KEPT_TOKENS, NO_SUMMARY
 from rumi.agent.skills.messages import ForPrompt, InPrompt, PromptSkills
+from rumi.agent.tool import ToolResult
+from rumi.agent.tools.todo import TodoTool
 from rumi.chats.session import HistoryBudget
-from rumi.chats.summary_text import INSTRUCTIONS, SHORTER, SUMMARY_TOKENS, SUMMARY_WORDS, bounded, fits
-from rumi.chats.summing import GAP, NO_SUMMARY, sum_up
 from rumi.memory.messages import Fact
-from rumi.models.fitting import request_tokens
-from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall
+from rumi.models.fitting import messages_tokens, request_tokens
+from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.store.journal.history import summarize
 from rumi.store.journal.inbox import load_chat
-from rumi.store.journal.records import HistoryEntry
-from tests.chats.house import FunctionModel, House, echo, house
+from rumi.store.journal.records import HistoryEntry, Summary
+from tests.chats.house import House, echo, house, limited
 from tests.chats.test_confirmations import Page
+from tests.fakes.summaries import summary_of
+from tests.fakes.tools import Unasked
 
 MESSAGES = 12
 """What the prompt may hold in these houses."""
@@ -53,7 +58,7 @@ class Mind:
         await trio.sleep(self.takes_s)
         if self.fails:
             raise ModelError("unreachable", "the line is cut")
-        return Reply(f"summary {len(self.summed)}")
+        return Reply(summary_of(f"summary {len(self.summed)}"))
 
     @property
     def last(self) -> list[str]:
@@ -64,6 +69,11 @@ class Mind:
 def living(path: Path, mind: Mind, **more: Any) -> AbstractAsyncContextManager[House]:
     more = {"thinks": True, "history_messages": MESSAGES, "tools_for": lambda view: (Page(),), **more}
     return house(path, mind, **more)
+
+
+def told(text: str) -> str:
+    """The message that stands for what this summary replaces."""
+    return f"[Summary of the earlier conversation]\n{text}\n[End of the summary]"
 
 
 async def talk(home: House, first: int, last: int) -> None:
@@ -83,7 +93,7 @@ async def test_what_no_longer_fits_is_told_in_a_summary(tmp_path: Path, autojump
         "User: m2",
         "User: m3",
     ]
-    assert mind.last[0] == "[Summary of the earlier conversation]\nsummary 1\n[End of the summary]"
+    assert mind.last[0] == told(summary_of("summary 1"))
     assert mind.last[1:3] == ["m4", "you said m4"]
     assert mind.last[-1] == "m6"
     assert len(mind.summed) == 1
@@ -98,11 +108,11 @@ async def test_a_summary_takes_in_the_one_before_and_survives_a_restart(
         before = len(mind.summed)
         record = await home.services.journal.ask(load_chat("cli", 100))
     assert before > 2
-    assert mind.summed[1].startswith("Earlier summary: summary 1\n")
+    assert mind.summed[1].startswith("Earlier summary: ## Goal\nsummary 1\n")
     assert len(record.history) <= MESSAGES
     async with living(tmp_path, mind) as home:
         await home.ask("again")
-    assert mind.last[0].splitlines()[1] == f"summary {before}"
+    assert mind.last[0].splitlines()[2] == f"summary {before}"
     assert [text for text in mind.last if text.startswith("m")][-1] == "m20"
 
 
@@ -117,10 +127,7 @@ async def test_it_delays_no_reply_and_only_one_is_made_at_a_time(
         assert mind.last[0] == NO_SUMMARY  # simply cut, as long as there is none
         await trio.sleep(90)
         await talk(home, 10, 10)
-        assert (
-            mind.last[0]
-            == f"[Summary of the earlier conversation]\nsummary {len(mind.summed)}\n[End of the summary]"
-        )
+        assert mind.last[0] == told(summary_of(f"summary {len(mind.summed)}"))
         assert said_in(*mind.summed, *mind.last) == [f"m{number}" for number in range(1, 11)]
 
 
@@ -133,9 +140,9 @@ async def test_what_was_cut_before_there_was_a_summary_is_told_in_the_next_one(
         await trio.sleep(31)
         record = await home.services.journal.ask(load_chat("cli", 100))
         assert record.summary is not None
-        assert (record.summary.text, record.summary.gap) == ("summary 1", True)
+        assert (record.summary.text, record.summary.gap) == (summary_of("summary 1"), True)
         await talk(home, 17, 17)
-        assert mind.last[0].splitlines()[1:3] == ["summary 1", GAP]
+        assert mind.last[0].splitlines()[2::7] == ["summary 1", GAP]
     async with living(tmp_path, mind) as home:  # the process ended before the second one
         await talk(home, 18, 18)
         await trio.sleep(90)
@@ -196,7 +203,7 @@ async def test_what_strangers_said_stays_marked_in_a_summary_and_the_session_sta
     assert record.summary.tainted
     assert record.tainted
     assert "http://a.example/" in record.summary.links
-    assert '<page source="summary of the earlier conversation">\nsummary' in mind.last[0]
+    assert '<page source="summary of the earlier conversation">\n## Goal\nsummary' in mind.last[0]
     assert mind.last[0].endswith("</page>")
 
 
@@ -229,88 +236,6 @@ async def test_without_a_model_that_thinks_nothing_is_summed_up(
     assert len(mind.last) <= MESSAGES
 
 
-async def test_a_summary_is_cut_to_its_measure_and_an_empty_one_is_none() -> None:
-    async def long(request: ModelRequest, emit: Emit) -> Reply:
-        await trio.lowlevel.checkpoint()
-        return Reply("ñandú 漢字 " * 5000)
-
-    entries = (
-        HistoryEntry("t1", Message("user", "hi " * 90_000)),
-        HistoryEntry("t1", Message("assistant", "hello")),
-    )
-    model = FunctionModel(long)
-    summary = await sum_up(model, None, entries, 2000)
-    assert Message("user", summary.text).tokens <= SUMMARY_TOKENS + 10
-    assert request_tokens(model.requests[0]) < 2500
-
-    async def empty(request: ModelRequest, emit: Emit) -> Reply:
-        await trio.lowlevel.checkpoint()
-        return Reply("  ")
-
-    with pytest.raises(Exception, match="empty"):
-        await sum_up(FunctionModel(empty), summary, entries, 2000)
-
-
-OPEN = "## Open\n- the bill of 7 May is not paid"
-LONG_DONE = "## Done\n" + "- it was done well\n" * 150
-PARTS = ("## Goal\nto pay", OPEN, "## Decisions\nby card", LONG_DONE.strip(), "## Files and addresses\na.txt")
-
-
-async def test_a_summary_that_is_too_long_is_asked_for_again_once() -> None:
-    entries = (HistoryEntry("t1", Message("user", "pay it")),)
-    said = iter(["\n".join(PARTS), OPEN])
-
-    async def model(request: ModelRequest, emit: Emit) -> Reply:
-        await trio.lowlevel.checkpoint()
-        return Reply(next(said))
-
-    asked = FunctionModel(model)
-    assert (await sum_up(asked, None, entries, 2000)).text == OPEN
-    first, second = asked.requests
-    assert (first.effort, second.effort) == ("low", "low")
-    assert second.messages[:2] == first.messages
-    assert second.messages[-1].content == SHORTER.format(words=len("\n".join(PARTS).split()))
-
-
-@pytest.mark.parametrize("again", ["\n".join(PARTS), "", ModelError("server", "gone")])
-async def test_one_that_stays_too_long_keeps_whole_sections_and_what_is_open(again: str | ModelError) -> None:
-    entries = (HistoryEntry("t1", Message("user", "pay it")),)
-    said = iter(["\n".join(PARTS), again])
-
-    async def model(request: ModelRequest, emit: Emit) -> Reply:
-        await trio.lowlevel.checkpoint()
-        if isinstance(reply := next(said), ModelError):
-            raise reply
-        return Reply(reply)
-
-    summary = await sum_up(FunctionModel(model), None, entries, 2000)
-    assert summary.text == "\n".join(part for part in PARTS if part != LONG_DONE.strip())
-
-
-@pytest.mark.parametrize(
-    "headings",
-    [
-        "## Goal|## Open|## Decisions|## Done|## Files and addresses",
-        "**Goal**|**Open**|**Decisions**|**Done**|**Files and addresses**",
-        "# Goal:|# Open:|# Decisions:|# Done:|# Files and addresses:",
-    ],
-)
-def test_sections_are_kept_by_their_importance_and_stay_in_order(headings: str) -> None:
-    goal, todo, decisions, done, files = headings.split("|")
-    body = "\n" + "word " * 100
-    whole = "\n".join(heading + body for heading in (goal, done, decisions, files, todo))
-    kept = [line for line in bounded(whole).splitlines() if line in headings.split("|")]
-    assert kept == [goal, decisions, todo]
-
-
-def test_an_open_section_that_is_too_long_alone_and_one_without_headings_lose_their_middle() -> None:
-    for text in ("## Goal\nx\n## Open\n" + "word " * 900 + "the end", "word " * 900 + "the end", "漢" * 9000):
-        short = bounded(text)
-        assert fits(short)
-        assert short.endswith(text[-7:])
-        assert len(short.split()) <= SUMMARY_WORDS
-
-
 def test_one_exchange_that_fills_the_room_alone_is_summed_up_too() -> None:
     entries = [
         HistoryEntry("t1", Message("user", "hi")),
@@ -322,6 +247,142 @@ def test_one_exchange_that_fills_the_room_alone_is_summed_up_too() -> None:
     two = [*entries, HistoryEntry("t2", Message("user", "ok"))]
     assert HistoryBudget(1600, 0).outgrown(two) == tuple(entries)
     assert HistoryBudget(1, 0, messages=1).outgrown([]) == ()
+
+
+async def test_a_model_that_writes_no_summary_gets_a_cut_that_says_so_and_is_not_asked_for_ever(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    asked = 0
+
+    async def model(request: ModelRequest, emit: Emit) -> Reply:
+        nonlocal asked
+        if request.messages[0].content != INSTRUCTIONS:
+            return await echo(request, emit)
+        await trio.lowlevel.checkpoint()
+        asked += 1
+        return Reply("I'm sorry, but I can't help with that.")
+
+    async with house(tmp_path, model, thinks=True, history_messages=MESSAGES) as home:
+        await talk(home, 1, 20)
+        record = await home.services.journal.ask(load_chat("cli", 100))
+    assert record.summary is not None
+    assert (record.summary.text, record.summary.gap) == (CUT, False)
+    assert asked <= 12
+
+
+async def test_a_summary_of_an_earlier_version_is_shown_and_taken_into_the_next_one(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    old = "## Goal\nto pay\n## Files and addresses\nbill.pdf"
+    mind = Mind()
+    async with living(tmp_path, mind) as home:
+        await talk(home, 1, 2)
+        await home.services.journal.ask(summarize("cli", 1, Summary(await first_turn(home), old)))
+    async with living(tmp_path, mind) as home:
+        await talk(home, 3, 3)
+        assert mind.last[0] == told(old)
+        await talk(home, 4, 8)
+    assert mind.summed[0].startswith(f"Earlier summary: {old}\n")
+
+
+async def first_turn(home: House) -> str:
+    record = await home.services.journal.ask(load_chat("cli", 100))
+    return record.history[0].turn
+
+
+# Within a long exchange
+
+
+def long_exchange(turn: str, steps: int, size: int = 3_000) -> list[HistoryEntry]:
+    """A request, steps of a call with a result of this many characters, and an answer."""
+    messages = [Message("user", f"do {turn}")]
+    for number in range(steps):
+        call = ToolCall(f"{turn}.{number}", "work", "{}")
+        messages += [Message("assistant", "", (call,)), Message("tool", "x" * size, tool_call_id=call.id)]
+    return [HistoryEntry(turn, message) for message in (*messages, Message("assistant", "done"))]
+
+
+@pytest.mark.parametrize("context", [8_192, 32_768, 131_072, 500_000])
+def test_the_last_steps_of_a_long_exchange_stay_up_to_20000_tokens(context: int) -> None:
+    tokens = context * 3 // 4
+    budget, entries = HistoryBudget(tokens, tokens // 10), long_exchange("t1", tokens // 1_000)
+    gone = budget.outgrown(entries)
+    kept = entries[len(gone) :]
+    assert kept[0].message.role == "assistant"
+    assert kept[0].message.tool_calls
+    check_calls([entry.message for entry in gone])
+    check_calls([entry.message for entry in kept])
+    size = messages_tokens(entry.message for entry in kept)
+    most = min(KEPT_TOKENS, tokens * 0.5 * 0.35)
+    assert most - 1_100 < size <= most
+    before = [*long_exchange("t0", 3), *entries[:-1], HistoryEntry("t2", Message("user", "and now?"))]
+    assert len(budget.outgrown(before)) in range(len(gone), len(gone) + 11)
+
+
+def test_short_exchanges_stay_or_go_as_a_whole() -> None:
+    entries = [entry for n in range(99) for entry in long_exchange(f"t{n}", 0)]
+    entries = [HistoryEntry(e.turn, Message(e.message.role, e.message.content * 90)) for e in entries]
+    gone = HistoryBudget(20_000, 1_000).outgrown(entries)
+    assert gone
+    assert len(gone) % 2 == 0
+
+
+@dataclass
+class Steps(Unasked):
+    """A tool with long results."""
+
+    spec: ToolSpec = field(default_factory=lambda: ToolSpec("step", "Works.", {}))
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        return ToolResult(True, f"{arguments['n']}: {'x' * 3_000}")
+
+
+async def test_a_long_turn_is_summed_up_but_for_its_last_steps_which_stay_after_a_restart(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    prompts: list[ModelRequest] = []
+    summed: list[str] = []
+    list_of = {"items": [{"text": "lay the bricks", "state": "doing"}, {"text": "paint", "state": "open"}]}
+
+    async def model(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        if request.messages[0].content == INSTRUCTIONS:
+            summed.append(request.messages[1].content)
+            return Reply(summary_of("a house is built"))
+        prompts.append(request)
+        number = sum(bool(message.tool_calls) for message in since_last_user(request))
+        if request.messages[-1].content != "build" and not number:
+            return Reply("it is blue")
+        if number == 1:
+            return Reply("", (ToolCall("list", "todo", json.dumps(list_of)),))
+        return (
+            Reply("", (ToolCall(f"c{number}", "step", f'{{"n": {number}}}'),))
+            if number < 16
+            else Reply("built")
+        )
+
+    more: dict[str, Any] = {"thinks": True, "context_tokens": 32_768, "agent": limited(max_turns=30)}
+    more["tools_for"] = lambda view: (Steps(), TodoTool())
+    async with house(tmp_path, model, **more) as home:
+        assert await home.ask("build") == "built"
+        await trio.sleep(1)
+        assert await home.ask("which colour?") == "it is blue"
+        record = await home.services.journal.ask(load_chat("cli", 100))
+    async with house(tmp_path, model, **more) as home:
+        assert await home.ask("which colour again?") == "it is blue"
+    assert len(summed) == 1
+    assert "User: build" in summed[0]
+    assert record.summary is not None
+    assert not record.summary.gap
+    first, *kept = prompts[-2].messages[1:-1]
+    assert "a house is built" in first.content
+    assert "- [doing] lay the bricks\n- [open] paint" in first.content
+    assert "The user's last request: build" in first.content
+    assert [message.content[:3] for message in kept if message.role == "tool"] == ["13:", "14:", "15:"]
+    check_calls(kept)
+    # The next process continues with exactly the same prompt.
+    assert prompts[-1].messages[1 : len(kept) + 3] == prompts[-2].messages[1:]
 
 
 # Any conversation
@@ -383,7 +444,7 @@ async def check_conversation(path: Path, random: Random) -> int:
             summed += 1
             if random.random() < 0.2:
                 raise ModelError("unreachable", "cut")
-            return Reply("so it was " * random.choice((5, 500, 5000)))
+            return Reply(summary_of("so it was " * random.choice((5, 500, 5000))))
         steps = whole[len(turns_begun) - 1]
         done = sum(m.role == "assistant" for m in since_last_user(request))
         replies = [entry.message for entry in steps if entry.message.role == "assistant"]

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 
 import trio
 
+from rumi.agent.compaction.form import INSTRUCTIONS
 from rumi.agent.fitting import CLOSING
-from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.models.actor import ModelsRef
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import Seen
@@ -21,6 +21,7 @@ from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, Te
 from rumi.models.rates import RateLimits
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.untrusted_text import read_block
+from tests.fakes.summaries import summary_of
 from tests.simulation.sim_chats import SimChat, strays
 from tests.simulation.untrusted_tools import PAGE
 from tests.simulation.waits import EVERYBODY
@@ -190,7 +191,7 @@ class Attempt:
                 case _:
                     return Reply("\ud800 {")
         if task == "summary":
-            return Reply(f"{sim_chat.mark}# spoke of this and that")
+            return Reply(summary_of(f"{sim_chat.mark}# spoke of this and that"))
         # The topics of a forum have one owner, so a fact of theirs shows no mark.
         mark = "" if sim_chat.topic is not None or sim_chat.telegram_chat.forum else f"{sim_chat.mark}#"
         numbers = re.findall(rf"\b{sim_chat.mark}#(\d+)", told)

@@ -1,10 +1,11 @@
 """Transcript of a chat for all of its browser views: messages, replies, and growing answers."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any, Literal, Protocol
 
+from rumi.agent.compaction.record import last_todo
 from rumi.agent.events import (
     ConfirmationAsked,
     ConfirmationEnded,
@@ -17,9 +18,10 @@ from rumi.agent.events import (
     title_of,
 )
 from rumi.agent.tool import ToolResult
+from rumi.agent.tools.todo import MARKS, TODO, todo_items
 from rumi.chats.events import MOST_STEPS, OUTPUT_CHARS, ChatEvent, Queued, Replied, TurnStarted
 from rumi.chats.session import ended
-from rumi.models.model import Discarded, TextDelta, Waiting
+from rumi.models.model import Discarded, Message, TextDelta, Waiting
 from rumi.platform.untrusted_text import read_block
 from rumi.sandbox.incoming import file_in
 from rumi.store.journal.records import StoredEntry
@@ -90,8 +92,16 @@ class TranscriptEntry:
 
 
 def stored_entries(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
-    """Yield entries for stored history rows, with a separator between sessions."""
+    """Yield entries for stored history rows, with a separator between sessions.
+
+    Of the calls, only the last todo list of each turn is shown.
+    """
     session = rows[0].session if rows else 0
+    last: dict[str, tuple[int, dict[str, object]]] = {}
+    for row in rows:
+        if (todo := _todo_in(row.entry.message)) is not None:
+            last[row.entry.turn] = (row.id, todo)
+    lists = dict(last.values())
     for row in rows:
         message, turn = row.entry.message, row.entry.turn
         id, text = f"h{row.id}", message.content
@@ -100,9 +110,9 @@ def stored_entries(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
             yield TranscriptEntry(f"s{row.id}", "reply", "done", [{"kind": "session"}], row.at)
         if message.role == "user" and text and not _announces(text):
             yield TranscriptEntry(id, "you", "sent", [_handed(text)], row.at, turn)
-        elif message.role == "assistant" and text:
+        elif message.role == "assistant" and (text or row.id in lists):
             said, reason = ended(text)
-            parts = [_text(said)] if said else []
+            parts = [*([_text(said)] if said else []), *([lists[row.id]] if row.id in lists else [])]
             yield TranscriptEntry(id, "answer", "done", parts, row.at, turn, reason=reason)
 
 
@@ -212,6 +222,14 @@ class Transcript:
                     self._changed(entry)
             case Waiting(seconds, why):
                 entry.parts.append({"kind": "note", "text": f"{why} ({seconds:.0f} s)"})
+                self._changed(entry)
+            case ToolStarted(call, arguments) if call.name == TODO and todo_items(arguments) is not None:
+                todo = _todo(arguments)
+                known = next((each for each in entry.parts if each["kind"] == "todo"), None)
+                if known is None:
+                    entry.parts.append(todo)
+                else:
+                    known |= todo
                 self._changed(entry)
             case ToolStarted(call) as started:
                 title = title_of(started, str)
@@ -337,6 +355,19 @@ def _outcome(result: ToolResult) -> dict[str, object]:
         "shows": list(result.shows),
         "cut": len(result.content) > SHOWN_CHARS or result.truncated,
     }
+
+
+def _todo(arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return the part that shows a todo list. A new list, because shapes refer to the old one."""
+    items = todo_items(arguments) or ()
+    rows = [{"text": item.text, "state": item.state, "mark": MARKS[item.state]} for item in items]
+    return {"kind": "todo", "items": rows}
+
+
+def _todo_in(message: Message) -> dict[str, object] | None:
+    """Return the part that shows the todo list of a stored message; None if the message has none."""
+    items = last_todo([message])
+    return _todo({"items": [asdict(item) for item in items]}) if items else None
 
 
 def _text(text: str) -> dict[str, object]:

@@ -5,7 +5,8 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 - `queued`: `place`, `text`; the message waits for the running turn; `turn` is the id of its later turn
 - `turn_started`
 - `text`: `delta`
-- `tool_call`: `id`, `name`, `arguments`, an object
+- `tool_call`: `id`, `name`, `arguments`, an object; a call of `todo` has the whole list in `items`, each with
+  `text` and `state` (`open`, `doing`, `done`)
 - `tool_progress`: `id`, `step`, `text`; a step of a running call, one line of at most 200 characters; `step`
   counts from 1; at most four steps per second are printed for a call, and always its last one
 - `tool_output`: `id`, `text`; the next output of a running command, at most four times per second; of much

@@ -16,9 +16,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from rumi.agent.events import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished, title_of
+from rumi.agent.tools.todo import TODO, TodoItem
 from rumi.channels.terminal.calls import LINE_CHARS
 from rumi.channels.terminal.growing import GrowingAnswer
-from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, hanging
+from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, TodoList, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.words import Reader
@@ -134,6 +135,8 @@ class LiveView:
                         ),
                         gap=True,
                     )
+            case ToolFinished(call, result) if call.name == TODO and result.ok:
+                return  # the live region shows the list
             case ToolFinished(call, result, steps):
                 title = title_of(before.called(call), one_line)
                 self._print(Called(title, result, self._reader, steps), gap=not self._after_tool)
@@ -149,7 +152,7 @@ class LiveView:
                 asked = f"? {gettext(self._reader.language, 'It asks:')} {clean(text)}{answers}"
                 self._print(Text(asked, style="bold yellow"), gap=True)
             case TurnFinished() as finished:
-                self._finish(finished)
+                self._finish(finished, before.todo)
             case Queued(_, text):
                 self._print_aside(Text(text, style="dim"))
             case _:
@@ -304,8 +307,10 @@ class LiveView:
             self._print_answer(self._answer.take_rest())
         self._pieces += self._take_aside()
 
-    def _finish(self, finished: TurnFinished) -> None:
+    def _finish(self, finished: TurnFinished, todo: Sequence[TodoItem]) -> None:
         self._end_piece()
+        if todo:
+            self._print(TodoList(todo), gap=True)
         self._stopping = False
         tokens = finished.usage.prompt_tokens + finished.usage.completion_tokens
         began = self._turn.started  # None for a turn of an earlier process
@@ -337,7 +342,9 @@ class LiveView:
         if not self._works or (self._answered_below and self._turn.question is not None):
             return []
         width, rows = self._screen.size()
-        status = self._status_lines(width, max(0, rows // 2 - len(self._turn.calls)))
+        todo = TodoList(self._turn.todo, max(1, rows // 4))
+        status = self._painter.paint(todo, width) if self._turn.todo else []
+        status += self._status_lines(width, max(0, rows // 2 - len(self._turn.calls)))
         free_rows = max(1, rows - 5 - len(status))
         aside: list[str] = []
         for piece in self._aside:

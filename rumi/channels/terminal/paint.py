@@ -7,7 +7,7 @@ the terminal.
 
 import io
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -25,10 +25,11 @@ from rich.text import Text
 from rich.theme import Theme
 
 from rumi.agent.tool import ToolResult
+from rumi.agent.tools.todo import MARKS, MOST_ITEMS, TodoItem, shown_lines
 from rumi.channels.markdown import parser
 from rumi.channels.terminal.calls import LINE_CHARS, LINES, diff_of, excerpt_of, outcome_of
 from rumi.channels.terminal.words import Reader
-from rumi.platform.printable import clean
+from rumi.platform.printable import clean, one_line
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -54,6 +55,9 @@ _THEME = Theme(
 
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 """Colours of a diff's lines, by their first character."""
+
+_TODO = {MARKS["doing"]: "bold", MARKS["done"]: "dim"}
+"""Styles of a todo list's lines, by their mark."""
 
 
 class Painter:
@@ -179,6 +183,20 @@ class AnswerMarkdown(Markdown):
             elif token.type in ("link_open", "link_close") and token.markup == "autolink":
                 continue  # the link's text is already its URL
             yield token
+
+
+class TodoList:
+    """A todo list, one line for each item: done items are dim, the current one is bold."""
+
+    def __init__(self, items: Sequence[TodoItem], most: int = MOST_ITEMS) -> None:
+        self._lines = shown_lines(items, most)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lay out the list for the available width."""
+        for line in self._lines:
+            text = Text(one_line(line), _TODO.get(line[:1], ""))
+            text.truncate(options.max_width, overflow="ellipsis")
+            yield text
 
 
 class Glimpse:

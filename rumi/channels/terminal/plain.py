@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import trio
 
 from rumi.agent.events import ConfirmationAsked, ToolFinished, ToolOutput, ToolProgress, ToolStarted, title_of
+from rumi.agent.tools.todo import shown_lines
 from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.own import do_own, is_own
@@ -49,6 +50,11 @@ class PlainView:
         before = self._turn
         self._turn = before.apply(event)
         match event.what:
+            case ToolStarted() as started if self._turn.listed is not before.listed:
+                await self.notice(title_of(started, one_line))
+                # Printed lines are not erased: of a list that is known, only the changes.
+                for line in shown_lines([item for item in self._turn.todo if item not in before.todo]):
+                    await self.notice(f"  {one_line(line)}")
             case ToolStarted() as started:
                 await self.notice(title_of(started, one_line))
                 self._noticed[started.call.id] = event.time

@@ -224,8 +224,12 @@ def chat_status(
     container: str,
     messages: int,
     queued: int = 0,
+    steps: tuple[int, int] = (0, 0),
 ) -> str:
-    """Describe one chat in two lines. `phase` is None if no turn runs. Tool calls are not translated."""
+    """Describe one chat in two lines. `phase` is None if no turn runs. Tool calls are not translated.
+
+    `steps` are the numbers of done steps and of all steps of the todo list.
+    """
     phase = phase and in_words(language, phase)
     activity = (
         gettext(language, "idle")
@@ -234,6 +238,8 @@ def chat_status(
     )
     if queued:
         activity += gettext(language, "; {queued} queued", queued=queued)
+    if steps[1]:
+        activity += gettext(language, "; {done} of {all} steps done", done=steps[0], all=steps[1])
     box = container or gettext(language, "none")
     return gettext(
         language,

@@ -83,15 +83,16 @@ def summarize(
     """Replace the beginning of a session in prompts with a summary; return the summary now in use.
 
     With `leave_out`, only the summary's `turn` is used: prompts leave out all messages up to the end of that
-    turn, although no text replaces them yet. Return None, and change nothing, if the session has ended or the
-    stored summary covers more messages.
+    turn, although no text replaces them yet. The last `kept` messages of the turn stay. Return None, and
+    change nothing, if the session has ended or the stored summary covers more messages.
     """
     # A summary is made in the background: another one, or the session's end, may have come first.
     (end,) = transaction.db.execute(
-        "SELECT max(history.id) FROM history JOIN sessions USING (chat)"
-        " WHERE chat = ? AND session = ? AND turn = ? AND number = session AND ended IS NULL",
-        (chat, session, summary.turn),
-    ).fetchone()
+        "SELECT history.id FROM history JOIN sessions USING (chat)"
+        " WHERE chat = ? AND session = ? AND turn = ? AND number = session AND ended IS NULL"
+        " ORDER BY history.id DESC LIMIT 1 OFFSET ?",
+        (chat, session, summary.turn, max(0, summary.kept)),
+    ).fetchone() or (None,)
     upto, turn, text, covered = transaction.db.execute(
         "SELECT upto, turn, text, told FROM summaries WHERE chat = ? AND session = ?", (chat, session)
     ).fetchone() or (0, "", "", 0)
@@ -111,7 +112,11 @@ def summarize(
             *(summary.tainted, json.dumps(summary.links), transaction.now()),
         ),
     )
-    return Summary(turn, text, summary.tainted, summary.links, gap=covered < upto)
+    (kept,) = transaction.db.execute(
+        "SELECT count(*) FROM history WHERE chat = ? AND session = ? AND turn = ? AND id > ?",
+        (chat, session, turn, upto),
+    ).fetchone()
+    return Summary(turn, text, summary.tainted, summary.links, gap=covered < upto, kept=int(kept))
 
 
 @step(of_chat)

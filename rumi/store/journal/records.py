@@ -94,9 +94,10 @@ class HistoryEntry:
 class Summary:
     """A text that replaces, in prompts, all messages of a session up to the end of a `turn`.
 
-    `tainted` is True if these messages contain untrusted content. `links` are the known URLs in these
-    messages. `gap` is True if the text covers only a part of the messages, because no newer summary was ready
-    in time; then the text may be empty.
+    The last `kept` messages of that turn stay in prompts; 0 for most summaries. `tainted` is True if the
+    replaced messages contain untrusted content. `links` are the known URLs in these messages. `gap` is True
+    if the text covers only a part of the messages, because no newer summary was ready in time; then the text
+    may be empty.
     """
 
     turn: str
@@ -104,6 +105,7 @@ class Summary:
     tainted: bool = False
     links: tuple[str, ...] = ()
     gap: bool = False
+    kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ CREATE TABLE summaries (         -- what stands in the prompt for the beginning 
     chat    TEXT NOT NULL,
     session INTEGER NOT NULL,
     turn    TEXT NOT NULL,
-    upto    INTEGER NOT NULL,    -- the last history entry that prompts do not have, the end of that turn
+    upto    INTEGER NOT NULL,    -- the last history entry that prompts do not have, in that turn
     text    TEXT NOT NULL,
     tainted INTEGER NOT NULL,
     links   TEXT NOT NULL,       -- JSON, as in the history

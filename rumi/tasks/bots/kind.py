@@ -21,6 +21,7 @@ from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.remember import RememberTool
 from rumi.agent.tools.search_files import search_tools
+from rumi.agent.tools.todo import TodoTool
 from rumi.agent.tools.web_fetch import WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
@@ -252,6 +253,7 @@ class BotKind:
         own = urls_in_words("\n".join((context.task.question, *context.task.said)))
         return (
             *look,
+            TodoTool(),
             PlannedFetch(fetch, own) if planned else WebFetch(fetch),
             WebSearch(partial(self.web.search, context.key)),
             RememberTool(self.memory, owner, context.key, tainted, language),

@@ -161,3 +161,41 @@ def test_a_message_that_waits_says_so_and_its_turn_stands_behind_the_one_before(
     assert states == [
         ("sent", "one"), ("done", "first"), ("sent", "two"), ("queued", "it waits"), ("done", "second"),
     ]  # fmt: skip
+
+
+def listed(*states: str, id: str = "c1") -> ToolStarted:
+    items = [{"text": f"step {n}", "state": state} for n, state in enumerate(states)]
+    return ToolStarted(ToolCall(id, "todo", json.dumps({"items": items})), {"items": items})
+
+
+def states(part: dict[str, object]) -> list[str]:
+    return [item["state"] for item in part["items"]]  # type: ignore[attr-defined]
+
+
+def test_a_todo_list_is_one_card_that_later_calls_update_in_place() -> None:
+    transcript = Transcript()
+    bad = ToolStarted(ToolCall("c3", "todo", "{}"), {"items": "none"})
+    before: tuple[Happening, ...] = (TurnStarted("go", 1), listed("doing", "open"), TextDelta("first"))
+    for what in before:
+        transcript.happened(ChatEvent("web", "t1", 1.0, what))
+    _, entry = transcript.entries.values()
+    shape, revision = entry.shape(), entry.revision
+    for what in (listed("done", "doing", id="c2"), ToolFinished(listed().call, ToolResult(True, "1/2")), bad):
+        transcript.happened(ChatEvent("web", "t1", 1.0, what))
+    assert [part["kind"] for part in entry.parts] == ["todo", "text", "tool"]
+    assert states(entry.parts[0]) == ["done", "doing"]
+    assert states(shape["parts"][0]) == ["doing", "open"]  # type: ignore[index]
+    assert entry.revision > revision
+
+
+def test_the_last_list_of_each_turn_is_shown_again_from_the_history() -> None:
+    rows = stored(
+        ("t1", Message("user", "go")),
+        ("t1", Message("assistant", "", (listed("open").call,))),
+        ("t1", Message("assistant", "on", (listed("done", "open", id="c2").call,))),
+        ("t1", Message("assistant", "done")),
+        ("t2", Message("assistant", "", (listed("doing").call,))),
+    )
+    parts = [part for entry in stored_entries(rows) for part in entry.parts]
+    assert [part["kind"] for part in parts] == ["text", "text", "todo", "text", "todo"]
+    assert [states(part) for part in parts if part["kind"] == "todo"] == [["done", "open"], ["doing"]]

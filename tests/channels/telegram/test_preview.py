@@ -771,3 +771,26 @@ async def test_a_group_that_moves_during_a_turn_has_its_reply_at_the_new_number(
         await turn.ends("grown")
         await office.all_sent(10)
     assert new.texts == ["grown"]
+
+
+def test_the_todo_list_stands_in_the_preview_and_changes_in_place() -> None:
+    def listed(*states: str) -> ToolStarted:
+        items = [{"text": f"see http://x{n}.example", "state": state} for n, state in enumerate(states)]
+        return ToolStarted(ToolCall("c", "todo", "{}"), {"items": items})
+
+    first = "◐ see http://x0.example\n○ see http://x1.example"
+    assert sketched(listed("doing", "open")) == f"{first}\n\n💭 thinking…"
+    assert sketched(listed("doing", "open"), TextDelta("well")) == f"well\n\n{first}"
+    bash = ToolStarted(ToolCall("d", "bash", "{}"), {"command": "make"})
+    both = sketched(listed("doing", "open"), Thinking(2), bash)
+    assert both.startswith(f"{first}\n\n🔧")
+    assert sketched(listed("doing", "open"), listed("done", "done")).count("●") == 2
+    state = TurnState("t1").apply(ChatEvent("tg1", "t1", 0.0, listed("doing", "open")))
+    assert sketch_codes(state) == ["see http://x0.example", "see http://x1.example"]
+
+
+def sketch_codes(state: TurnState) -> list[str]:
+    """The parts of a preview in which nothing is a link."""
+    part = sketch(state, "en")
+    text = part.text.encode("utf-16-le")
+    return [text[2 * e.offset : 2 * (e.offset + e.length)].decode("utf-16-le") for e in part.entities]

@@ -441,3 +441,40 @@ async def test_nothing_moves_where_a_person_types_the_answer_to_a_question(autoj
         await trio.sleep(1)
         assert sheet.live
         nursery.cancel_scope.cancel()
+
+
+async def test_a_todo_list_is_redrawn_in_the_live_region_and_printed_at_the_end(
+    autojump_clock: MockClock,
+) -> None:
+    def listed(id: str, *states: str) -> ToolStarted:
+        items = [{"text": f"step {n}", "state": state} for n, state in enumerate(states)]
+        return ToolStarted(ToolCall(id, "todo", "{}"), {"items": items})
+
+    sheet = await play(
+        *(
+            Thinking(1),
+            listed("c1", "doing", "open"),
+            ToolFinished(listed("c1").call, ToolResult(True, "0/2")),
+        ),
+        *(
+            Thinking(2),
+            2.0,
+            listed("c2", "done", "doing"),
+            2.0,
+            TextDelta("All done."),
+            1.0,
+            finish("All done."),
+        ),
+    )
+    assert sheet.at(1.0)[-3:-1] == ["◐ step 0", "○ step 1"]
+    assert sheet.at(3.0)[-3:-1] == ["● step 0", "◐ step 1"]
+    printed = [line for line in sheet.printed if line]
+    assert printed[-3:] == ["All done.", "● step 0", "◐ step 1"]
+    assert sum("step 0" in line for line in printed) == 1
+
+
+async def test_a_long_todo_list_leaves_room_on_a_small_screen(autojump_clock: MockClock) -> None:
+    items = [{"text": f"step {n} {'x' * 150}", "state": "done" if n < 12 else "open"} for n in range(20)]
+    call = ToolStarted(ToolCall("c1", "todo", "{}"), {"items": items})
+    sheet = await play(Thinking(1), call, 2.0, finish("ok"), sheet=Sheet(40, 12))
+    assert [line[:9] for line in sheet.at(1.0) if "step" in line] == ["○ step 12", "○ step 13", "○ step 14"]

@@ -269,3 +269,18 @@ async def test_yes_answers_the_questions_of_ones_own_turns_only(autojump_clock: 
         await trio.sleep(1)
         assert (chat.texts, session.busy) == (["theirs", "no"], False)
         nursery.cancel_scope.cancel()
+
+
+async def test_of_a_todo_list_the_changes_are_written(autojump_clock: MockClock) -> None:
+    def listed(id: str, *states: str) -> ToolStarted:
+        items = [{"text": f"step {n}\x1b[2J", "state": state} for n, state in enumerate(states)]
+        return ToolStarted(ToolCall(id, "todo", "{}"), {"items": items})
+
+    script = [
+        *(listed("c1", "doing", "open", "open"), ToolFinished(listed("c1").call, ToolResult(True, "0/3"))),
+        *(Thinking(2), listed("c2", "done", "doing", "open"), finish("done")),
+    ]
+    _, output, errors = await run_lines(ScriptedChat({"go": script}), typed("go"))
+    assert output == "done\n"
+    lines = ["todo 0/3", "  ◐ step 0", "  ○ step 1", "  ○ step 2", "todo 1/3", "  ● step 0", "  ◐ step 1"]
+    assert errors.splitlines() == lines

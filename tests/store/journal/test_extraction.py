@@ -220,6 +220,19 @@ def test_a_summary_stands_for_what_it_sums_up_also_after_a_restart(book: Book) -
     assert book.said()[0] == "one"  # it is the user's own words that are learned from
 
 
+def test_a_summary_within_a_turn_leaves_its_last_entries_in_prompts(book: Book) -> None:
+    book.do(load_chat("a", 1))
+    for turn, text in (("t1", "m1"), ("t2", "m2"), ("t2", "m3"), ("t2", "m4"), ("t3", "m5")):
+        book.do(append_history("a", 1, (said(turn, text),)))
+    assert book.do(summarize("a", 1, Summary("t2", "one", kept=2))) == Summary("t2", "one", kept=2)
+    record = book.do(load_chat("a", 100))
+    assert words(record.history) == ["m3", "m4", "m5"]  # type: ignore[attr-defined]
+    cut = book.do(summarize("a", 1, Summary("t2", ""), leave_out=True))
+    assert cut == Summary("t2", "one", gap=True)
+    assert words(book.do(left_out("a", 1, 1000))) == ["m3", "m4"]
+    assert book.do(summarize("a", 1, Summary("t2", "late", kept=9))) is None
+
+
 def test_a_summary_that_comes_too_late_is_dropped(book: Book) -> None:
     book.turn("one")
     book.do(new_session("a", forget=True, extract_first=True))

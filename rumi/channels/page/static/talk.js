@@ -229,6 +229,10 @@ function show(part, shape) {
   switch (part.kind) {
     case "tool":
       return tool(part);
+    case "todo": // a new list takes the place of the one before
+      return make("ul", { class: "todo", "aria-label": say("todo") },
+        ...part.items.map((item) => make("li", { class: item.state },
+          make("span", { class: "mark", role: "img", "aria-label": say(`todo_${item.state}`) }, item.mark), item.text)));
     case "question": // while it is open it stands above the buttons
       return make("p", part.verdict ? { class: "asked" } : { hidden: "" }, part.text,
         make("em", {}, part.verdict ? ` ${say(`verdict_${part.verdict}`)}` : ""));

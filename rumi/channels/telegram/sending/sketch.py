@@ -1,4 +1,4 @@
-"""Preview text of a running turn: the answer so far, and the running tools."""
+"""Preview text of a running turn: the answer so far, the todo list, and the running tools."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ from telegram import MessageEntity
 
 from rumi.agent.events import ToolStarted
 from rumi.agent.tools.file_access import FILE_TOOLS
+from rumi.agent.tools.todo import TodoItem, shown_lines
 from rumi.channels.telegram.formatting.reply import MessagePart, format_preview
 from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, blank, clean, units
 from rumi.chats.events import TurnState
@@ -23,24 +24,46 @@ STEP_CHARS = 100
 OUTPUT_LINES = 3
 """Maximum number of lines shown of a running command's output."""
 
+TODO_CHARS = 100
+"""Maximum number of characters shown of an item of the todo list."""
+
 MOST_CALLS = 3
 """Maximum number of running calls that are shown with their last step."""
 
 
 def has_content(state: TurnState) -> bool:
-    """Return True if a turn has text or running tools to show; False if the model is only thinking."""
-    return bool(state.calls) or not blank(state.words)
+    """Return True if a turn has text, running tools or a todo list; False if the model is only thinking."""
+    return bool(state.calls or state.todo) or not blank(state.words)
 
 
 def sketch(state: TurnState, language: Language, *, plain: bool = False) -> MessagePart:
-    """Return a turn's preview: the text so far, and the running tools. `plain` omits formatting."""
+    """Return a turn's preview: the text so far, the todo list, and the running tools.
+
+    `plain` omits formatting.
+    """
     line, said = _tools(state, language), state.words
+    if state.todo:
+        todo = _todo(state.todo)
+        if line is None and blank(said):
+            line = MessagePart(gettext(language, "💭 thinking…"))
+        line = _below(todo, line) if line else todo
     if not blank(said):
         words = format_preview(said, LIMIT_UNITS - (units(line.text) + 2 if line else 0))
         line = _below(words, line) if line else words
     if line is None:
         line = MessagePart(gettext(language, "💭 thinking…"))
     return line.plain() if plain else line
+
+
+def _todo(items: Sequence[TodoItem]) -> MessagePart:
+    text, codes = "", []
+    for line in shown_lines(items):
+        mark, _, item = line.partition(" ")
+        text += f"\n{mark} " if text else f"{mark} "
+        item = _short(item, TODO_CHARS)
+        codes.append(MessageEntity(MessageEntity.CODE, units(text), units(item)))  # prevents links
+        text += item
+    return MessagePart(text, tuple(codes))
 
 
 def _tools(state: TurnState, language: Language) -> MessagePart | None:
