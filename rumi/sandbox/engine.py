@@ -54,9 +54,9 @@ class Command:
     `needed_bytes` is the free space that the command needs in the workspace: with less, the command does not
     start, and its result is `workspace_full`. `output_limit` is the number of bytes to retain of each stream,
     `timeout_s` the time limit; None uses the configured value. `variables` are added to the command's
-    environment, each as `NAME=value`. A `background` command runs beside other commands, as far as the container
-    can do that. `began` is called with the container's id when the command starts, and `heard` with each piece of
-    its output and error output, as they come; both must not wait.
+    environment, each as `NAME=value`. A `background` command runs beside other commands, as far as the
+    container can do that. `began` is called with the container's id when the command starts, and `heard` with
+    each piece of its output and error output, as they come; both must not wait.
     """
 
     argv: tuple[str, ...]
