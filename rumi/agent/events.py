@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from rumi.agent.todo_list import done_of, todo_items
 from rumi.agent.tool import ToolResult
-from rumi.agent.tools.todo import done_of, todo_items
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.records import Reason

@@ -18,8 +18,8 @@ from rumi.agent.events import (
     TurnEvent,
     TurnFinished,
 )
+from rumi.agent.todo_list import TodoItem, todo_items
 from rumi.agent.tool import CommandTrace, ToolResult
-from rumi.agent.tools.todo import TodoItem, todo_items
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.store.journal.records import Reason
 from rumi.texts import Language, Text, text_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from rumi.agent.tools.todo import done_of
+from rumi.agent.todo_list import done_of
 from rumi.chats.events import TurnState
 from rumi.chats.jobs import Job
 from rumi.chats.session import ChatSession

@@ -13,8 +13,9 @@ from rumi.agent.compaction.record import recorded_in
 from rumi.agent.compaction.summaries import BEGINS, CUT, is_summary
 from rumi.agent.events import TurnEvent, TurnFinished
 from rumi.agent.fitting import Fitting, complete
+from rumi.agent.todo_list import TodoItem
 from rumi.agent.tool import ToolResult
-from rumi.agent.tools.todo import TodoItem, TodoTool
+from rumi.agent.tools.todo import TodoTool
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.models.fitting import request_tokens
 from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, Usage

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rumi.agent.tools.todo import TODO, TodoItem, todo_items
+from rumi.agent.todo_list import TODO, TodoItem, todo_items
 from rumi.models.fitting import without_notes
 from rumi.models.model import Message, ToolCall, text_tokens
 

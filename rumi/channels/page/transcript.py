@@ -17,8 +17,8 @@ from rumi.agent.events import (
     TurnFinished,
     title_of,
 )
+from rumi.agent.todo_list import MARKS, TODO, todo_items
 from rumi.agent.tool import ToolResult
-from rumi.agent.tools.todo import MARKS, TODO, todo_items
 from rumi.chats.events import MOST_STEPS, OUTPUT_CHARS, ChatEvent, Queued, Replied, TurnStarted
 from rumi.chats.session import ended
 from rumi.models.model import Discarded, Message, TextDelta, Waiting

@@ -16,7 +16,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from rumi.agent.events import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished, title_of
-from rumi.agent.tools.todo import TODO, TodoItem
+from rumi.agent.todo_list import TODO, TodoItem
 from rumi.channels.terminal.calls import LINE_CHARS
 from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, TodoList, hanging

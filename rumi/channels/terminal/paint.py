@@ -24,8 +24,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from rumi.agent.todo_list import MARKS, MOST_ITEMS, TodoItem, shown_lines
 from rumi.agent.tool import ToolResult
-from rumi.agent.tools.todo import MARKS, MOST_ITEMS, TodoItem, shown_lines
 from rumi.channels.markdown import parser
 from rumi.channels.terminal.calls import LINE_CHARS, LINES, diff_of, excerpt_of, outcome_of
 from rumi.channels.terminal.words import Reader

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import trio
 
 from rumi.agent.events import ConfirmationAsked, ToolFinished, ToolOutput, ToolProgress, ToolStarted, title_of
-from rumi.agent.tools.todo import shown_lines
+from rumi.agent.todo_list import shown_lines
 from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.own import do_own, is_own

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from rumi.agent.compaction.record import MOST_ERRORS, MOST_FILES, RECORD, last_todo, record_of, recorded_in
-from rumi.agent.tools.todo import TodoItem
+from rumi.agent.todo_list import TodoItem
 from rumi.models.model import Message, ToolCall, text_tokens
 
 STEPS = [{"text": "read", "state": "done"}, {"text": "write it", "state": "doing"}]

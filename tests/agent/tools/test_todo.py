@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from rumi.agent.tools.todo import ITEM_CHARS, MOST_ITEMS, TodoItem, TodoTool, done_of, shown_lines, todo_items
+from rumi.agent.todo_list import ITEM_CHARS, MOST_ITEMS, TodoItem, done_of, shown_lines, todo_items
+from rumi.agent.tools.todo import TodoTool
 
 
 def item(text: str, state: str = "open") -> dict[str, str]:
