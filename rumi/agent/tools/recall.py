@@ -32,6 +32,7 @@ SPEC: Final = ToolSpec(
             "since": {"type": "string"},
             "until": {"type": "string"},
             "who": {"enum": ["user", "assistant"]},
+            "tokens": {"type": "integer"},
         },
         "required": ["query"],
     },
