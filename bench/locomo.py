@@ -1,4 +1,4 @@
-"""How well the recall finds on LoCoMo: 10 very long conversations of two people, 1,981 questions with evidence.
+"""How well the recall finds on LoCoMo: 10 long conversations of two people, 1,981 questions with evidence.
 
 The data set (CC BY-NC 4.0) is not part of this repository: `LOCOMO=FILE` names `locomo10.json` of
 https://github.com/snap-research/locomo. A turn of one person is the user's side, the other person's next turn
@@ -29,7 +29,7 @@ from rumi.platform.chat_ids import ChannelPrefix, ChatIds
 from tests.memory.recall.states import State
 
 IDS: Final = ChatIds((ChannelPrefix("c", "a set", groups="-"),))
-BUDGETS: Final = (248, 525, 1049, 2000)
+BUDGETS: Final = (248, 1049)
 CATEGORIES: Final = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 
 

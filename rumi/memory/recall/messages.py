@@ -13,8 +13,8 @@ Who: TypeAlias = Literal["", "user", "assistant"]
 
 TOKENS: Final = 1_000
 """Default number of tokens that the passages of an answer may take, as text."""
-LEAST_TOKENS, MOST_TOKENS = 100, 8_000
-"""Limits of the number of tokens that a caller can ask for."""
+MOST_TOKENS: Final = 8_000
+"""Maximum number of tokens that a caller can ask for."""
 MOST_QUERY_CHARS: Final = 500
 """Maximum number of characters of a query; the rest is ignored."""
 

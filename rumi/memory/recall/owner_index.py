@@ -1,4 +1,4 @@
-"""One owner's part of the index: the passages that contain terms, the adjacent ones, and similar spellings."""
+"""One owner's part of the index: passages that contain terms, adjacent ones, similar spellings."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace

@@ -8,7 +8,7 @@ from typing import Final
 
 from rumi.memory.recall.messages import Passage
 from rumi.memory.recall.words import both, plain_words
-from rumi.models.model import text_tokens
+from rumi.models.model import BYTES_PER_TOKEN
 from rumi.texts import Language, gettext, languages
 
 MOST_CHARS: Final = 700
@@ -19,33 +19,54 @@ _PIECE: Final = re.compile(r"(?<=[.!?;:…。！？])\s+|\s*\n\s*")
 
 
 def shown(language: Language, passages: Sequence[Passage]) -> str:
-    """Return passages as text, each with its date, chat and turn."""
-    return "\n\n".join(_shown(language, passage) for passage in passages)
+    """Return passages as text: those of the same chat and day in their order, under one head."""
+    days: dict[str, list[Passage]] = {}
+    for passage in passages:
+        days.setdefault(_head(passage.chat, passage.at), []).append(passage)
+    return "\n\n".join(
+        "\n".join((head, *(_shown(language, passage) for passage in sorted(of_day, key=lambda p: p.at))))
+        for head, of_day in days.items()
+    )
 
 
 def _shown(language: Language, passage: Passage) -> str:
-    when = datetime.fromtimestamp(passage.at).astimezone()
-    lines = [f"[{when:%Y-%m-%d %H:%M}, {' '.join(filter(None, (passage.chat, passage.turn)))}]"]
-    if passage.kind == "episode":
-        return "\n".join((*lines, passage.said))
     sides = ((gettext(language, "User"), passage.said), (gettext(language, "Assistant"), passage.answered))
-    return "\n".join((*lines, *(f"{name}: {text}" for name, text in sides if text)))
+    lines = [f"{name}: {text}" for name, text in sides if text]
+    text = passage.said if passage.kind == "episode" else "\n".join(lines)
+    return f"{_place(passage.turn, passage.at)}{text}"
 
 
-def head_tokens(chat: str, turn: str) -> int:
-    """Return the maximum number of tokens of the line with a passage's date, chat and turn."""
-    return text_tokens(f"[2026-01-01 00:00, {chat} {turn}]\n\n")
+def _head(chat: str, at: float) -> str:
+    return f"[{datetime.fromtimestamp(at).astimezone():%Y-%m-%d} {chat}]"
 
 
-def side_tokens(text: str) -> int:
-    """Return the maximum number of tokens of the line with a side of a passage, in any language."""
-    return text_tokens(f"{_longest_name()}: {text}\n")
+def _place(turn: str, at: float) -> str:
+    return f"{datetime.fromtimestamp(at).astimezone():%H:%M} {turn}{' ' if turn else ''}"
+
+
+class Room:
+    """Counts down the tokens that are left for passages as text, in any language."""
+
+    def __init__(self, tokens: int) -> None:
+        self._left = tokens * BYTES_PER_TOKEN
+        self._has: set[tuple[str, str]] = set()
+
+    def take(self, chat: str, turn: str, at: float, text: str, *, is_answer: bool) -> bool:
+        """Reserve the room for a side of a passage; return False if it does not fit."""
+        head, place = _head(chat, at), _place(turn, at)
+        new = {("", head): f"{head}\n\n", (head, place): place}
+        cost = len(f"{_longest_name('Assistant' if is_answer else 'User')}: {text}\n".encode())
+        cost += sum(len(part.encode()) for key, part in new.items() if key not in self._has)
+        if cost > self._left:
+            return False
+        self._left -= cost
+        self._has.update(new)
+        return True
 
 
 @cache
-def _longest_name() -> str:
-    names = [gettext(language, name) for language in languages() for name in ("User", "Assistant")]
-    return "x" * max(len(name.encode()) for name in names)
+def _longest_name(name: str) -> str:
+    return max((gettext(language, name) for language in languages()), key=lambda word: len(word.encode()))
 
 
 def excerpt(text: str, wanted: Mapping[str, float]) -> str:

@@ -23,7 +23,7 @@ SPREAD: Final = 12
 """Number of best sides whose adjacent exchanges are looked up."""
 IN_SESSION, OF_SESSION = 0.1, 10
 """Share of the scores of the best sides that is added to all sides of their session; number of best sides."""
-HOP: Final = 0.15
+HOP: Final = 0.3
 """Weight of the second hop: of words that the best sides contain and the query does not."""
 HOP_FROM, HOP_WORDS = 3, 8
 """Number of best sides that the second hop starts from, and number of words taken from them."""

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from rumi.errors import UsageError
 from rumi.memory.recall.dates import DateSpan, span_in
-from rumi.memory.recall.messages import LEAST_TOKENS, MOST_QUERY_CHARS, MOST_TOKENS, TOKENS, Passage, Who
+from rumi.memory.recall.messages import MOST_QUERY_CHARS, MOST_TOKENS, TOKENS, Passage, Who
 from rumi.memory.recall.search import search_passages
 from rumi.platform.unaccented import unaccented
 from rumi.store.steps import Run
@@ -25,7 +25,7 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> Run[tupl
     Raises:
         UsageError: the request has no query, or one of its days cannot be parsed.
     """
-    query, tokens = request.get("query"), request.get("tokens")
+    query = request.get("query")
     if not isinstance(query, str) or not query.strip():
         raise UsageError("The query cannot be empty.")
     who: Who = (
@@ -41,8 +41,14 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> Run[tupl
         if until is not None
         else None,
         who,
-        max(LEAST_TOKENS, min(tokens, MOST_TOKENS)) if isinstance(tokens, int) and tokens > 0 else TOKENS,
+        tokens_of(request),
     )
+
+
+def tokens_of(request: Mapping[str, object]) -> int:
+    """Return the maximum number of tokens of the answer."""
+    tokens = request.get("tokens")
+    return min(tokens, MOST_TOKENS) if isinstance(tokens, int) and tokens > 0 else TOKENS
 
 
 def _span(value: object, now: float) -> DateSpan | None:

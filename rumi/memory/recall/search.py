@@ -8,14 +8,12 @@ from rumi.memory.recall.following import text_of
 from rumi.memory.recall.indexing import owner_number
 from rumi.memory.recall.messages import TOKENS, Passage, Who
 from rumi.memory.recall.owner_index import IndexedPassage, OwnerIndex
-from rumi.memory.recall.presenting import excerpt, head_tokens, side_tokens
+from rumi.memory.recall.presenting import Room, excerpt
 from rumi.memory.recall.query import ParsedQuery, read_query
 from rumi.memory.recall.ranking import RankedSide, rank
 from rumi.memory.recall.state import Indexing
 from rumi.store.steps import step
 
-LEAST: Final = 0.1
-"""Sides with less than this share of the best side's score are left out."""
 MISFITS: Final = 12
 """Number of sides that did not fit after which the result is complete."""
 
@@ -59,9 +57,9 @@ def _filled(
     texts: dict[int, tuple[str, str, bool] | None] = {}
     chosen: dict[int, dict[bool, str]] = {}
     scores: dict[int, tuple[IndexedPassage, float]] = {}
-    misfits = 0
+    room, misfits = Room(tokens), 0
     for side in sides:
-        if side.score < LEAST * sides[0].score or misfits == MISFITS:
+        if misfits == MISFITS:
             break
         passage = side.passage
         if passage.id not in texts:
@@ -71,11 +69,9 @@ def _filled(
         if not whole.strip():  # no such side, or deleted from the state, but not from the index yet
             continue
         shown = excerpt(whole, wanted)
-        cost = side_tokens(shown) + (0 if passage.id in chosen else head_tokens(passage.chat, passage.turn))
-        if cost > tokens:
+        if not room.take(passage.chat, passage.turn, passage.at, shown, is_answer=side.is_answer):
             misfits += 1
             continue
-        tokens -= cost
         chosen.setdefault(passage.id, {})[side.is_answer] = shown
         scores.setdefault(passage.id, (passage, side.score))
     passages = []
