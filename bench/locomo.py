@@ -116,13 +116,15 @@ def measure(folder: Path, file: Path) -> None:
     rows: dict[tuple[str, int], list[tuple[float, float, int]]] = defaultdict(list)
     times, twice = [], 0
     for number, item in enumerate(data):
-        turns = {
-            turn["dia_id"]: text_of(turn) for _, turns in sessions(item["conversation"]) for turn in turns
+        lines = {
+            turn["dia_id"]: text_of(turn)
+            for _, of_session in sessions(item["conversation"])
+            for turn in of_session
         }
-        plain = Bm25(list(turns.values()))
+        plain = Bm25(list(lines.values()))
         for question in item["qa"]:
             ids = {id for ids in question["evidence"] for id in re.findall(r"D\d+:\d+", ids)}
-            evidence = [turns[id] for id in sorted(ids) if id in turns]
+            evidence = [lines[id] for id in sorted(ids) if id in lines]
             if not evidence:
                 continue
             ranked = plain.ranked(question["question"])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import log
 from typing import Final, TypeAlias
 
-from rumi.memory.recall.messages import Who
+from rumi.memory.recall.messages import Kind, Who
 from rumi.memory.recall.query import ParsedQuery, QueryWord
 from rumi.memory.recall.state import StateTables
 from rumi.store.protocol import Database
@@ -17,7 +17,7 @@ POSTINGS: Final = 2_000
 ALIKE: Final = 0.45
 """Minimum share of letter groups that two similar spellings have in common."""
 
-_Row: TypeAlias = tuple[int, str, str, int, int, float, int, str, str, str]
+_Row: TypeAlias = tuple[int, Kind, str, int, int, float, int, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class IndexedPassage:
     """A passage of the index, with the terms of its two sides."""
 
     id: int
-    kind: str
+    kind: Kind
     chat: str
     session: int
     first: int

@@ -65,7 +65,7 @@ def _filled(
         if passage.id not in texts:
             texts[passage.id] = text_of(index.state, passage.id)
         found = texts[passage.id]
-        whole = found[side.is_answer] if found is not None else ""
+        whole = "" if found is None else found[1] if side.is_answer else found[0]
         if not whole.strip():  # no such side, or deleted from the state, but not from the index yet
             continue
         shown = excerpt(whole, wanted)
@@ -79,9 +79,8 @@ def _filled(
         found = texts[id]
         assert found is not None
         said, answered = (chosen[id].get(is_answer, "") for is_answer in (False, True))
-        kind = "episode" if passage.kind == "episode" else "task" if passage.kind == "task" else "exchange"
         passages.append(
-            Passage(kind, passage.chat, passage.turn, passage.at, said, answered, found[2], score)
+            Passage(passage.kind, passage.chat, passage.turn, passage.at, said, answered, found[2], score)
         )
     return tuple(passages)
 
@@ -92,5 +91,5 @@ def _wanted(index: OwnerIndex, query: ParsedQuery) -> Counter[str]:
     for word in query.words:
         weight = index.weight(word.stems or word.related)
         for terms, share in ((word.related, 0.5), (word.stems, 1.0)):
-            wanted.update({term.partition("_")[2]: weight * share for term in terms})  # type: ignore[dict-item]
+            wanted.update({term.partition("_")[2]: weight * share for term in terms})
     return wanted

@@ -109,7 +109,7 @@ def test_an_owner_never_finds_anothers_words(home: Home) -> None:
     assert home.find("garden", "tg9") == []
 
 
-def test_a_passage_has_its_date_its_neighbours_and_its_taint(home: Home) -> None:
+def test_a_passage_has_its_date_and_its_taint(home: Home) -> None:
     home.say("first words", session=1)
     turn = home.say("the invoice of Marek", "2,300", tainted=True, session=1)
     home.say("last words", session=1)
@@ -351,6 +351,6 @@ def test_a_result_that_no_chat_was_told_of_is_found_with_its_files_beside(home: 
     home.change("UPDATE messages SET turn = 't1', reply = 0 WHERE id = 1")
     home.say("read this")
     assert [passage.kind for passage in home.find("narwhal")] == ["task"]
-    assert home.first("pangolin") == "read this\npangolin.pdf"
+    assert home.first("pangolin") == "read this pangolin.pdf"
     home.change("DELETE FROM tasks")
     assert home.find("narwhal") == []
