@@ -116,11 +116,8 @@ def measure(folder: Path, file: Path) -> None:
     rows: dict[tuple[str, int], list[tuple[float, float, int]]] = defaultdict(list)
     times, twice = [], 0
     for number, item in enumerate(data):
-        lines = {
-            turn["dia_id"]: text_of(turn)
-            for _, of_session in sessions(item["conversation"])
-            for turn in of_session
-        }
+        of_sessions = [turns for _, turns in sessions(item["conversation"])]
+        lines = {turn["dia_id"]: text_of(turn) for of_session in of_sessions for turn in of_session}
         plain = Bm25(list(lines.values()))
         for question in item["qa"]:
             ids = {id for ids in question["evidence"] for id in re.findall(r"D\d+:\d+", ids)}

@@ -23,7 +23,7 @@ _NO_BLANKS: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00
 _EMOJI: Final = r"[\U0001f1e6-\U0001f1ff]{2}|[\u2600-\u27bf\U0001f300-\U0001f3fa\U0001f400-\U0001faff]"
 """A flag, or an emoji without its variant."""
 _LETTERS: Final = rf"(?:(?![{_NO_BLANKS}])(?:[^\W_]|[\u0900-\u0dff]))+"
-"""A word of other scripts. Vowel signs of Indian scripts are parts of a word, although they are no letters."""
+"""A word of other scripts. Vowel signs of Indian scripts are parts of words, though they are no letters."""
 _WORD: Final = re.compile(
     rf"(?P<pairs>[{_NO_BLANKS}]+)|(?P<emoji>{_EMOJI})"
     rf"|(?P<signed>[a-z][a-z0-9]*(?:\+\+|\#))(?!\w)|(?P<parts>{_LETTERS}(?:-{_LETTERS})*)"
