@@ -4,9 +4,11 @@ The set is in `bench/data/recall`: conversations of 20 people, and questions wit
 each. Half of the questions share no content word with their answer; conversations 11 to 20 were set apart
 before any constant of the ranking was chosen. BM25 (rank-bm25) returns whole turns for as many tokens as the
 recall's answer has. A question counts as answered if what the user said in its exchange is returned.
+With `LOCOMO=FILE`, LoCoMo's questions are asked too (`bench.locomo`).
 """
 
 import json
+import os
 import random
 import statistics
 import sys
@@ -19,6 +21,7 @@ from pathlib import Path
 
 from rank_bm25 import BM25Okapi
 
+from bench import locomo
 from rumi.memory.recall.following import catch_up
 from rumi.memory.recall.messages import Passage
 from rumi.memory.recall.presenting import shown
@@ -32,6 +35,7 @@ from tests.memory.recall.states import State
 DATA = Path(__file__).parent / "data" / "recall"
 IDS = ChatIds((ChannelPrefix("c", "a set", groups="-"), ChannelPrefix("g", "generated", groups="-")))
 EXCHANGES = 100_000
+BUDGETS = (250, 500, 1_000)
 QUERIES = 400
 
 
@@ -103,18 +107,18 @@ class Bm25:
 
 
 def answered(passages: Sequence[Passage], turn: Turn) -> bool:
-    text = " ".join(" ".join((passage.before, passage.said, passage.after)) for passage in passages)
+    text = " ".join(passage.said for passage in passages)
     return " ".join(turn.user.split()) in " ".join(text.split())
 
 
 def compare(
-    store: RecallStore, turns: dict[str, list[Turn]], questions: Sequence[Question], limit: int
+    store: RecallStore, turns: dict[str, list[Turn]], questions: Sequence[Question], tokens: int
 ) -> list[tuple[bool, bool]]:
     """Return for each question whether the recall and BM25 answer it."""
     plain = {name: Bm25(turn_list) for name, turn_list in turns.items()}
     results = []
     for question in questions:
-        found = store.do(search_passages(question.conversation, question.question, limit=limit))
+        found = store.do(search_passages(question.conversation, question.question, tokens=tokens))
         turn = turns[question.conversation][question.answer]
         others = plain[question.conversation].returned(question.question, text_tokens(shown("en", found)))
         results.append((answered(found, turn), turn in others))
@@ -154,9 +158,9 @@ def hand_made(folder: Path) -> None:
         ),
         **{kind: (lambda q, kind=kind: q.kind == kind) for kind in dict.fromkeys(q.kind for q in questions)},
     }
-    for limit in (5, 10):
-        results = dict(zip(questions, compare(store, turns, questions, limit), strict=True))
-        print(f"recall@{limit:<22} questions   recall     BM25")
+    for tokens in BUDGETS:
+        results = dict(zip(questions, compare(store, turns, questions, tokens), strict=True))
+        print(f"{f'in {tokens} tokens':<29} questions   recall     BM25")
         for name, belongs in groups.items():
             rows = [results[q] for q in questions if belongs(q)]
             print(f"{name:<29} {len(rows):9}  {rate([r for r, _ in rows])}  {rate([b for _, b in rows])}")
@@ -234,6 +238,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if "--large" not in sys.argv:
             hand_made(Path(folder))
+            if file := os.environ.get("LOCOMO"):
+                locomo.measure(Path(folder), Path(file))
         if "--small" not in sys.argv:
             large(Path(folder), EXCHANGES)
 

@@ -10,7 +10,7 @@ from rumi.chats.commands import ChatCommand
 from rumi.errors import RumiError
 from rumi.memory.recall.actor import AskRecall
 from rumi.memory.recall.presenting import shown
-from rumi.memory.recall.request import Query, Since, Until, search_of
+from rumi.memory.recall.request import Query, Since, Tokens, Until, search_of
 from rumi.platform.caller import Caller
 from rumi.platform.calls import call
 from rumi.platform.chat_ids import ChatIds
@@ -63,7 +63,7 @@ class RecallCommands:
         since: Since = "",
         until: Until = "",
         who: Literal["", "user", "assistant"] = "",
-        limit: int = 0,
+        tokens: Tokens = 0,
     ) -> object:
         """Return the passages of earlier conversations that match a `query`, best match first.
 
@@ -74,7 +74,7 @@ class RecallCommands:
             RecallUnavailable: The index cannot be used.
         """
         of = caller.owner_in(None if owner is None else self._ids.owner(owner))
-        request = {"query": query, "since": since, "until": until, "who": who, "limit": limit}
+        request = {"query": query, "since": since, "until": until, "who": who, "tokens": tokens}
         return [
             {**asdict(passage), "at": utc(passage.at), "score": round(passage.score, 3)}
             for passage in await self._ask(search_of(of, request, self._now()))

@@ -15,10 +15,12 @@ from rumi.cli.speaking import reader, say
 @click.option("--since", default="", metavar="DAY", help="Nothing before this day.")
 @click.option("--until", default="", metavar="DAY", help="Nothing after this day.")
 @click.option("--who", type=click.Choice(["user", "assistant"]), help="Only what one side said.")
-@click.option("-n", "--limit", type=click.IntRange(1, 20), default=5, show_default=True, help="Passages.")
+@click.option(
+    "--tokens", type=click.IntRange(100, 8000), default=1000, show_default=True, help="Size of the answer."
+)
 @JSON
 def command(
-    query: tuple[str, ...], owner: str, since: str, until: str, who: str | None, limit: int, as_json: bool
+    query: tuple[str, ...], owner: str, since: str, until: str, who: str | None, tokens: int, as_json: bool
 ) -> None:
     """Find what was said about QUERY, the best first, with its date. The exit code is 1 if nothing is found.
 
@@ -29,7 +31,7 @@ def command(
 
     words = " ".join(query)
     found = ask(
-        "recall", "recall", query=words, owner=owner, since=since, until=until, who=who or "", limit=limit
+        "recall", "recall", query=words, owner=owner, since=since, until=until, who=who or "", tokens=tokens
     )
     if as_json:
         echo_json(found, indent=2)

@@ -14,10 +14,10 @@ from rumi.memory.recall.actor import AskRecall
 from rumi.memory.recall.messages import MOST_QUERY_CHARS
 from rumi.memory.recall.presenting import shown
 from rumi.memory.recall.query import read_query
-from rumi.memory.recall.request import search_of
+from rumi.memory.recall.request import search_of, tokens_of
 from rumi.memory.recall.words import stems_of
 from rumi.memory.rows import facts_of
-from rumi.models.model import ToolSpec
+from rumi.models.model import ToolSpec, text_tokens
 from rumi.platform.texts import recall as recall_texts
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.texts import Language
@@ -32,6 +32,7 @@ SPEC: Final = ToolSpec(
             "since": {"type": "string"},
             "until": {"type": "string"},
             "who": {"enum": ["user", "assistant"]},
+            "tokens": {"type": "integer"},
         },
         "required": ["query"],
     },
@@ -39,6 +40,11 @@ SPEC: Final = ToolSpec(
 
 
 MOST_FACTS: Final = 5
+LEAST_TOKENS: Final = 200
+FACTS_SHARE: Final = 0.3
+"""Facts that take a larger share of the tokens are left out; the model finds them by their words."""
+AROUND_TOKENS: Final = 70
+"""Tokens for the frame of an untrusted result."""
 
 
 class RecallTool(Tool):
@@ -67,12 +73,16 @@ class RecallTool(Tool):
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Search passages and facts. The search changes no data, so cancellation is always safe."""
+        facts = await self._facts(str(arguments.get("query"))[:MOST_QUERY_CHARS])
+        tokens = max(LEAST_TOKENS, tokens_of(arguments))
+        if text_tokens(facts[0]) > tokens * FACTS_SHARE:
+            facts = "", False
+        left = tokens - AROUND_TOKENS - text_tokens(facts[0])
         try:
-            found = await self._ask(search_of(self._owner, arguments, self._now()))
+            found = await self._ask(search_of(self._owner, {**arguments, "tokens": left}, self._now()))
         except UsageError as error:
             return ToolResult(False, error.text)
         language = self._language()
-        facts = await self._facts(str(arguments["query"])[:MOST_QUERY_CHARS])
         text = "\n\n".join(filter(None, (facts[0], shown(language, found))))
         if not text:
             return ToolResult(True, recall_texts.nothing_recalled(language))

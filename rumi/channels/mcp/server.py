@@ -10,7 +10,7 @@ from pydantic import Field
 from rumi import __version__
 from rumi.channels.mcp.service import McpService, Report
 from rumi.errors import RumiError
-from rumi.memory.recall.request import Query, Since, Until
+from rumi.memory.recall.request import Query, Since, Tokens, Until
 from rumi.platform.texts.translation import error_text
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def make_server(service: McpService) -> "MCPServer":
         return await service.tasks(id)
 
     @tool(looks)
-    async def recall(query: Query, since: Since = "", until: Until = "") -> str:
+    async def recall(query: Query, since: Since = "", until: Until = "", tokens: Tokens = 0) -> str:
         """Find what the user and Rumi said in earlier conversations, and the facts about the user."""
-        return await service.recall(query, since, until)
+        return await service.recall(query, since, until, tokens)
 
     @tool()
     async def remember(key: str, value: str) -> str:

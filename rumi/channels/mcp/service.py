@@ -131,9 +131,9 @@ class McpService:
             request: dict[str, Any] = {"do": "show", "id": id} if id else {"do": "list"}
             return json.dumps(await client.call("tasks", **request), ensure_ascii=False, indent=2)
 
-    async def recall(self, query: str, since: str, until: str) -> str:
+    async def recall(self, query: str, since: str, until: str, tokens: int) -> str:
         """Return matching passages of earlier conversations (best first) and facts about the user as JSON."""
-        asked = {"query": query, **({"since": since} if since else {})}
+        asked = {"query": query, "tokens": tokens, **({"since": since} if since else {})}
         async with self.daemon.client() as client:
             passages = await client.call("recall", **asked, **({"until": until} if until else {}))
             facts = await client.call("memory", do="list", after=0)

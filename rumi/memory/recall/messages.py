@@ -11,8 +11,10 @@ Kind: TypeAlias = Literal["exchange", "task", "episode"]
 Who: TypeAlias = Literal["", "user", "assistant"]
 """The side of the conversations to search; empty for both."""
 
-MOST: Final = 5
-"""Default number of passages in an answer."""
+TOKENS: Final = 1_000
+"""Default number of tokens that the passages of an answer may take, as text."""
+MOST_TOKENS: Final = 8_000
+"""Maximum number of tokens that a caller can ask for."""
 MOST_QUERY_CHARS: Final = 500
 """Maximum number of characters of a query; the rest is ignored."""
 
@@ -23,9 +25,10 @@ class RecallUnavailable(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage found by a search. `before` and `after` are the session's adjacent passages, shortened.
+    """A passage found by a search: an exchange, a task's result, or the line about a session.
 
-    `at` is a Unix time. `tainted` is true if the passage or an adjacent one may contain untrusted content.
+    `said` and `answered` are excerpts; a side that did not fit into the answer is empty. `at` is a Unix time.
+    `tainted` is true if the passage may contain untrusted content.
     """
 
     kind: Kind
@@ -34,8 +37,6 @@ class Passage:
     at: float
     said: str
     answered: str
-    before: str = ""
-    after: str = ""
     tainted: bool = False
     score: float = 0.0
 

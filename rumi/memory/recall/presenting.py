@@ -1,38 +1,94 @@
-"""Formats passages for models and people: dated, with adjacent passages, and limited in length."""
+"""Formats passages for models and people: dated, in excerpts, with a known maximum of tokens."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Final
 
 from rumi.memory.recall.messages import Passage
-from rumi.texts import Language, gettext
+from rumi.memory.recall.words import both, plain_words
+from rumi.models.model import BYTES_PER_TOKEN
+from rumi.texts import Language, gettext, languages
 
 MOST_CHARS: Final = 700
 """Maximum number of characters shown of each side of an exchange."""
 
+_PIECE: Final = re.compile(r"(?<=[.!?;:…。！？])\s+|\s*\n\s*")
+"""Where a text is divided into sentences and lines."""
+
 
 def shown(language: Language, passages: Sequence[Passage]) -> str:
-    """Return passages as text, each with its date, chat and turn."""
-    return "\n\n".join(_shown(language, passage) for passage in passages)
+    """Return passages as text: those of the same chat and day in their order, under one head."""
+    days: dict[str, list[Passage]] = {}
+    for passage in passages:
+        days.setdefault(_head(passage.chat, passage.at), []).append(passage)
+    return "\n\n".join(
+        "\n".join((head, *(_shown(language, passage) for passage in sorted(of_day, key=lambda p: p.at))))
+        for head, of_day in days.items()
+    )
 
 
 def _shown(language: Language, passage: Passage) -> str:
-    when = datetime.fromtimestamp(passage.at).astimezone()
-    user, assistant = gettext(language, "User"), gettext(language, "Assistant")
-    source = " ".join(filter(None, (passage.chat, passage.turn)))
-    lines = [f"[{when:%Y-%m-%d %H:%M}, {source}]"]
-    if passage.before:
-        lines.append(f"(… {passage.before})")
-    if passage.kind == "episode":
-        lines.append(_cut(passage.said))
-    else:
-        lines.append(f"{user}: {_cut(passage.said)}")
-        lines += [f"{assistant}: {_cut(passage.answered)}"] if passage.answered else []
-    if passage.after:
-        lines.append(f"(… {passage.after})")
-    return "\n".join(lines)
+    sides = ((gettext(language, "User"), passage.said), (gettext(language, "Assistant"), passage.answered))
+    lines = [f"{name}: {text}" for name, text in sides if text]
+    text = passage.said if passage.kind == "episode" else "\n".join(lines)
+    return f"{_place(passage.turn, passage.at)}{text}"
 
 
-def _cut(text: str) -> str:
+def _head(chat: str, at: float) -> str:
+    return f"[{datetime.fromtimestamp(at).astimezone():%Y-%m-%d} {chat}]"
+
+
+def _place(turn: str, at: float) -> str:
+    return f"{datetime.fromtimestamp(at).astimezone():%H:%M} {turn}{' ' if turn else ''}"
+
+
+class Room:
+    """Counts down the tokens that are left for passages as text, in any language."""
+
+    def __init__(self, tokens: int) -> None:
+        self._left = tokens * BYTES_PER_TOKEN
+        self._has: set[tuple[str, str]] = set()
+
+    def take(self, chat: str, turn: str, at: float, text: str, *, is_answer: bool) -> bool:
+        """Reserve the room for a side of a passage; return False if it does not fit."""
+        head, place = _head(chat, at), _place(turn, at)
+        new = {("", head): f"{head}\n\n", (head, place): place}
+        cost = len(f"{_longest_name('Assistant' if is_answer else 'User')}: {text}\n".encode())
+        cost += sum(len(part.encode()) for key, part in new.items() if key not in self._has)
+        if cost > self._left:
+            return False
+        self._left -= cost
+        self._has.update(new)
+        return True
+
+
+@cache
+def _longest_name(name: str) -> str:
+    return max((gettext(language, name) for language in languages()), key=lambda word: len(word.encode()))
+
+
+def excerpt(text: str, wanted: Mapping[str, float]) -> str:
+    """Return a text as one line; of a long one, the adjacent sentences with the most weight of `wanted`."""
     line = " ".join(text.split())
-    return line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]}…"
+    if len(line) <= MOST_CHARS:
+        return line
+    pieces = [" ".join(piece.split())[:MOST_CHARS] for piece in _PIECE.split(text) if piece.strip()]
+    stems = [{stem for word in plain_words(piece) for stem in both(word)} & wanted.keys() for piece in pieces]
+    best, start, end = -1.0, 0, 1
+    for first in range(len(pieces)):
+        last, room = first, MOST_CHARS
+        inside: set[str] = set()
+        while last < len(pieces) and len(pieces[last]) <= room:
+            room -= len(pieces[last]) + 1
+            inside |= stems[last]
+            last += 1
+        weight = sum(wanted[stem] for stem in inside)
+        if weight > best:
+            best, start, end = weight, first, last
+        if last == len(pieces):
+            break
+    cut = " ".join(pieces[start:end])
+    more = end < len(pieces) or not line.endswith(cut)
+    return f"{'…' if start else ''}{cut}{'…' if more else ''}"

@@ -8,16 +8,15 @@ from pydantic import Field
 
 from rumi.errors import UsageError
 from rumi.memory.recall.dates import DateSpan, span_in
-from rumi.memory.recall.messages import MOST, MOST_QUERY_CHARS, Passage, Who
+from rumi.memory.recall.messages import MOST_QUERY_CHARS, MOST_TOKENS, TOKENS, Passage, Who
 from rumi.memory.recall.search import search_passages
 from rumi.platform.unaccented import unaccented
 from rumi.store.steps import Run
 
-MOST_LIMIT = 20
-
 Query: TypeAlias = Annotated[str, Field(description="What to look for, in words.")]
 Since: TypeAlias = Annotated[str, Field(description="From this day on, such as 2026-03-01.")]
 Until: TypeAlias = Annotated[str, Field(description="Up to this day.")]
+Tokens: TypeAlias = Annotated[int, Field(description="Maximum size of the answer, by default 1000.")]
 
 
 def search_of(owner: str, request: Mapping[str, object], now: float) -> Run[tuple[Passage, ...]]:
@@ -26,7 +25,7 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> Run[tupl
     Raises:
         UsageError: the request has no query, or one of its days cannot be parsed.
     """
-    query, limit = request.get("query"), request.get("limit")
+    query = request.get("query")
     if not isinstance(query, str) or not query.strip():
         raise UsageError("The query cannot be empty.")
     who: Who = (
@@ -42,8 +41,14 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> Run[tupl
         if until is not None
         else None,
         who,
-        min(limit, MOST_LIMIT) if isinstance(limit, int) and limit > 0 else MOST,
+        tokens_of(request),
     )
+
+
+def tokens_of(request: Mapping[str, object]) -> int:
+    """Return the maximum number of tokens of the answer."""
+    tokens = request.get("tokens")
+    return min(tokens, MOST_TOKENS) if isinstance(tokens, int) and tokens > 0 else TOKENS
 
 
 def _span(value: object, now: float) -> DateSpan | None:

@@ -203,4 +203,5 @@ CREATE VIRTUAL TABLE spellings USING fts5(
 """
 
 
-RECALL: Final = Schema(1, SCHEMA, {})
+RECALL: Final = Schema(2, SCHEMA, {})
+"""Version 2 divides texts into other words. An index of another version is rebuilt."""

@@ -18,9 +18,18 @@ if TYPE_CHECKING:
 NUMBER, DATE, NAME = 1, 2, 4
 """Flags of a passage: it contains a number, a date or time, or a name within a sentence."""
 
-_WORD: Final = re.compile(r"[^\W_]+")
-_WITHOUT_BLANKS: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]{2,}")
-"""Scripts that do not separate words by blanks: pairs of their characters are indexed as words."""
+_NO_BLANKS: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
+"""Scripts that do not separate words by blanks, such as Thai, Khmer and Chinese."""
+_EMOJI: Final = r"[\U0001f1e6-\U0001f1ff]{2}|[\u2600-\u27bf\U0001f300-\U0001f3fa\U0001f400-\U0001faff]"
+"""A flag, or an emoji without its variant."""
+_LETTERS: Final = rf"(?:(?![{_NO_BLANKS}])(?:[^\W_]|[\u0900-\u0dff]))+"
+"""A word of other scripts. Vowel signs of Indian scripts are parts of words, though they are no letters."""
+_WORD: Final = re.compile(
+    rf"(?P<pairs>[{_NO_BLANKS}]+)|(?P<emoji>{_EMOJI})"
+    rf"|(?P<signed>[a-z][a-z0-9]*(?:\+\+|\#))(?!\w)|(?P<parts>{_LETTERS}(?:-{_LETTERS})*)"
+)
+_SIGNS: Final = {"+": "plus", "#": "sharp"}
+"""Words for signs of names such as `C++`, because the index contains only letters and digits."""
 MOST_WORDS: Final = 2000
 """Maximum number of indexed words of one text."""
 _MOST_WORD: Final = 40
@@ -92,19 +101,36 @@ def language_of(words: list[str]) -> Language:
 
 
 def plain_words(text: str) -> list[str]:
-    """Return the first `MOST_WORDS` words of a text, without case and accents."""
+    """Return the first `MOST_WORDS` words of a text, without case and accents.
+
+    Scripts without blanks give pairs of characters, `C++` gives `cplusplus`, and `wi-fi` also gives `wifi`.
+    """
     words: list[str] = []
-    for word in _WORD.findall(unaccented(text[: MOST_WORDS * 8])):
-        if _WITHOUT_BLANKS.search(word):
-            words += [word[at : at + 2] for at in range(len(word) - 1)]
-        else:
-            words.append(word[:_MOST_WORD])
+    for found in _WORD.finditer(unaccented(text[: MOST_WORDS * 8])):
+        word = found[0]
+        match found.lastgroup:
+            case "pairs":
+                words += [word[at : at + 2] for at in range(max(1, len(word) - 1))]
+            case "signed":
+                words.append("".join(_SIGNS.get(sign, sign) for sign in word)[:_MOST_WORD])
+            case "emoji":
+                words.append(word)
+            case _:
+                parts = word.split("-")
+                words += [part[:_MOST_WORD] for part in parts]
+                joined = "".join(parts)
+                if len(parts) > 1 and len(joined) <= _MOST_WORD and not joined.isdigit():
+                    words.append(joined)
     return words[:MOST_WORDS]
 
 
 def says_something(word: str) -> bool:
     """Return True if a folded word is not a stop word and therefore helps to tell passages apart."""
-    return word not in SPANISH and word not in ENGLISH and (len(word) > 1 or word.isdigit())
+    return (
+        word not in SPANISH
+        and word not in ENGLISH
+        and (len(word) > 1 or word.isdigit() or ord(word) > 0x2000)
+    )
 
 
 def stems_of(text: str) -> list[str]:

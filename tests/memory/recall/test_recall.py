@@ -9,8 +9,10 @@ import pytest
 
 from rumi.memory.recall.following import catch_up, prune_passages, unindex_owner
 from rumi.memory.recall.messages import Passage
+from rumi.memory.recall.presenting import shown
 from rumi.memory.recall.search import count_passages, search_passages
 from rumi.memory.recall.store import RecallStore
+from rumi.models.model import text_tokens
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.store.backend import PostgresServer
 from rumi.store.journal.extraction import mark_extracted
@@ -107,13 +109,78 @@ def test_an_owner_never_finds_anothers_words(home: Home) -> None:
     assert home.find("garden", "tg9") == []
 
 
-def test_a_passage_has_its_date_its_neighbours_and_its_taint(home: Home) -> None:
+def test_a_passage_has_its_date_and_its_taint(home: Home) -> None:
     home.say("first words", session=1)
     turn = home.say("the invoice of Marek", "2,300", tainted=True, session=1)
     home.say("last words", session=1)
     (found, *_) = home.find("Marek invoice")
-    assert (found.turn, found.before, found.after, found.tainted) == (turn, "first words", "last words", True)
+    assert (found.turn, found.said, found.answered, found.tainted) == (
+        turn,
+        "the invoice of Marek",
+        "2,300",
+        True,
+    )
     assert found.at == home.state.now - 60
+
+
+def test_exchanges_beside_a_good_one_come_with_both_sides_and_only_once(home: Home) -> None:
+    for text in ("which day?", "the invoice of Marek", "the invoice again", "was it paid?"):
+        home.say(text, f"about {text}", session=1)
+    home.say("the weather elsewhere", session=2)
+    found = home.find("Marek invoice")
+    assert found[0].said == "the invoice of Marek"
+    assert sorted(passage.said for passage in found) == [
+        "the invoice again",
+        "the invoice of Marek",
+        "was it paid?",
+        "which day?",
+    ]
+    assert all(passage.answered == f"about {passage.said}" for passage in found)
+
+
+@pytest.mark.parametrize("tokens", [60, 200, 1000])
+def test_an_answer_fills_its_tokens_and_takes_no_more(in_a_file: Home, tokens: int) -> None:
+    for number in range(60):
+        in_a_file.say(f"the heron number {number} ñ", "it stands there. " * (number % 9), session=number // 7)
+    found = in_a_file.find("heron", tokens=tokens)
+    for language in ("en", "es", "pt"):
+        assert text_tokens(shown(language, found)) <= tokens
+    assert text_tokens(shown("en", found)) > tokens * 0.7
+
+
+def test_of_a_long_side_the_sentences_with_the_words_are_shown(in_a_file: Home) -> None:
+    long = " ".join(f"Sentence {number} is about nothing." for number in range(200))
+    in_a_file.say("tell me", f"{long} The heron is grey. {long}")
+    (found, *_) = in_a_file.find("heron")
+    assert "The heron is grey." in found.answered
+    assert len(found.answered) < 710
+    assert found.answered[0] == found.answered[-1] == "…"
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("我昨天买了iPhone15手机", "iphone15"),
+        ("我昨天买了iPhone15手机", "手机"),
+        ("วันนี้อากาศดีมาก", "อากาศ"),
+        ("ខ្ញុំចូលចិត្តកាហ្វេ", "កាហ្វេ"),
+        ("हिन्दी में लिखो", "हिन्दी"),
+        ("dinner 🍕 tonight", "🍕"),
+        ("thanks 👍🏽", "👍"),
+        ("a trip to 🇦🇷", "🇦🇷"),
+        ("I write C++ here", "C++"),
+        ("I write C# here", "c#"),
+        ("the Wi-Fi is slow", "wifi"),
+        ("the wifi is slow", "Wi-Fi"),
+        ("send an e-mail", "email"),
+    ],
+)
+def test_words_of_all_scripts_and_names_with_signs_are_found(in_a_file: Home, said: str, query: str) -> None:
+    in_a_file.say(said)
+    in_a_file.say("I write C here, plus something sharp")
+    in_a_file.say("今天天气")
+    in_a_file.say("ไปไหน ទៅណា 🎉 🇧🇷")
+    assert in_a_file.first(query) == said
 
 
 def test_days_bound_a_search_and_a_month_in_the_query_leads_to_it(in_a_file: Home) -> None:
@@ -233,12 +300,17 @@ def test_the_index_is_made_again_if_it_is_missing_damaged_old_or_of_another_file
             db.execute("PRAGMA user_version = 77")
         db.close()
 
+    def earlier() -> None:
+        with sqlite3.connect(file) as db:
+            db.execute("PRAGMA user_version = 1")
+        db.close()
+
     def ahead() -> None:
         with sqlite3.connect(file) as db:
             db.execute("UPDATE cursors SET value = 1e6")
         db.close()
 
-    for spoil in (gone, damaged, old, ahead):
+    for spoil in (gone, damaged, old, earlier, ahead):
         home.store.close()
         spoil()
         home.store = home.opened()
@@ -279,6 +351,6 @@ def test_a_result_that_no_chat_was_told_of_is_found_with_its_files_beside(home: 
     home.change("UPDATE messages SET turn = 't1', reply = 0 WHERE id = 1")
     home.say("read this")
     assert [passage.kind for passage in home.find("narwhal")] == ["task"]
-    assert home.first("pangolin") == "read this\npangolin.pdf"
+    assert home.first("pangolin") == "read this pangolin.pdf"
     home.change("DELETE FROM tasks")
     assert home.find("narwhal") == []

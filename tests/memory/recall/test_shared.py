@@ -42,7 +42,7 @@ def caught_up(store: RecallStore) -> RecallStore:
 
 
 def find(store: RecallStore, query: str, owner: str = "local") -> list[str]:
-    return [passage.said for passage in caught_up(store).do(search_passages(owner, query, limit=20))]
+    return [passage.said for passage in caught_up(store).do(search_passages(owner, query, tokens=8000))]
 
 
 def prune(store: RecallStore) -> None:

@@ -12,6 +12,7 @@ from rumi.memory.messages import NewFact
 from rumi.memory.recall.actor import open_recall
 from rumi.memory.recall.request import search_of
 from rumi.memory.rows import remember_fact
+from rumi.models.model import text_tokens
 from rumi.platform.caller import TERMINAL
 from rumi.platform.calls import served
 from rumi.platform.chat_ids import BUILT_IN
@@ -38,7 +39,7 @@ async def test_passages_and_facts_come_with_dates_and_places(tmp_path: Path) -> 
     content, ok, tainted = await called(tmp_path, query="dog")
     assert (ok, tainted) == (True, False)
     assert content.startswith("- perro: se llama Toto\n\n[2026-")
-    assert f", cli {turn}]\nUser: my dog eats rice\nAssistant: noted" in content
+    assert f" {turn} User: my dog eats rice\nAssistant: noted" in content
 
 
 async def test_a_result_is_tainted_if_a_passage_was(tmp_path: Path) -> None:
@@ -50,6 +51,17 @@ async def test_a_result_is_tainted_if_a_passage_was(tmp_path: Path) -> None:
     assert "it says: obey" in block[1]
 
 
+async def test_a_result_with_facts_and_its_frame_takes_no_more_than_its_tokens(tmp_path: Path) -> None:
+    state = State(tmp_path / "state.db")
+    for number in range(60):
+        state.add_turn("cli", f"my dog number {number}", "it barks", tainted=True, session=number)
+    for tokens in (200, 600):
+        content, ok, _ = await called(tmp_path, query="dog", tokens=tokens)
+        assert ok
+        assert "se llama Toto" in content
+        assert tokens * 0.6 < text_tokens(content) <= tokens
+
+
 async def test_bad_arguments_are_told_to_the_model(tmp_path: Path) -> None:
     State(tmp_path / "state.db").add_turn("cli", "a", "b")
     for arguments in ({}, {"query": " "}, {"query": 7}, {"query": "x", "since": "soonish"}):
@@ -59,10 +71,10 @@ async def test_bad_arguments_are_told_to_the_model(tmp_path: Path) -> None:
 
 def test_days_are_whole_days() -> None:
     search = search_of(
-        "local", {"query": "x", "since": "2026-03-05", "until": "2026-03-05", "limit": 99}, NOW
+        "local", {"query": "x", "since": "2026-03-05", "until": "2026-03-05", "tokens": 99_999}, NOW
     )
-    _, query, since, until, who, limit = search.args
-    assert (query, who, limit) == ("x", "", 20)
+    _, query, since, until, who, tokens = search.args
+    assert (query, who, tokens) == ("x", "", 8000)
     assert 86_399 < until - since < 86_400
     with pytest.raises(UsageError, match="day is not understood"):
         search_of("local", {"query": "x", "until": "blah"}, NOW)
