@@ -143,8 +143,8 @@ class Cgroups:
             for controller, parent in self.parents.items():
                 for file, value in self._settings(controller, limits):
                     path = groups[parent] / f"{self._prefix}{name}" / file
-                    # Not every kernel accounts for swap, and then the swap files are missing.
-                    if path.exists() or "sw" not in file:
+                    # Not every kernel accounts for swap or sockets, and then these files are missing.
+                    if path.exists() or not any(part in file for part in ("sw", "tcp")):
                         path.write_text(value)
         except OSError as error:
             cgroup._removed()
@@ -191,6 +191,7 @@ class Cgroups:
         match controller, self.kind:
             case "memory", "v1":
                 yield from (("memory.limit_in_bytes", memory), ("memory.memsw.limit_in_bytes", memory))
+                yield ("memory.kmem.tcp.limit_in_bytes", str(limits.socket_bytes))
             case "memory", _:
                 yield from (("memory.max", memory), ("memory.swap.max", "0"))
             case "pids", _:

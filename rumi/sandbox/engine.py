@@ -39,6 +39,14 @@ class SandboxLimits:
         """
         return self.workspace_bytes + FILE_SLACK_BYTES
 
+    @property
+    def socket_bytes(self) -> int:
+        """Return the maximum memory of sockets' buffers, where the kernel counts it apart (cgroups version 1).
+
+        Without it, a chat could use up the machine's memory for TCP, and slow down all its connections.
+        """
+        return self.memory_bytes // 4
+
 
 @dataclass(frozen=True, slots=True)
 class Command:

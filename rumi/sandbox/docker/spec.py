@@ -154,6 +154,7 @@ class ContainerSpec:
                 "PidsLimit": limits.pids,
                 "Memory": limits.memory_bytes,
                 "MemorySwap": limits.memory_bytes,
+                "KernelMemoryTCP": limits.socket_bytes,
                 "NanoCpus": int(limits.cpus * 1_000_000_000),
                 "CpuShares": CPU_SHARES,
                 "Mounts": [
