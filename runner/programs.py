@@ -29,7 +29,7 @@ CORE: tuple[str, ...] = (
 WORK: tuple[str, ...] = (
     "python3", "python", "pip", "git", "jq", "rg", "patch", "file", "bc", "unzip", "zip", "xz", "sqlite3",
     "tree", "make", "node", "perl", "ps", "pgrep", "pstree", "top", "watch", "hostname", "time", "bzip2",
-    "cpio", "rename",
+    "cpio", "rename", "pkill", "free", "uptime", "curl",
 )
 # fmt: on
 """The programs that commands may use: `CORE` always, `WORK` if `[sandbox] tools` is `work`.

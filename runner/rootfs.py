@@ -35,15 +35,15 @@ __all__ = [
     "RootfsError",
     "RootfsReport",
     "Selection",
-    "accounts",
     "build_rootfs",
     "ensure_rootfs",
     "missing_programs",
+    "names",
     "tree_id",
     "write_tar",
 ]
 
-FORMAT = 5
+FORMAT = 6
 """Format version of trees. Increase it when the same programs give a different tree: older trees are then
 rebuilt."""
 
@@ -140,9 +140,13 @@ def missing_programs(selection: Selection) -> tuple[str, ...]:
     return tuple(name for name in selection.allowed if name not in found)
 
 
-def accounts(uid: int, gid: int) -> dict[str, str]:
-    """Return the files of /etc, by name, that define the users `root` and `runner`, the user of commands."""
+def names(uid: int, gid: int) -> dict[str, str]:
+    """Return the files of /etc, by name, that define names.
+
+    They define the users `root` and `runner`, the user of commands, and the hosts: the sandbox itself.
+    """
     return {
+        "hosts": "127.0.0.1 localhost rumi\n::1 localhost rumi\n",
         "passwd": f"root:x:0:0::/root:/bin/sh\nrunner:x:{uid}:{gid}::/workspace:/bin/sh\n",
         "group": f"root:x:0:\nrunner:x:{gid}:\n",
     }
@@ -267,10 +271,9 @@ def _make_skeleton(tree: Path, uid: int, gid: int) -> None:
     init.touch()
     etc = tree / "etc"
     etc.mkdir()
-    for name, text in accounts(uid, gid).items():
+    for name, text in names(uid, gid).items():
         (etc / name).write_text(text, "utf-8")
     (etc / "nsswitch.conf").write_text(NSSWITCH, "utf-8")
-    (etc / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n", "utf-8")
     (etc / "os-release").write_text('NAME="Rumi runner"\nID=rumi-runner\n', "utf-8")
 
 
