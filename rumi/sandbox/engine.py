@@ -126,6 +126,18 @@ class ContainerInfo:
     state: str
 
 
+def environment(limits: SandboxLimits) -> dict[str, str]:
+    """Return the environment of commands, apart from PATH."""
+    return {
+        "HOME": "/workspace",
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "Agg",
+        "MPLCONFIGDIR": "/tmp/matplotlib",  # the sandbox's own
+        # A thread for each processor of the machine would cost more memory and processes than a chat has.
+        "OPENBLAS_NUM_THREADS": str(max(1, round(limits.cpus))),
+    }
+
+
 def skills_folder(home: Path) -> Path:
     """Return the home's skills folder, which its sandboxes see as /skills, read-only."""
     return home / "run" / "skills"
@@ -193,6 +205,11 @@ class Engine(Protocol):
     @property
     def missing_programs(self) -> tuple[str, ...]:
         """Return the allowed programs that this engine's sandboxes are known to lack."""
+        ...
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Return the Python packages that this engine's sandboxes are known to have, as NAME==VERSION."""
         ...
 
     async def create(self, chat_id: str, workspace: Path) -> Container:

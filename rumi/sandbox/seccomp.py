@@ -133,10 +133,7 @@ def rules(machine: str) -> tuple[Rule, ...]:
             for name, index in ON_A_PROCESS.items()
             for differs in _any_pid_but_1(index)
         ),
-        *(
-            Rule("setpriority", (differs, (0, "MASKED_EQ", ONE_OR_GROUP, 0)))
-            for differs in _any_pid_but_1(1)
-        ),
+        *(Rule("setpriority", (differs, (0, "MASKED_EQ", ONE_OR_GROUP, 0))) for differs in _any_pid_but_1(1)),
         *(
             Rule("ioprio_set", (differs, (0, "MASKED_EQ", 0xFFFFFFFF, IOPRIO_WHO_PROCESS)))
             for differs in _any_pid_but_1(1)

@@ -71,6 +71,7 @@ class FakeEngine:
     kind: EngineKind = "docker"
     degraded: tuple[str, ...] = ()
     missing_programs: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     user = (os.getuid(), os.getgid())
 
     def __init__(self, create_s: float = 0.1) -> None:

@@ -172,8 +172,8 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
     flags += ["--bind", f"{BASE}/tmp", "/tmp", "--bind", f"{BASE}/workspace", "/workspace"]
     flags += ["--ro-bind", f"{BASE}/skills", "/skills"]
     flags += ["--chdir", "/workspace", "--clearenv", "--sync-fd", settings["life_fd"]]
-    for name, value in (("PATH", "/usr/bin:/bin"), ("HOME", "/workspace"), ("LANG", "C.UTF-8")):
-        flags += ["--setenv", name, value]
+    for variable in ("PATH=/usr/bin:/bin", *settings["environment"].split("\n")):
+        flags += ["--setenv", *variable.split("=", 1)]
     if settings["seccomp_fd"]:
         flags += ["--seccomp", settings["seccomp_fd"]]
     return flags

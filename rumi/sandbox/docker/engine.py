@@ -82,6 +82,7 @@ class DockerEngine:
         )
         self._degraded: tuple[str, ...] = ()
         self.missing_programs: tuple[str, ...] = ()
+        self.packages: tuple[str, ...] = ()
         """Allowed programs that the image lacks; set by the code that has inspected the image."""
         self._inits: dict[str, Init] = {}
         self._leases = leases

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.platform.atomic_write import atomic_write
-from rumi.sandbox.engine import SandboxLimits
+from rumi.sandbox.engine import SandboxLimits, environment
 from rumi.sandbox.lease import Lease, nanoseconds
 from rumi.sandbox.seccomp import docker_profile
 from runner.rootfs import names
@@ -34,7 +34,7 @@ Ignored signals survive `exec` in bash; dash resets them. An image without the u
 the ordinary one.
 """
 
-ENVIRONMENT = ("PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace", "LANG=C.UTF-8", "TERM=dumb")
+PATH = "PATH=/usr/local/bin:/usr/bin:/bin"
 RESOLVER = "options timeout:1 attempts:1\n"
 """Without a server: musl then asks one at 127.0.0.1, which there is not, and should not wait for it long."""
 INODES_PER_TMP = 16_384
@@ -127,9 +127,9 @@ class ContainerSpec:
             "WorkingDir": "/workspace",
             # The user's own image keeps its PATH, because its programs may be elsewhere.
             "Env": [
-                variable
-                for variable in ENVIRONMENT
-                if is_rumis(self.image) or not variable.startswith("PATH=")
+                *([PATH] if is_rumis(self.image) else []),
+                "TERM=dumb",
+                *(f"{name}={value}" for name, value in environment(limits).items()),
             ],
             "Entrypoint": [],
             "Cmd": first if init_socket else ["bash", "-c", SLEEP],

@@ -64,6 +64,7 @@ DEFAULTS = {
     "sandbox.image": '"rumi-runner:latest"',
     "sandbox.tools": '"work"',
     "sandbox.extra_programs": "[]",
+    "sandbox.python_packages": '["pytest", "numpy", "pandas", "matplotlib", "requests", "openpyxl"]',
     "sandbox.policy": '"strict"',
     "sandbox.memory": '"512m"',
     "sandbox.cpus": "1",
