@@ -1,7 +1,7 @@
 """Python packages of the sandbox: pip installs them on this host, for the interpreter of the sandbox.
 
-Only wheels are installed, so no code of a package runs on the host. A folder holds the packages (`site`) and a
-manifest, because the root file system is rebuilt more often than packages are installed.
+Only wheels are installed, so no code of a package runs on the host. A folder holds the packages (`site`) and
+a manifest, because the root file system is rebuilt more often than packages are installed.
 """
 
 import hashlib
@@ -43,6 +43,8 @@ PASSED_ON: Final = re.compile(
     re.IGNORECASE,
 )
 """The variables of Rumi's environment that pip gets: where its settings, its index and certificates are."""
+STEP: Final = re.compile(r"^ *Downloading (?:\S*/)?(?P<name>[^-/\s]+)-\S+ \((?P<size>[\d.]+ .?B)\)")
+"""A line of pip's progress."""
 RUN_PIP: Final = """
 import runpy, sys
 sys.path.insert(0, sys.argv.pop(1))
@@ -186,8 +188,8 @@ def _run_pip(
         assert running.stdout is not None
         for line in running.stdout:
             said.append(line.strip()[:500])
-            if line.lstrip().startswith(("Downloading", "Installing")):
-                progress(said[-1][:100])
+            if step := STEP.search(line):
+                progress(f"{step['name']} ({step['size']})")
         return running.wait() == 0, "\n".join(said[-200:])
     finally:
         timer.cancel()

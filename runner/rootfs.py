@@ -1,8 +1,8 @@
 """Building of the sandbox's root file system from this host's own programs and their libraries.
 
 The root file system is a folder tree. The embedded engine (bubblewrap) uses this tree as its root. A tar
-archive of the tree becomes the Docker image if no image can be built from a registry. The tree has no compiler,
-its pip has no index, and its only network program is curl, for servers in the sandbox.
+archive of the tree becomes the Docker image if no image can be built from a registry. The tree has no
+compiler, its pip has no index, and its only network program is curl, for servers in the sandbox.
 """
 
 import contextlib

@@ -41,7 +41,7 @@ class SandboxLimits:
 
     @property
     def socket_bytes(self) -> int:
-        """Return the maximum memory of sockets' buffers, where the kernel counts it apart (cgroups version 1).
+        """Return the maximum memory of socket buffers, where the kernel counts it apart (cgroups version 1).
 
         Without it, a chat could use up the machine's memory for TCP, and slow down all its connections.
         """

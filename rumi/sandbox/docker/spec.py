@@ -90,7 +90,7 @@ class ContainerSpec:
         return f"rumi-runner-{chat_id}-{self.installation}"
 
     def write_names(self) -> None:
-        """Write the files that name the user and hosts, if missing or outdated. Blocks briefly. Raise OSError."""
+        """Write the files of `names`, if missing or outdated. Blocks briefly. Raise OSError."""
         if self.skills is not None:
             self.skills.mkdir(parents=True, exist_ok=True)
         if self.names is None:
