@@ -171,7 +171,8 @@ def _run_pip(
     # In an empty folder and behind `--`: a name is never taken for a file or an option.
     empty = building / "empty"
     empty.mkdir(exist_ok=True)
-    running = subprocess.Popen(
+    said: list[str] = []
+    with subprocess.Popen(
         [*words, "--", *wanted],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -180,21 +181,18 @@ def _run_pip(
         env=environment | {"TMPDIR": str(building), "PIP_REQUIRE_VIRTUALENV": "0"},
         text=True,
         errors="replace",
-    )
-    timer = threading.Timer(INSTALL_S, running.kill)
-    timer.start()
-    said: list[str] = []
-    try:
-        assert running.stdout is not None
-        for line in running.stdout:
-            said.append(line.strip()[:500])
-            if step := STEP.search(line):
-                progress(f"{step['name']} ({step['size']})")
-        return running.wait() == 0, "\n".join(said[-200:])
-    finally:
-        timer.cancel()
-        running.kill()
-        running.wait()
+    ) as running:
+        timer = threading.Timer(INSTALL_S, running.kill)
+        timer.start()
+        try:
+            for line in running.stdout or ():
+                said.append(line.strip()[:500])
+                if step := STEP.search(line):
+                    progress(f"{step['name']} ({step['size']})")
+            return running.wait() == 0, "\n".join(said[-200:])
+        finally:
+            timer.cancel()
+            running.kill()
 
 
 def _without_wheel(said: str, wanted: Sequence[str]) -> str | None:
