@@ -194,8 +194,11 @@ async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[s
 
     selection = selection_of(loaded)
 
+    def report_step(line: str) -> None:
+        trio.from_thread.run_sync(progress, line)
+
     def installed() -> Packages:
-        return install(home.packages, selection.packages, partial(trio.from_thread.run_sync, progress))
+        return install(home.packages, selection.packages, report_step)
 
     def copied() -> RootfsReport:
         uid, gid = sandbox_user(home.installation(), home.root)

@@ -39,7 +39,7 @@ checked separately.
 
 _INSTEAD: Final = {
     **dict.fromkeys(
-        ("wget", "ping", "ssh", "scp", "rsync", "dig", "nc"), Text("The sandbox has no network.")
+        ("curl", "wget", "ping", "ssh", "scp", "rsync", "dig"), Text("The sandbox has no network.")
     ),
     **dict.fromkeys(
         ("nano", "vi", "vim", "emacs", "ed"), Text("Write files with `cat > FILE <<'END'` or `sed -i`.")
