@@ -46,6 +46,7 @@ def bare(home: Path, workspace: Path, argv: tuple[str, ...]) -> float:
             "uid": str(uid),
             "gid": str(gid),
             "tmp_bytes": str(64 << 20),
+            "environment": "HOME=/workspace",
             "life_fd": str(alive.fileno()),
         }
         settings["seccomp_fd"] = str(filters.fileno())

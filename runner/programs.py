@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import re
 import shutil
 import stat
 import struct
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -29,7 +31,7 @@ CORE: tuple[str, ...] = (
 WORK: tuple[str, ...] = (
     "python3", "python", "pip", "git", "jq", "rg", "patch", "file", "bc", "unzip", "zip", "xz", "sqlite3",
     "tree", "make", "node", "perl", "ps", "pgrep", "pstree", "top", "watch", "hostname", "time", "bzip2",
-    "cpio", "rename",
+    "cpio", "rename", "pkill", "free", "uptime", "curl",
 )
 # fmt: on
 """The programs that commands may use: `CORE` always, `WORK` if `[sandbox] tools` is `work`.
@@ -48,6 +50,8 @@ class Selection:
     tools: Tools = "core"
     extra: tuple[str, ...] = ()
     """Names of additional programs of the host."""
+    python_packages: tuple[str, ...] = ()
+    """Python packages with optional versions, such as `numpy` and `numpy>=2`."""
 
     @property
     def allowed(self) -> tuple[str, ...]:
@@ -61,9 +65,30 @@ class Selection:
         return tuple(name for name in self.allowed if name not in CORE)
 
     @property
+    def packages(self) -> tuple[str, ...]:
+        """Return the Python packages; none without Python."""
+        return self.python_packages if "python3" in self.allowed else ()
+
+    @property
+    def package_names(self) -> tuple[str, ...]:
+        """Return the normalized names of the Python packages."""
+        return tuple(dict.fromkeys(map(package_name, self.packages)))
+
+    @property
     def label(self) -> str:
         """Return the selection as one line of text, which is equal for equal selections."""
-        return " ".join((self.tools, *sorted(set(self.extra))))
+        packages = ("+", *sorted(set(self.packages))) if self.packages else ()
+        return " ".join((self.tools, *sorted(set(self.extra)), *packages))
+
+    def lacking(self, installed: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of the packages that are not among the installed ones."""
+        there = set(map(package_name, installed))
+        return tuple(name for name in self.package_names if name not in there)
+
+
+def package_name(requirement: str) -> str:
+    """Return the normalized name of a package (PEP 503), without extras and version."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[\[<>=!~]", requirement, maxsplit=1)[0]).lower()
 
 
 class RootfsError(Exception):

@@ -52,13 +52,17 @@ _NEVER_CHECKED: Final = (1).to_bytes(4, "little") + bytes(8)
 
 @dataclass(frozen=True, slots=True)
 class RootfsEntry:
-    """A file of the root file system: a copy of `source`, or `content`. With `elf`, it may load libraries."""
+    """A file of the root file system: a copy of `source`, or `content`. With `elf`, it may load libraries.
+
+    With `linked`, it is a link to `source` if possible, because nothing else uses that file.
+    """
 
     inside: Path
     source: Path | None = None
     content: bytes | None = None
     elf: bool = False
     executable: bool = False
+    linked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

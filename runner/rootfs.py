@@ -1,8 +1,8 @@
 """Building of the sandbox's root file system from this host's own programs and their libraries.
 
 The root file system is a folder tree. The embedded engine (bubblewrap) uses this tree as its root. A tar
-archive of the tree becomes the Docker image if no image can be built from a registry. The tree has no network
-programs and no compiler, and its pip has no index.
+archive of the tree becomes the Docker image if no image can be built from a registry. The tree has no
+compiler, its pip has no index, and its only network program is curl, for servers in the sandbox.
 """
 
 import contextlib
@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import IO
 
 from runner.companions import companions
+from runner.packages import entries as package_entries
+from runner.packages import packages_in
 from runner.programs import (
     CORE_ONLY,
     PYTHONS,
@@ -35,15 +37,15 @@ __all__ = [
     "RootfsError",
     "RootfsReport",
     "Selection",
-    "accounts",
     "build_rootfs",
     "ensure_rootfs",
     "missing_programs",
+    "names",
     "tree_id",
     "write_tar",
 ]
 
-FORMAT = 5
+FORMAT = 6
 """Format version of trees. Increase it when the same programs give a different tree: older trees are then
 rebuilt."""
 
@@ -68,6 +70,8 @@ class RootfsReport:
     bytes: int
     rootfs_id: str
     """A digest of all names, modes and bytes: trees with the same id are equal."""
+    packages: tuple[str, ...] = ()
+    """The Python packages of the selection in it, as NAME==VERSION."""
 
 
 def build_rootfs(
@@ -76,12 +80,14 @@ def build_rootfs(
     uid: int = 1000,
     gid: int = 1000,
     selection: Selection = CORE_ONLY,
+    packages: Path | None = None,
     progress: Progress | None = None,
 ) -> RootfsReport:
     """Build the tree at `target` and replace the old one, if any; a failed build preserves the old tree.
 
     Blocks for half a second, or with `WORK` tools for two or three. `uid` and `gid` are those of the user
-    that runs commands, named `runner` in the tree. Containers that are using the old tree lose its files.
+    that runs commands, named `runner` in the tree. `packages` is the folder of the Python packages that
+    `runner.packages.install` has installed. Containers that are using the old tree lose its files.
 
     Raises:
         RootfsError: The host lacks a shell, or a library that one of its programs needs.
@@ -91,7 +97,7 @@ def build_rootfs(
     building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         tree = building / "tree"
-        report, sources, found = _make_tree(tree, uid, gid, selection, progress or (lambda _: None))
+        report, sources, found = _make_tree(tree, uid, gid, selection, packages, progress or (lambda _: None))
         _manifest(target).unlink(missing_ok=True)  # first: a crash must not leave a manifest of another tree
         if target.exists():  # a rename cannot replace a folder that is not empty
             target.rename(building / "old")
@@ -100,6 +106,7 @@ def build_rootfs(
             "format": FORMAT,
             "user": [uid, gid],
             "selection": selection.label,
+            "packages": _packages_id(selection, packages),
             "found": found,
             "report": asdict(report),
             "sources": sources,
@@ -118,17 +125,19 @@ def ensure_rootfs(
     uid: int = 1000,
     gid: int = 1000,
     selection: Selection = CORE_ONLY,
+    packages: Path | None = None,
     progress: Progress | None = None,
 ) -> RootfsReport:
     """Reuse the tree at `target` if `build_rootfs` would build the same one, otherwise rebuild it.
 
-    Blocks for a few milliseconds if the tree can be reused. A tree is stale if its user, selection or format
-    differs, or if the size, time or existence of one of its sources on this host has changed.
+    Blocks for a few milliseconds if the tree can be reused. A tree is stale if its user, selection, packages
+    or format differ, or if the size, time or existence of one of its sources on this host has changed. No
+    packages are installed here.
     """
-    reusable = _reusable(target, uid, gid, selection)
+    reusable = _reusable(target, uid, gid, selection, packages)
     if reusable is not None:
         return reusable
-    return build_rootfs(target, uid=uid, gid=gid, selection=selection, progress=progress)
+    return build_rootfs(target, uid=uid, gid=gid, selection=selection, packages=packages, progress=progress)
 
 
 def missing_programs(selection: Selection) -> tuple[str, ...]:
@@ -140,9 +149,13 @@ def missing_programs(selection: Selection) -> tuple[str, ...]:
     return tuple(name for name in selection.allowed if name not in found)
 
 
-def accounts(uid: int, gid: int) -> dict[str, str]:
-    """Return the files of /etc, by name, that define the users `root` and `runner`, the user of commands."""
+def names(uid: int, gid: int) -> dict[str, str]:
+    """Return the files of /etc, by name, that define names.
+
+    They define the users `root` and `runner`, the user of commands, and the hosts: the sandbox itself.
+    """
     return {
+        "hosts": "127.0.0.1 localhost rumi\n::1 localhost rumi\n",
         "passwd": f"root:x:0:0::/root:/bin/sh\nrunner:x:{uid}:{gid}::/workspace:/bin/sh\n",
         "group": f"root:x:0:\nrunner:x:{gid}:\n",
     }
@@ -189,7 +202,7 @@ def tree_id(tree: Path) -> str:
 
 
 def _make_tree(
-    tree: Path, uid: int, gid: int, selection: Selection, progress: Progress
+    tree: Path, uid: int, gid: int, selection: Selection, packages: Path | None, progress: Progress
 ) -> tuple[RootfsReport, dict[str, list[int]], list[str]]:
     """Build the tree; return its report, the stamps of its sources, and the programs found on this host."""
     found = _usable(selection)
@@ -198,6 +211,9 @@ def _make_tree(
             raise RootfsError(f"This host has no {name}, without which nothing runs in a sandbox.")
     entries = list(companions(found))
     inside_paths = {entry.inside.as_posix() for entry in entries}
+    python = interpreter(found["python3"]) if packages is not None and selection.packages else None
+    installed = list(package_entries(packages, python, found)) if packages and python else []
+    entries += installed
     usable = {
         name: program_path for name, program_path in found.items() if not _is_bare_python(name, inside_paths)
     }
@@ -209,6 +225,9 @@ def _make_tree(
         loaded.update(libraries(program))
     for entry in entries:
         loaded.update(_add_entry(entry, copies, usable["bash"].interpreter))
+    if packages is not None:  # a library of a package lies beside it
+        real = packages.resolve()
+        loaded = {path for path in loaded if not Path(os.path.realpath(path)).is_relative_to(real)}
     loaded.update(_loaded_by_name(frozenset(loaded)))
     data = sorted(path for path in LOCALE.rglob("*") if path.is_file())
     for path in [*sorted(loaded), *data]:
@@ -220,10 +239,11 @@ def _make_tree(
     size = _settle(tree)
     programs = {*usable, *(["pip"] if "usr/bin/pip" in inside_paths else [])}
     missing = tuple(name for name in selection.allowed if name not in programs)
-    report = RootfsReport(tuple(sorted(programs)), missing, size, tree_id(tree))
+    pins = packages_in(packages).installed if installed else ()
+    report = RootfsReport(tuple(sorted(programs)), missing, size, tree_id(tree), pins)
     stamped = [program.source for program in found.values()]
     # Stamp only the folders of the thousands of modules: an upgrade changes them, and the interpreter too.
-    stamped += {entry.source.parent for entry in entries if entry.source is not None}
+    stamped += {entry.source.parent for entry in entries if entry.source is not None and not entry.linked}
     return report, _stamps([*stamped, *loaded, *data]), sorted(found)
 
 
@@ -244,7 +264,7 @@ def _add_entry(entry: RootfsEntry, copies: "_Copies", loader: str) -> Iterable[P
             needed = loaded_for(entry.source, loader)
         except RootfsError:
             return ()
-    copies.add(entry.source, inside)
+    copies.add(entry.source, inside, link=entry.linked)
     return needed
 
 
@@ -267,10 +287,9 @@ def _make_skeleton(tree: Path, uid: int, gid: int) -> None:
     init.touch()
     etc = tree / "etc"
     etc.mkdir()
-    for name, text in accounts(uid, gid).items():
+    for name, text in names(uid, gid).items():
         (etc / name).write_text(text, "utf-8")
     (etc / "nsswitch.conf").write_text(NSSWITCH, "utf-8")
-    (etc / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n", "utf-8")
     (etc / "os-release").write_text('NAME="Rumi runner"\nID=rumi-runner\n', "utf-8")
 
 
@@ -281,8 +300,8 @@ class _Copies:
         self._tree = tree
         self._first: dict[tuple[int, int], Path] = {}
 
-    def add(self, source: Path, destination: Path) -> None:
-        """Copy `source`, with links resolved, unless the destination exists."""
+    def add(self, source: Path, destination: Path, *, link: bool = False) -> None:
+        """Copy `source`, with links resolved, unless the destination exists. With `link`, try to link it."""
         real, destination = Path(os.path.realpath(source)), self._tree / destination
         if destination.exists():
             return
@@ -291,6 +310,10 @@ class _Copies:
         if (first := self._first.setdefault((status.st_dev, status.st_ino), destination)) != destination:
             os.link(first, destination)
             return
+        if link:
+            with contextlib.suppress(OSError):  # another file system
+                os.link(real, destination)
+                return
         shutil.copyfile(real, destination)
         destination.chmod(0o755 if status.st_mode & 0o111 else 0o644)
 
@@ -350,17 +373,25 @@ def _stamps(sources: Iterable[Path]) -> dict[str, list[int]]:
     return dict(sorted(stamps.items()))
 
 
-def _reusable(target: Path, uid: int, gid: int, selection: Selection) -> RootfsReport | None:
+def _packages_id(selection: Selection, packages: Path | None) -> str:
+    return packages_in(packages).digest if selection.packages else ""
+
+
+def _reusable(
+    target: Path, uid: int, gid: int, selection: Selection, packages: Path | None
+) -> RootfsReport | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         manifest = json.loads(_manifest(target).read_text("utf-8"))
         saved = manifest["report"]
         programs, missing = tuple(saved["programs"]), tuple(saved["missing"])
-        report = RootfsReport(programs, missing, int(saved["bytes"]), str(saved["rootfs_id"]))
+        size, pins = int(saved["bytes"]), tuple(saved["packages"])
+        report = RootfsReport(programs, missing, size, str(saved["rootfs_id"]), pins)
         present = _usable(selection)
         if (
             manifest["format"] == FORMAT
             and manifest["user"] == [uid, gid]
             and manifest["selection"] == selection.label
+            and manifest["packages"] == _packages_id(selection, packages)
             and sorted(present) == manifest["found"]
             and all(str(program.source) in manifest["sources"] for program in present.values())
             and _stamps(map(Path, manifest["sources"])) == manifest["sources"]

@@ -16,7 +16,7 @@ from rumi.sandbox.engine import Engine, SandboxError, SandboxLimits
 from rumi.sandbox.lease import Leases, no_leases
 from rumi.sandbox.shared import Fault, faults
 from rumi.texts import Text
-from runner.programs import Selection
+from runner.programs import Selection, package_name
 
 if TYPE_CHECKING:
     from rumi.sandbox.docker.image import ImageState
@@ -90,7 +90,7 @@ async def find_engine(
 def selection_of(loaded: Loaded) -> Selection:
     """Return the programs that the configuration selects for the sandbox."""
     settings = loaded.settings.sandbox
-    return Selection(settings.tools, settings.extra_programs)
+    return Selection(settings.tools, settings.extra_programs, settings.python_packages)
 
 
 async def close_engine(engine: Engine) -> None:
@@ -150,6 +150,7 @@ async def _ready_image(engine: Engine, home: Home, loaded: Loaded, progress: Pro
         await build_image(home, loaded, progress)
         state = await image_state(engine, loaded)
     engine.missing_programs = state.missing
+    engine.packages = selection_of(loaded).package_names if state.own else state.packages
 
 
 async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
@@ -177,6 +178,7 @@ async def build_image(home: Home, loaded: Loaded, progress: Progress) -> list[st
             made_of=made_of,
         ),
         *_lacking(report.missing),
+        *describe_packages(selection_of(loaded), report.packages),
     ]
     if report.by_exec:
         lines.append(
@@ -188,13 +190,25 @@ async def build_image(home: Home, loaded: Loaded, progress: Progress) -> list[st
 async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[str]:
     """Build bubblewrap's root file system; return lines that describe the result."""
     from rumi.sandbox.identity import sandbox_user
+    from runner.packages import Packages, install
     from runner.rootfs import RootfsReport
     from runner.rootfs import build_rootfs as build
 
+    selection = selection_of(loaded)
+
+    def report_step(line: str) -> None:
+        trio.from_thread.run_sync(progress, line)
+
+    def installed() -> Packages:
+        return install(home.packages, selection.packages, report_step)
+
     def copied() -> RootfsReport:
         uid, gid = sandbox_user(home.installation(), home.root)
-        return build(home.rootfs, uid=uid, gid=gid, selection=selection_of(loaded))
+        return build(home.rootfs, uid=uid, gid=gid, selection=selection, packages=home.packages)
 
+    if selection.packages:
+        progress(Text("installing Python packages"))
+    packages = await trio.to_thread.run_sync(installed)
     progress(Text("copying this host's programs"))
     report = await trio.to_thread.run_sync(copied)
     what = Text(
@@ -203,7 +217,32 @@ async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[s
         size=f"{report.bytes / 1e6:.0f}",
         count=len(report.programs),
     )
-    return [what, *_lacking(report.missing)]
+    return [
+        what,
+        *_lacking(report.missing),
+        *describe_packages(selection, report.packages, packages.bytes, packages.reason),
+    ]
+
+
+def describe_packages(
+    selection: Selection, installed: Sequence[str], size: int = 0, reason: str = ""
+) -> list[str]:
+    """Return lines that say which Python packages the sandbox has, and which it lacks."""
+    names, lacking = selection.package_names, selection.lacking(installed)
+    there = ", ".join(pin.replace("==", " ") for pin in installed if package_name(pin) in names)
+    said: list[str] = []
+    if there and size:
+        said.append(Text("Python packages, {size} MB: {there}", size=f"{size / 1e6:.0f}", there=there))
+    elif there:
+        said.append(Text("Python packages: {there}", there=there))
+    if lacking and reason:
+        missing = ", ".join(lacking)
+        said.append(
+            Text("Python packages that are not in it: {missing} ({reason})", missing=missing, reason=reason)
+        )
+    elif lacking:
+        said.append(Text("Python packages that are not in it: {missing}", missing=", ".join(lacking)))
+    return said
 
 
 def _lacking(missing: Sequence[str]) -> list[str]:
@@ -263,12 +302,12 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
     facts.append(("disk", describe_free_space(home, loaded)[0]))
     facts.extend(("degraded", why) for why in engine.degraded)
     missing = await trio.to_thread.run_sync(missing_programs, selection_of(loaded))
-    own = False
+    own, packages = False, engine.packages
     if engine.kind == "docker":
         image = await image_state(engine, loaded)
         own = image.own
         if image.sound:
-            missing = image.missing
+            missing, packages = image.missing, image.packages
         facts.append(
             (
                 "image",
@@ -282,6 +321,7 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
         there = [name for name in selection_of(loaded).beyond_core if name not in missing]
         facts.append(("tools", f"{loaded.settings.sandbox.tools}: {', '.join(there) or '-'}"))
         facts.extend(("missing", program) for program in _lacking(missing))
+        facts.extend(("python", line) for line in describe_packages(selection_of(loaded), packages))
     if engine.kind == "docker":
         containers = await engine.containers()
         facts.extend(

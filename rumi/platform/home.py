@@ -157,6 +157,11 @@ class Home:
         return self.root / "rootfs"
 
     @property
+    def packages(self) -> Path:
+        """The Python packages of bubblewrap's sandboxes."""
+        return self.root / "packages"
+
+    @property
     def tasks(self) -> Path:
         """The parent folder of the tasks' folders. Only Rumi itself writes there, never a sandbox."""
         return self.root / "tasks"

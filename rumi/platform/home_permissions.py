@@ -15,7 +15,18 @@ to another user.
 """
 
 WRITTEN = (
-    *("workspace", "tasks", "bots", "cache", "logs", "run", "rootfs", "installation", "sandbox-user"),
+    *(
+        "workspace",
+        "tasks",
+        "bots",
+        "cache",
+        "logs",
+        "run",
+        "rootfs",
+        "packages",
+        "installation",
+        "sandbox-user",
+    ),
     *("terminal_history", "reserve", "restoring", "before-restore"),
 )
 DATABASES = ("state.db", "memory.db", "recall.db")

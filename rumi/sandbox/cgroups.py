@@ -28,6 +28,7 @@ from rumi.sandbox.engine import SandboxError, SandboxLimits
 Kind: TypeAlias = Literal["v1", "v2", "scope", "none"]
 CONTROLLERS = ("memory", "pids", "cpu")
 PERIOD_US = 100_000
+SOCKETS = "memory.kmem.tcp.limit_in_bytes"
 TRIES = 20
 OWN_PROCESSES = 2
 """Number of bubblewrap's own processes, its monitor and its first process; they count against the limit."""
@@ -143,8 +144,8 @@ class Cgroups:
             for controller, parent in self.parents.items():
                 for file, value in self._settings(controller, limits):
                     path = groups[parent] / f"{self._prefix}{name}" / file
-                    # Not every kernel accounts for swap, and then the swap files are missing.
-                    if path.exists() or "sw" not in file:
+                    # Not every kernel accounts for swap or sockets, and then these files are missing.
+                    if path.exists() or not any(part in file for part in ("sw", "tcp")):
                         path.write_text(value)
         except OSError as error:
             cgroup._removed()
@@ -191,6 +192,7 @@ class Cgroups:
         match controller, self.kind:
             case "memory", "v1":
                 yield from (("memory.limit_in_bytes", memory), ("memory.memsw.limit_in_bytes", memory))
+                yield (SOCKETS, str(limits.socket_bytes))
             case "memory", _:
                 yield from (("memory.max", memory), ("memory.swap.max", "0"))
             case "pids", _:
@@ -199,6 +201,16 @@ class Cgroups:
                 yield from (("cpu.cfs_period_us", str(PERIOD_US)), ("cpu.cfs_quota_us", str(quota)))
             case "cpu", _:
                 yield ("cpu.max", f"{quota} {PERIOD_US}")
+
+
+def bound_sockets(pid: int, limits: SandboxLimits, root: Path = Path("/sys/fs/cgroup")) -> None:
+    """Bound the buffers of sockets in a process's group of version 1, which Docker does not, if this is root.
+
+    Version 2 counts them as memory of the group.
+    """
+    if group := _memberships(Path(f"/proc/{pid}/cgroup")).get("memory"):
+        with contextlib.suppress(OSError):
+            (root / "memory" / group.lstrip("/") / SOCKETS).write_text(str(limits.socket_bytes))
 
 
 def groups_of(installation: str, root: Path = Path("/sys/fs/cgroup")) -> list[Cgroup]:

@@ -45,6 +45,14 @@ class SandboxLimits:
         """
         return self.workspace_bytes + FILE_SLACK_BYTES
 
+    @property
+    def socket_bytes(self) -> int:
+        """Return the maximum memory of socket buffers, where the kernel counts it apart (cgroups version 1).
+
+        Without it, a chat could use up the machine's memory for TCP, and slow down all its connections.
+        """
+        return self.memory_bytes // 4
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -135,6 +143,18 @@ class ContainerInfo:
     state: str
 
 
+def environment(limits: SandboxLimits) -> dict[str, str]:
+    """Return the environment of commands, apart from PATH."""
+    return {
+        "HOME": "/workspace",
+        "LANG": "C.UTF-8",
+        "MPLBACKEND": "Agg",
+        "MPLCONFIGDIR": "/tmp/matplotlib",  # the sandbox's own
+        # A thread for each processor of the machine would cost more memory and processes than a chat has.
+        "OPENBLAS_NUM_THREADS": str(max(1, round(limits.cpus))),
+    }
+
+
 def skills_folder(home: Path) -> Path:
     """Return the home's skills folder, which its sandboxes see as /skills, read-only."""
     return home / "run" / "skills"
@@ -216,6 +236,11 @@ class Engine(Protocol):
     @property
     def missing_programs(self) -> tuple[str, ...]:
         """Return the allowed programs that this engine's sandboxes are known to lack."""
+        ...
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Return the Python packages that this engine's sandboxes are known to have, as NAME==VERSION."""
         ...
 
     async def create(self, chat_id: str, workspace: Path) -> Container:

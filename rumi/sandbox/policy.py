@@ -29,6 +29,7 @@ READERS = frozenset(
         *("pwd", "basename", "dirname", "realpath", "date", "cal", "expr", "seq", "sleep", "true", "false"),
         *("nl", "tac", "column", "fold", "rev", "jq", "bc", "cmp", "readlink", "uname", "od"),
         *("test", "[", "printenv", "id", "whoami", "zcat", "kill", "ps", "groups", "who", "nproc"),
+        *("pgrep", "pstree", "free", "uptime", "pkill"),
     )
 ) | (BUILTINS - {"history"})
 """Programs that cannot write a file, whatever their arguments. Not among them are, for example, `sort -o`,

@@ -12,7 +12,15 @@ from typing import Literal, TypeAlias
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.syscalls import BY_MACHINE, EVERYWHERE
 
-AF_UNIX = 1
+AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
+IP_FAMILIES = (AF_INET, AF_INET6)
+FAMILIES = 46
+"""The number of socket families of Linux (AF_MAX)."""
+SOCK_TYPE = 0xF
+"""The bits of a socket's type; the other bits are flags."""
+IP_PROTOCOLS = {1: (0, 6), 2: (0, 17)}
+"""Streams by TCP and datagrams by UDP, which a program may also name as 0. Raw sockets, ICMP, SCTP, multipath
+TCP and others are refused: no program needs them on loopback."""
 NEW_NAMESPACES = 0x7E020000
 """The flags CLONE_NEWNS, -CGROUP, -UTS, -IPC, -USER, -PID and -NET combined."""
 PERSONALITIES = (0, 0xFFFFFFFF)
@@ -75,15 +83,9 @@ class Rule:
     """
 
     name: str
-    comparison: Comparison | None = None
+    comparisons: tuple[Comparison, ...] = ()
+    """Comparisons of different arguments; the rule applies if all of them match."""
     refused_with: int = 0
-    second: Comparison | None = None
-    """A comparison for a second argument; both comparisons must match."""
-
-    @property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """Return the comparisons of the call's arguments; the rule applies if all of them match."""
-        return tuple(comparison for comparison in (self.comparison, self.second) if comparison is not None)
 
 
 def _any_pid_but_1(index: int) -> tuple[Comparison, ...]:
@@ -102,31 +104,43 @@ def rules(machine: str) -> tuple[Rule, ...]:
     return (
         # An allowlist: a comparison for equality cannot be bypassed through the upper half of the register,
         # which the kernel ignores, but which "anything but vsock" would take for another family.
-        Rule("socket", (0, "EQ", AF_UNIX, 0)),
-        Rule("socket", (0, "NE", AF_UNIX, 0), errno.EAFNOSUPPORT),
-        *(Rule("personality", (0, "EQ", value, 0)) for value in PERSONALITIES),
-        Rule("clone", (flags, "MASKED_EQ", NEW_NAMESPACES, 0)),
-        # Its flags are in memory, which a filter cannot read. ENOSYS makes libc use clone instead.
-        Rule("clone3", None, errno.ENOSYS),
-        # Likewise: libc then uses openat, which is restricted below.
-        Rule("openat2", None, errno.ENOSYS),
-        # Not EPERM: with this errno posix_fallocate and programs write instead, which the watch can follow.
-        Rule("fallocate", None, errno.EOPNOTSUPP),
-        *(Rule(name, (mode, "MASKED_EQ", SET_ID, 0)) for name, mode in MODES.items()),
-        *(Rule(name, (argument + 1, "MASKED_EQ", SET_ID, 0)) for name, argument in OPENS.items()),
-        *(Rule(name, (argument, "MASKED_EQ", MAKES_A_FILE, 0)) for name, argument in OPENS.items()),
-        *(Rule(name, differs) for name, index in ON_A_PROCESS.items() for differs in _any_pid_but_1(index)),
+        Rule("socket", ((0, "EQ", AF_UNIX, 0),)),
         *(
-            Rule("setpriority", differs, second=(0, "MASKED_EQ", ONE_OR_GROUP, 0))
-            for differs in _any_pid_but_1(1)
+            Rule("socket", ((0, "EQ", family, 0), (1, "MASKED_EQ", SOCK_TYPE, kind), (2, "EQ", protocol, 0)))
+            for family in IP_FAMILIES
+            for kind, protocols in IP_PROTOCOLS.items()
+            for protocol in protocols
         ),
+        # Not EPERM: programs then do without that family.
         *(
-            Rule("ioprio_set", differs, second=(0, "MASKED_EQ", 0xFFFFFFFF, IOPRIO_WHO_PROCESS))
+            Rule("socket", ((0, "EQ", family, 0),), errno.EAFNOSUPPORT)
+            for family in range(FAMILIES)
+            if family not in (AF_UNIX, *IP_FAMILIES)
+        ),
+        *(Rule("personality", ((0, "EQ", value, 0),)) for value in PERSONALITIES),
+        Rule("clone", ((flags, "MASKED_EQ", NEW_NAMESPACES, 0),)),
+        # Its flags are in memory, which a filter cannot read. ENOSYS makes libc use clone instead.
+        Rule("clone3", (), errno.ENOSYS),
+        # Likewise: libc then uses openat, which is restricted below.
+        Rule("openat2", (), errno.ENOSYS),
+        # Not EPERM: with this errno posix_fallocate and programs write instead, which the watch can follow.
+        Rule("fallocate", (), errno.EOPNOTSUPP),
+        *(Rule(name, ((mode, "MASKED_EQ", SET_ID, 0),)) for name, mode in MODES.items()),
+        *(Rule(name, ((argument + 1, "MASKED_EQ", SET_ID, 0),)) for name, argument in OPENS.items()),
+        *(Rule(name, ((argument, "MASKED_EQ", MAKES_A_FILE, 0),)) for name, argument in OPENS.items()),
+        *(
+            Rule(name, (differs,))
+            for name, index in ON_A_PROCESS.items()
+            for differs in _any_pid_but_1(index)
+        ),
+        *(Rule("setpriority", (differs, (0, "MASKED_EQ", ONE_OR_GROUP, 0))) for differs in _any_pid_but_1(1)),
+        *(
+            Rule("ioprio_set", (differs, (0, "MASKED_EQ", 0xFFFFFFFF, IOPRIO_WHO_PROCESS)))
             for differs in _any_pid_but_1(1)
         ),
         # A filter cannot compare a byte for inequality, so one rule allows each bit that differs.
         *(
-            Rule("ioctl", (1, "MASKED_EQ", bit, ~XFS_REQUESTS & bit))
+            Rule("ioctl", ((1, "MASKED_EQ", bit, ~XFS_REQUESTS & bit),))
             for bit in (1 << n for n in range(8, 16))
         ),
     )

@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 
 RUMI = str(Path(sys.executable).with_name("rumi"))
 BOUND_S = 90
-CORE = {"RUMI_SANDBOX__TOOLS": "core"}
+CORE = {"RUMI_SANDBOX__TOOLS": "core", "RUMI_SANDBOX__PYTHON_PACKAGES": "[]"}
 """A small sandbox is made faster, and most tests need no other."""
 
 

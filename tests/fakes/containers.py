@@ -6,6 +6,7 @@ from pathlib import Path
 
 import trio
 
+from rumi.platform.config.schema import PYTHON_PACKAGES
 from rumi.sandbox.engine import Command, ContainerGoneError, ContainerInfo, EngineKind, SandboxError, Sink
 from tests.fakes.lines import words_of
 
@@ -77,6 +78,7 @@ class FakeEngine:
     kind: EngineKind = "docker"
     degraded: tuple[str, ...] = ()
     missing_programs: tuple[str, ...] = ()
+    packages: tuple[str, ...] = PYTHON_PACKAGES
     user = (os.getuid(), os.getgid())
 
     def __init__(self, create_s: float = 0.1) -> None:

@@ -20,6 +20,7 @@ import trio
 from actors import ChildSpec, Supervisor
 from rumi.sandbox import processes as processes_module
 from rumi.sandbox.bubblewrap import container as container_module
+from rumi.sandbox.bubblewrap import keeper
 from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.cgroups import Cgroups
@@ -472,6 +473,19 @@ async def test_there_is_no_network_and_no_abstract_socket_of_the_host(box: Bubbl
     devices = (await sh(box, "cat /proc/net/dev")).splitlines()[2:]
     assert [line.split(":")[0].strip() for line in devices] == ["lo"]
     assert "No such file" in await sh(box, "cat /etc/resolv.conf")
+
+
+@pytest.mark.parametrize("flag", ["0x1", "0"], ids=["refused", "the host's own"])
+async def test_without_a_network_of_its_own_no_sandbox_starts(
+    engine: BubblewrapEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str
+) -> None:
+    source = Path(keeper.__file__).read_text()
+    assert source.count(", 0x40000000\n") == 1
+    changed = tmp_path / "keeper.py"
+    changed.write_text(source.replace(", 0x40000000\n", f", {flag}\n"))
+    monkeypatch.setattr(keeper, "__file__", str(changed))
+    with pytest.raises(SandboxError, match=r"network namespace: Invalid|Operation not permitted"):
+        await engine.create("chat", make(tmp_path, "chat"))
 
 
 async def test_a_command_sees_neither_host_processes_nor_other_chats(

@@ -282,7 +282,7 @@ async def test_the_daemon_has_taken_every_limit(docker_engine: Engine, box: Dock
     for template, value in expected.items():
         assert inspected(box.container_id, template) == value, template
     mounts = inspected(box.container_id, "{{range .Mounts}}{{.Destination}}:{{.RW}} {{end}}").split()
-    read_only = ["/etc/group", "/etc/passwd", "/run/rumi", "/skills"]
+    read_only = ["/etc/group", "/etc/hosts", "/etc/passwd", "/etc/resolv.conf", "/run/rumi", "/skills"]
     assert sorted(mounts) == [*(f"{mount}:false" for mount in read_only), "/workspace:true"]
     security = inspected(box.container_id, "{{.HostConfig.SecurityOpt}}")
     assert "no-new-privileges" in security

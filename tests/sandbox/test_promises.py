@@ -438,13 +438,16 @@ async def test_dangerous_calls_are_refused_before_the_kernel_sees_them(world: Wo
     special = {
         "clone3": ((435, 0, 0), -38),
         "vsock": ((41, 40, 1, 0), -97),
-        "vsock with the upper half of the register set": ((41, (1 << 32) | 40, 1, 0), -97),
+        "vsock with the upper half of the register set": ((41, (1 << 32) | 40, 1, 0), -1),
         "netlink": ((41, 16, 3, 0), -97),
         "packet": ((41, 17, 3, 0), -97),
-        "inet": ((41, 2, 1, 0), -97),
+        "raw": ((41, 2, 3, 1), -1),
+        "raw of version 6": ((41, 10, 3, 58), -1),
+        "ping": ((41, 2, 2, 1), -1),
         "alg": ((41, 38, 5, 0), -97),
     }
     allowed = {"getuid": (102,), "unix socket": (41, 1, 1, 0), "personality asked": (135, 0xFFFFFFFF)}
+    allowed |= {"tcp": (41, 2, 1, 0), "tcp of version 6": (41, 10, 1, 6), "udp": (41, 2, 2, 17)}
     every = [*refused.values(), *(call for call, _ in special.values()), *allowed.values()]
     world.file("probe", probe.calls(every))
     got = probe.results((await world.run("./probe")).stdout.head)

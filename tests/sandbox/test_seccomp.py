@@ -95,12 +95,22 @@ def test_ordinary_calls_are_allowed() -> None:
 
 
 @here
-def test_only_unix_sockets_can_be_made() -> None:
-    assert judged(41, 1, 1, 0) == ALLOW
-    for family in (0, 2, 10, 16, 17, 38, 40, (1 << 32) | 40, 1 << 32):
+def test_sockets_are_unix_ones_tcp_and_udp_and_no_others() -> None:
+    refused, flags = ERRNO | errno.EPERM, 0o2004000  # SOCK_CLOEXEC, SOCK_NONBLOCK
+    assert judged(41, 1, 1, 0) == judged(41, 1, 5 | flags, 0) == ALLOW
+    for family in (2, 10):
+        for kind, protocol in ((1, 0), (1, 6), (2, 0), (2, 17)):
+            assert judged(41, family, kind, protocol) == judged(41, family, kind | flags, protocol) == ALLOW
+        for kind in (0, 3, 4, 5, 6, 10, 3 | flags):  # raw, seqpacket, packet…
+            assert judged(41, family, kind, 0) == refused, kind
+        for kind, protocol in ((1, 132), (1, 262), (1, 17), (2, 1), (2, 58), (2, 136), (3, 255), (2, 6)):
+            assert judged(41, family, kind, protocol) == refused, (kind, protocol)
+            assert judged(41, family, kind, 1 << 32 | protocol) == refused, (kind, protocol)
+    for family in (0, 3, 11, 16, 17, 31, 38, 40, 44, 45):
         assert judged(41, family, 1, 0) == ERRNO | errno.EAFNOSUPPORT, family
     # The kernel looks at the lower half alone; that a Unix socket is refused here harms nobody.
-    assert judged(41, (1 << 32) | 1, 1, 0) != ALLOW
+    for family in (1 << 32, (1 << 32) | 1, (1 << 32) | 2, (1 << 32) | 40, 46, 1000):
+        assert judged(41, family, 1, 0) == refused, family
 
 
 ON_A_PROCESS: dict[str, tuple[int, tuple[int, ...]]] = {

@@ -1,34 +1,45 @@
 """The tools of `work`, in both engines."""
 
-import base64
-import hashlib
-import io
 import secrets
-import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
+from rumi.sandbox.docker.api import EngineApi
 from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.docker.image import look_at_image
 from rumi.sandbox.engine import Command, Container, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
+from runner.packages import install
 from runner.programs import Selection
 from tests.fakes.engines import cleaned_up
+from tests.fakes.wheels import greetings, index_of, wheel
 from tests.sandbox.desk import ENGINES, image_of
 
-SELECTION = Selection("work", ("sha1sum", "there-is-none"))
+SELECTION = Selection("work", ("sha1sum", "there-is-none"), ("greetings>=1", "there-is-no-package"))
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("index")
+    greetings(folder)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        index_of(folder, monkeypatch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, index: None) -> Path:
     """A home whose root file system is made once."""
-    return tmp_path_factory.mktemp("tools")
+    home = tmp_path_factory.mktemp("tools")
+    install(home / "packages", SELECTION.packages, lambda _: None)
+    return home
 
 
 @pytest.fixture(scope="module")
-def work_image() -> Iterator[str]:
+def work_image(index: None) -> Iterator[str]:
     with image_of("work", SELECTION) as name:
         yield name
 
@@ -76,6 +87,27 @@ async def test_python_has_its_standard_library(box: Box) -> None:
         await box.sh("python -c 'import hashlib; print(hashlib.sha256(b\"\").hexdigest()[:8])'")
         == "e3b0c442\n"
     )
+
+
+async def test_python_packages_are_there_with_their_programs_and_read_only(box: Box) -> None:
+    assert await box.sh("greetings; python3 -m greetings") == "hello from 1.0\nrun\n"
+    look = "import greetings.say as each; print(each.__file__, each.__cached__)"
+    module, compiled = (await box.sh(f"python3 -c '{look}'")).split()
+    assert await box.sh(f"test -f {compiled} && head -1 $(command -v greetings)") == "#!/usr/bin/python3\n"
+    assert "Read-only" in await box.sh(f"rm {module} 2>&1 || true")
+    assert await box.sh("pip list 2>/dev/null | grep -c '^greetings *1.0$'") == "1\n"
+    assert await box.sh("echo $MPLBACKEND; touch $MPLCONFIGDIR") == "Agg\n"
+
+
+@pytest.mark.docker
+async def test_an_image_knows_its_python_packages(work_image: str) -> None:
+    api = EngineApi()
+    state = await look_at_image(api, work_image, SELECTION)
+    other = await look_at_image(api, work_image, Selection("work", SELECTION.extra, ("greetings",)))
+    await api.aclose()
+    assert (state.sound, state.packages) == (True, ("greetings==1.0",))
+    assert SELECTION.lacking(state.packages) == ("there-is-no-package",)
+    assert "other tools" in other.fault
 
 
 @pytest.mark.long
@@ -132,26 +164,3 @@ async def test_the_root_with_tools_is_read_only(box: Box) -> None:
     assert "denied" not in await box.sh("touch /workspace/x")
     for folder in ("/usr/bin", "/usr/lib", "/etc"):
         assert "Read-only" in await box.sh(f"touch {folder}/x 2>&1 || true")
-
-
-def wheel(name: str, main: str) -> bytes:
-    """A wheel with a package that prints something when it is run."""
-    info = f"{name}-1.0.dist-info"
-    files = {
-        f"{name}/__init__.py": "",
-        f"{name}/__main__.py": main,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = [f"{path},{_hash(text)},{len(text)}" for path, text in files.items()]
-    files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""])
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as archive:
-        for path, text in files.items():
-            archive.writestr(path, text)
-    return whole.getvalue()
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"sha256={base64.urlsafe_b64encode(digest).decode().rstrip('=')}"

@@ -10,6 +10,8 @@ from typing import Final
 from runner.programs import CORE, WORK
 
 FOLDER: Final = Path(__file__).parent / "files"
+OF_NOTE: Final = frozenset(("python3", "pip", "git", "jq", "rg", "sqlite3", "make", "node", "perl", "curl"))
+"""Programs of `WORK` that a prompt lists; a model expects the others on any Linux machine."""
 
 _CHANNEL: Final = re.compile(r'<channel name="([^"\n]*)">')
 
@@ -46,7 +48,7 @@ class Prompts:
         """Return the description of the sandbox: its time limit, its programs, and programs that it lacks."""
         values = {
             "seconds": f"{command_timeout_s:g}",
-            "programs": _listed(name for name in programs if name not in CORE),
+            "programs": _listed(name for name in programs if name not in (*CORE, *WORK) or name in OF_NOTE),
             "missing": _listed(name for name in WORK if name not in programs),
         }
         sandbox = self.words["sandbox"]

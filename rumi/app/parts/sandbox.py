@@ -36,7 +36,12 @@ def add_sandbox(inputs: TreeInputs, store: StorePart) -> SandboxPart:
     """Add the registry of containers and the sandboxes."""
     home, limits, settings = inputs.home, inputs.limits, inputs.loaded.settings
     sandboxes = add_sandboxes(inputs.root, inputs.engine, limits, home.root, folder=home.workspaces)
-    strict = CommandPolicy(selection_of(inputs.loaded).allowed, inputs.engine.missing_programs)
+    selection, engine = selection_of(inputs.loaded), inputs.engine
+    # A package may have a program of its name, such as pytest, and a prompt lists packages as programs.
+    strict = CommandPolicy(
+        (*selection.allowed, *selection.package_names),
+        (*engine.missing_programs, *selection.lacking(engine.packages)),
+    )
     session = settings.session
     view_limits = ViewLimits(session.picture_px, session.picture_kb * 1000, session.pictures)
     return SandboxPart(

@@ -137,7 +137,7 @@ async def _lock_holder(home: Home, language: Language) -> list[Check]:
 async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:
     """Check both sandbox engines. It is a failure if neither works, or if the configured one fails."""
     from rumi.cli.doctor.docker import docker
-    from rumi.cli.doctor.sandboxes import bubblewrap, files, leftovers, programs, user
+    from rumi.cli.doctor.sandboxes import bubblewrap, files, leftovers, packages, programs, user
 
     await examination.look("user", partial(blocking, partial(user, home)))
     await examination.look("files", partial(blocking, partial(files, home, loaded)))
@@ -148,6 +148,8 @@ async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> No
     works = {check.name for check in examination.checks if check.verdict == "ok"}
     wanted = loaded.settings.sandbox.backend
     engines = {"docker", "bubblewrap"} if wanted == "auto" else {wanted}
+    for used in [name for name in ("docker", "bubblewrap") if name in engines & works][:1]:
+        await examination.look("packages", partial(packages, home, loaded, used), "warning")
     if not engines & works:
         found = (
             Text("neither Docker nor bubblewrap works here")

@@ -5,15 +5,18 @@ import os
 from rumi.app.engine import (
     close_engine,
     describe_free_space,
+    describe_packages,
     faults_of_files,
     files_bound,
     find_engine,
+    image_state,
     missing_programs,
     selection_of,
 )
 from rumi.cli.doctor.check import Check
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.home import Home
+from rumi.sandbox.choose import Backend
 from rumi.sandbox.engine import ContainerInfo, SandboxError, SandboxLimits
 from rumi.sandbox.identity import sandbox_user
 from rumi.texts import Text, joined
@@ -95,6 +98,26 @@ def programs(loaded: Loaded) -> list[Check]:
         missing=", ".join(missing),
     )
     return [Check("programs", "ok", found, install)]
+
+
+async def packages(home: Home, loaded: Loaded, backend: Backend) -> list[Check]:
+    """Report which Python packages the engine's sandboxes have, and which configured ones they lack."""
+    selection, own = selection_of(loaded), False
+    engine = await find_engine(home, loaded, backend)
+    try:
+        installed = engine.packages
+        if engine.kind == "docker":
+            image = await image_state(engine, loaded)
+            installed, own = image.packages, image.own
+    finally:
+        await close_engine(engine)
+    if own or not selection.packages:
+        return []
+    lines = describe_packages(selection, installed)
+    if not selection.lacking(installed):
+        return [Check("packages", "ok", joined(lines, "; "))]
+    fix = Text("Where a package index can be reached: rumi sandbox build")
+    return [Check("packages", "warning", joined(lines, "; "), fix)]
 
 
 async def leftovers(home: Home) -> list[Check]:

@@ -38,6 +38,15 @@ _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)
 _MCP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,23}")
 _SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
 _SECRET_HEADER = re.compile(r"key|token|secret|passw|auth|cookie", re.IGNORECASE)
+PYTHON_PACKAGES = ("pytest", "numpy", "pandas", "matplotlib", "requests", "openpyxl")
+_VERSION = r"(?:===?|[<>~!]=|[<>])[A-Za-z0-9][A-Za-z0-9.*+!_-]*"
+_PACKAGE = re.compile(
+    rf"[A-Za-z0-9](?:[A-Za-z0-9._-]{{0,62}}[A-Za-z0-9])?(?:\[[A-Za-z0-9,._-]{{1,64}}\])?"
+    rf"(?:{_VERSION}(?:,{_VERSION}){{0,3}})?"
+)
+"""PEP 508 without URLs, markers and spaces."""
+_ARCHIVES = (".whl", ".zip", ".tar", ".tgz", ".gz", ".bz2", ".tbz", ".xz", ".txz", ".tlz", ".lz", ".lzma")
+"""Ends of names that pip takes for a file."""
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -167,6 +176,11 @@ def _check_word(text: str) -> None:
 def _check_program(name: str) -> None:
     if not _PROGRAM.fullmatch(name):
         raise ValueError("the name of a program of this machine, without a folder")
+
+
+def _check_package(requirement: str) -> None:
+    if not _PACKAGE.fullmatch(requirement) or requirement.lower().endswith(_ARCHIVES):
+        raise ValueError("the name of a Python package, with a version if it matters: numpy>=2,<3")
 
 
 def _check_path(text: str) -> None:
@@ -340,6 +354,7 @@ class SandboxSection(Section):
     image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
     tools: Literal["work", "core"] = "work"
     extra_programs: tuple[Annotated[str, _checked(_check_program)], ...] = ()
+    python_packages: tuple[Annotated[str, _checked(_check_package)], ...] = PYTHON_PACKAGES
     policy: Literal["strict", "open"] = "strict"
     memory: Annotated[str, BeforeValidator(_bytes_as_text), _checked(memory_bytes)] = "512m"
     cpus: Annotated[float, Field(ge=0.01, le=1024, allow_inf_nan=False)] = 1.0

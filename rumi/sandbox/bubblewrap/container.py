@@ -258,6 +258,9 @@ class BubblewrapContainer:
     async def _hear_keeper(self) -> str:
         assert self._requests is not None
         await trio.lowlevel.wait_readable(self._requests)
+        # A keeper that fails before it reads `join` resets the connection; its message follows that error.
+        with contextlib.suppress(ConnectionResetError):
+            return self._requests.recv(4096).decode("utf-8", "replace") or "its keeper ended"
         return self._requests.recv(4096).decode("utf-8", "replace") or "its keeper ended"
 
     def _ask(self, what: bytes, fds: list[int]) -> None:

@@ -80,6 +80,8 @@ class BubblewrapEngine:
         self._threads = trio.CapacityLimiter(1)
         self.missing_programs: tuple[str, ...] = ()
         """Allowed programs that this host lacks; known after the first container or after `probe`."""
+        self.packages: tuple[str, ...] = ()
+        """The Python packages of the root file system; known then, too."""
 
     @property
     def kind(self) -> EngineKind:
@@ -245,9 +247,11 @@ class BubblewrapEngine:
         from runner.init import InitError
         from runner.rootfs import RootfsError, ensure_rootfs
 
-        target = (self._home / "rootfs").absolute()
+        target, packages = (self._home / "rootfs").absolute(), (self._home / "packages").absolute()
         try:
-            report = ensure_rootfs(target, uid=self._uid, gid=self._gid, selection=self._selection)
+            report = ensure_rootfs(
+                target, uid=self._uid, gid=self._gid, selection=self._selection, packages=packages
+            )
         except RootfsError as error:
             raise SandboxError("{error}", "Install it, or use Docker.", error=error) from error
         except OSError as error:
@@ -255,7 +259,7 @@ class BubblewrapEngine:
             raise SandboxError(
                 "The sandbox's root file system cannot be made: {error}.", advice, error=error
             ) from error
-        self.missing_programs = report.missing
+        self.missing_programs, self.packages = report.missing, report.packages
         try:
             return target, _first_process(self._home.absolute() / "run"), True, bpf_program()
         except (InitError, OSError) as error:

@@ -9,8 +9,8 @@ file. It runs as two processes:
 - The inner process, the keeper proper, is the first process of a pid namespace. When it ends, for any
   reason, the kernel kills all its descendants, even a child of bubblewrap that has not registered its
   parent yet. It creates a mount namespace with the root file system, the workspace, the folder of skills
-  and the chat's /tmp, gives up root if it runs as root, and then serves requests on a socket (SOCK_SEQPACKET,
-  with file descriptors attached):
+  and the chat's /tmp, gives up root if it runs as root, creates a network namespace with a loopback device
+  alone, and then serves requests on a socket (SOCK_SEQPACKET, with file descriptors attached):
 
       join  descriptors of the control group, to which a process writes `0` to join it
       run   (the message ends with a number) words (of the command; its sandbox is set up in advance), stdin,
@@ -39,15 +39,18 @@ import os
 import resource
 import select
 import signal
+import struct
 import sys
 import time
 
 BASE = "/tmp"  # any folder would do: only this process and its children see what is mounted here
 INIT = "/usr/lib/rumi/init"  # the first process of each sandbox: see runner/init.c
-CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x10000000, 0x20000000, 0x40000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 CLOCK_BOOTTIME, TIMER_ABSTIME = 7, 1
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+INTERFACE = "16sH22x"  # struct ifreq: a name and flags
 REMOVAL_S = 2.0
 MOST = 16  # commands at the same time, and a sandbox that waits for its command
 
@@ -118,6 +121,15 @@ def make_base(settings: dict[str, str]) -> None:
         os.chmod(f"{BASE}/{name}", 0o111 if name == "init" else 0o755)
 
 
+def start_loopback() -> None:
+    """Bring up `lo`, the only device of the new network namespace. The kernel gives it 127.0.0.1 and ::1."""
+    device = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    fcntl.ioctl(device.fileno(), SIOCSIFFLAGS, struct.pack(INTERFACE, b"lo", IFF_UP))
+    device.close()
+    with open("/proc/sys/net/ipv4/ip_unprivileged_port_start", "w") as file:
+        file.write("0")  # as in a container of Docker: any port, because all of them are the chat's own
+
+
 def settle(settings: dict[str, str], outer: int) -> None:
     """Create the namespaces, become the sandbox's user, and make this process end with the outer one.
 
@@ -133,6 +145,9 @@ def settle(settings: dict[str, str], outer: int) -> None:
         # After the change of the user, root owns this process's /proc files, including its uid_map.
         call("dumpable", libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
         enter_user_namespace(uid, gid, 0)
+    # In the user namespace, so that it owns the network: commands are in a namespace below, without rights.
+    call("network namespace", libc.unshare(CLONE_NEWNET))
+    start_loopback()
     os.chdir("/")
     call("no new privileges", libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     end_with_parent()  # last, because a change of the user clears it
@@ -146,9 +161,13 @@ def end_with_parent() -> None:
 
 
 def bwrap_flags(settings: dict[str, str]) -> list[str]:
-    """Return bubblewrap's flags for a command: new namespaces of every kind, and only the allowed paths."""
+    """Return bubblewrap's flags for a command: new namespaces and only the allowed paths.
+
+    Only the network namespace is the keeper's, because the container's commands share their loopback.
+    """
     shm = str(int(settings["tmp_bytes"]) // 4)
-    flags = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
+    flags = ["--unshare-all", "--share-net", "--unshare-user", "--disable-userns", "--die-with-parent"]
+    flags.append("--new-session")
     flags += ["--uid", settings["uid"], "--gid", settings["gid"], "--hostname", "rumi", "--cap-drop", "ALL"]
     flags += ["--ro-bind", f"{BASE}/rootfs", "/", "--proc", "/proc"]
     # bubblewrap's /dev is a tmpfs without a size limit: make it read-only, and limit its writable /dev/shm.
@@ -157,8 +176,8 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
     flags += ["--bind", f"{BASE}/tmp", "/tmp", "--bind", f"{BASE}/workspace", "/workspace"]
     flags += ["--ro-bind", f"{BASE}/skills", "/skills"]
     flags += ["--chdir", "/workspace", "--clearenv", "--sync-fd", settings["life_fd"]]
-    for name, value in (("PATH", "/usr/bin:/bin"), ("HOME", "/workspace"), ("LANG", "C.UTF-8")):
-        flags += ["--setenv", name, value]
+    for variable in ("PATH=/usr/bin:/bin", *settings["environment"].split("\n")):
+        flags += ["--setenv", *variable.split("=", 1)]
     if settings["seccomp_fd"]:
         flags += ["--seccomp", settings["seccomp_fd"]]
     return flags

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.sandbox.engine import SandboxLimits
+from rumi.sandbox.engine import SandboxLimits, environment
 from rumi.sandbox.lease import Lease, nanoseconds
 from rumi.sandbox.processes import counts_by_namespace
 
@@ -48,6 +48,7 @@ class ContainerPlan:
             "libcap": self.libcap or "",
             "init": self.init,
             "compiled": 1 if self.compiled else "",
+            "environment": "\n".join(f"{key}={value}" for key, value in environment(self.limits).items()),
             "tmp_bytes": self.limits.tmp_bytes,
             "file_bytes": self.limits.file_bytes,
             "process_bytes": "" if "memory" in bounded else self.limits.memory_bytes,

@@ -3,11 +3,13 @@
 import contextlib
 import json
 import logging
+import os
 from collections.abc import Collection
 from pathlib import Path
 
 import trio
 
+from rumi.sandbox.cgroups import bound_sockets
 from rumi.sandbox.docker.api import HUNG, ApiError, EngineApi, Json
 from rumi.sandbox.docker.container import DockerContainer, EndedAtOnceError
 from rumi.sandbox.docker.init import Init, InitListener
@@ -80,6 +82,7 @@ class DockerEngine:
         )
         self._degraded: tuple[str, ...] = ()
         self.missing_programs: tuple[str, ...] = ()
+        self.packages: tuple[str, ...] = ()
         """Allowed programs that the image lacks; set by the code that has inspected the image."""
         self._inits: dict[str, Init] = {}
         self._leases = leases
@@ -132,7 +135,10 @@ class DockerEngine:
                 "This Docker daemon cannot filter system calls (no seccomp).",
                 "Use a kernel and a Docker with seccomp, or set [sandbox] backend to bubblewrap.",
             )
-        self._degraded = tuple(text for key, text in _LACKING.items() if info.get(key) is False)
+        lacking = [text for key, text in _LACKING.items() if info.get(key) is False]
+        if info.get("CgroupVersion") == "1" and os.geteuid() != 0:  # see `bound_sockets`
+            lacking.append(Text("Docker on this machine cannot bound the memory of a chat's sockets."))
+        self._degraded = tuple(lacking)
 
     async def starts_by_exec(self) -> str:
         """Return why Docker's exec, not INIT, starts the commands of new containers; "" if INIT starts them.
@@ -258,6 +264,8 @@ class DockerEngine:
         except ApiError as error:
             raise self._advised(error) from error
         await container.entered()
+        if container.local_pid:
+            bound_sockets(container.local_pid, self._spec.limits)
         return container
 
     async def remove(self, chat_id: str) -> None:

@@ -12,7 +12,7 @@ import json
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -26,21 +26,22 @@ from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.spec import FIRST_PROCESS, INIT, LABEL_INIT, is_rumis
 from rumi.sandbox.engine import Command, SandboxError, SandboxLimits
 from rumi.texts import Text, joined
-from runner.programs import CORE_ONLY, Selection
+from runner.programs import CORE_ONLY, Selection, package_name
 
 if TYPE_CHECKING:  # loading it takes 0.3 s
     from docker import APIClient
 
 T = TypeVar("T")
 
-FORMAT = "5"
+FORMAT = "6"
 """Format version of images, stored as a label. Increase it when older images must be replaced."""
 LABEL_FORMAT = "rumi.runner"
 LABEL_SOURCE = "rumi.runner.source"
 LABEL_ROOTFS = "rumi.runner.rootfs"
 LABEL_TOOLS = "rumi.runner.tools"
 LABEL_MISSING = "rumi.runner.missing"
-"""Labels: the selected programs, and the selected programs that the host lacked."""
+LABEL_PACKAGES = "rumi.runner.packages"
+"""Labels: the selection, the selected programs that the host lacked, and the Python packages in it."""
 BASE = ("alpine", "3.22")
 
 REGISTRY_S = 20
@@ -69,6 +70,8 @@ class ImageState:
     """True for the user's own image, which Rumi neither makes nor replaces."""
     missing: tuple[str, ...] = ()
     """Programs of the selection that the image lacks."""
+    packages: tuple[str, ...] = ()
+    """Python packages of the selection in it, as NAME or NAME==VERSION."""
 
     @property
     def made_of(self) -> str:
@@ -93,6 +96,8 @@ class ImageReport:
     bytes: int
     by_exec: str
     """The reason why Docker's exec starts commands in this image; empty if the first process starts them."""
+    packages: tuple[str, ...] = ()
+    """Python packages of the selection in it."""
 
 
 async def look_at_image(api: EngineApi, image: str, selection: Selection = CORE_ONLY) -> ImageState:
@@ -126,8 +131,10 @@ def _state(found: Json, image: str, selection: Selection) -> ImageState:
         fault = f"The image {image} was made by another version of Rumi. Rebuild it with: rumi sandbox build"
     elif labels.get(LABEL_TOOLS, CORE_ONLY.label) != selection.label:
         fault = f"The image {image} has other tools than config.toml. Rebuild it with: rumi sandbox build"
-    missing = tuple(labels.get(LABEL_MISSING, "").split())
-    return ImageState(image, found["Id"], labels.get(LABEL_SOURCE, ""), fault, missing=missing)
+    missing, packages = (tuple(labels.get(name, "").split()) for name in (LABEL_MISSING, LABEL_PACKAGES))
+    return ImageState(
+        image, found["Id"], labels.get(LABEL_SOURCE, ""), fault, missing=missing, packages=packages
+    )
 
 
 async def build_image(
@@ -179,7 +186,8 @@ async def build_image(
         if state.image_id and state.image_id != made["Id"]:
             with contextlib.suppress(SandboxError):  # containers still use it
                 await _in_thread(partial(_remove, api.address, state.image_id), limiter)
-        return ImageReport(image, made["Id"], source, missing, int(made["Size"]), by_exec)
+        packages = _state(made, image, selection).packages
+        return ImageReport(image, made["Id"], source, missing, int(made["Size"]), by_exec, packages)
     raise SandboxError(joined(reasons), "Look at `rumi doctor`.")
 
 
@@ -252,20 +260,36 @@ def _from_alpine(address: str, image: str, selection: Selection, progress: Progr
     with tarfile.open(fileobj=context, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for name in ("Dockerfile", "init.c"):
             _add_file(tar, name, resources.files("runner").joinpath(name).read_bytes(), 0o644)
-    context.seek(0)
-    with _client(address, STEP_S) as client:
-        events = client.build(
-            fileobj=context,
-            custom_context=True,
-            tag=image,
-            rm=True,
-            forcerm=True,
-            decode=True,
-            timeout=STEP_S,
-            buildargs={"TOOLS": selection.tools},
-        )
-        for line in _lines(events):
-            progress(line)
+    # A step that installs packages may fail, because no index can be reached; the other steps are kept.
+    for packages in dict.fromkeys((selection.packages, ())):
+        context.seek(0)
+        try:
+            with _client(address, STEP_S) as client:
+                events = client.build(
+                    fileobj=context,
+                    custom_context=True,
+                    tag=image,
+                    rm=True,
+                    forcerm=True,
+                    decode=True,
+                    timeout=STEP_S,
+                    buildargs={"TOOLS": selection.tools, "PACKAGES": " ".join(packages)},
+                    labels={
+                        LABEL_TOOLS: selection.label,
+                        LABEL_PACKAGES: " ".join(map(package_name, packages)),
+                    },
+                )
+                for line in _lines(events):
+                    progress(line)
+            return
+        except SandboxError as error:
+            if not packages:
+                raise
+            progress(_without_packages(packages, error.message))
+
+
+def _without_packages(packages: Sequence[str], why: str) -> str:
+    return Text("without the Python packages {packages}: {why}", packages=", ".join(packages), why=why)
 
 
 def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
@@ -284,14 +308,20 @@ def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
 def _from_host(address: str, image: str, selection: Selection, progress: Progress) -> None:
     """Build a root file system from this host's own programs and import it as the image. Blocking."""
     from runner.init import VERSION, InitError, compile_init
+    from runner.packages import install
     from runner.rootfs import INIT as INIT_PLACE
     from runner.rootfs import RootfsError, build_rootfs, write_tar
 
     progress(Text("copying this host's own programs"))
     with tempfile.TemporaryDirectory(prefix="rumi-image-") as folder:
         tree, archive = Path(folder, "rootfs"), Path(folder, "rootfs.tar")
+        packages = Path(folder, "packages")
+        installed = install(packages, selection.packages, progress)
+        if installed.missing:
+            progress(_without_packages(installed.missing, installed.reason))
         try:
-            report = build_rootfs(tree, selection=selection)  # each container gets its own passwd and group
+            # Each container gets its own passwd, group and hosts.
+            report = build_rootfs(tree, selection=selection, packages=packages)
         except RootfsError as error:
             raise SandboxError("{error}", error=error) from error
         shutil.rmtree((tree / INIT_PLACE).parent)  # _add_first_processes adds this folder again
@@ -303,6 +333,7 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
             LABEL_ROOTFS: report.rootfs_id,
             LABEL_TOOLS: selection.label,
             LABEL_MISSING: " ".join(report.missing),
+            LABEL_PACKAGES: " ".join(report.packages),
         }
         init = Path(folder, "init")
         try:

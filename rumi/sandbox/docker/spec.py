@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.platform.atomic_write import atomic_write
-from rumi.sandbox.engine import SandboxLimits
+from rumi.sandbox.engine import SandboxLimits, environment
 from rumi.sandbox.lease import Lease, nanoseconds
 from rumi.sandbox.seccomp import docker_profile
-from runner.rootfs import accounts
+from runner.rootfs import names
 
 FIRST_PROCESS = "/usr/lib/rumi/first"
 """A copy of `sleep` in the image that no user may read. The kernel denies processes of the same user access
@@ -34,7 +34,9 @@ Ignored signals survive `exec` in bash; dash resets them. An image without the u
 the ordinary one.
 """
 
-ENVIRONMENT = ("PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace", "LANG=C.UTF-8", "TERM=dumb")
+PATH = "PATH=/usr/local/bin:/usr/bin:/bin"
+RESOLVER = "options timeout:1 attempts:1\n"
+"""Without a server: musl then asks one at 127.0.0.1, which there is not, and should not wait for it long."""
 INODES_PER_TMP = 16_384
 OPEN_FILES = 1024
 CPU_SHARES = 256
@@ -77,8 +79,8 @@ class ContainerSpec:
     """uid and gid of commands, never 0."""
     limits: SandboxLimits
     names: Path | None = None
-    """A folder with the files `passwd` and `group` that name the user, because installations may share an
-    image. None: the user has only a number.
+    """A folder with the files of /etc that name the user and hosts, because installations may share an image,
+    and Docker replaces the image's hosts. None: the user has only a number.
     """
     skills: Path | None = None
     """The folder that is mounted as /skills."""
@@ -88,13 +90,13 @@ class ContainerSpec:
         return f"rumi-runner-{chat_id}-{self.installation}"
 
     def write_names(self) -> None:
-        """Write the files that name the user, if missing or outdated. Blocks briefly. Raise OSError."""
+        """Write the files of `names`, if missing or outdated. Blocks briefly. Raise OSError."""
         if self.skills is not None:
             self.skills.mkdir(parents=True, exist_ok=True)
         if self.names is None:
             return
         self.names.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, text in accounts(*self.user).items():
+        for name, text in self._etc().items():
             path = self.names / name
             with contextlib.suppress(FileNotFoundError):
                 if path.read_text("utf-8", "replace") == text:
@@ -125,9 +127,9 @@ class ContainerSpec:
             "WorkingDir": "/workspace",
             # The user's own image keeps its PATH, because its programs may be elsewhere.
             "Env": [
-                variable
-                for variable in ENVIRONMENT
-                if is_rumis(self.image) or not variable.startswith("PATH=")
+                *([PATH] if is_rumis(self.image) else []),
+                "TERM=dumb",
+                *(f"{name}={value}" for name, value in environment(limits).items()),
             ],
             "Entrypoint": [],
             "Cmd": first if init_socket else ["bash", "-c", SLEEP],
@@ -163,6 +165,7 @@ class ContainerSpec:
                     *([_bound(init_socket, CONNECTION, ReadOnly=True)] if init_socket else []),
                 ],
                 "Tmpfs": {"/tmp": tmp},
+                "Sysctls": {"net.ipv4.ip_unprivileged_port_start": "0"},
                 "ShmSize": 1024 * 1024,
                 "MaskedPaths": list(MASKED),
                 "ReadonlyPaths": list(READ_ONLY),
@@ -187,8 +190,11 @@ class ContainerSpec:
     def _names_mounted(self) -> list[dict[str, object]]:
         if self.names is None:
             return []
-        names = self.names.resolve()
-        return [_bound(names / name, f"/etc/{name}", ReadOnly=True) for name in accounts(*self.user)]
+        folder = self.names.resolve()
+        return [_bound(folder / name, f"/etc/{name}", ReadOnly=True) for name in self._etc()]
+
+    def _etc(self) -> dict[str, str]:
+        return {**names(*self.user), "resolv.conf": RESOLVER}
 
 
 def is_rumis(image: str) -> bool:

@@ -66,6 +66,7 @@ DEFAULTS = {
     "sandbox.image": '"rumi-runner:latest"',
     "sandbox.tools": '"work"',
     "sandbox.extra_programs": "[]",
+    "sandbox.python_packages": '["pytest", "numpy", "pandas", "matplotlib", "requests", "openpyxl"]',
     "sandbox.policy": '"strict"',
     "sandbox.memory": '"512m"',
     "sandbox.cpus": "1",
@@ -292,6 +293,13 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
             ['sandbox.extra_programs[0] = "/bin/x"', "without a folder"],
         ),
         ('[sandbox]\nextra_programs = ["a b"]', ['sandbox.extra_programs[0] = "a b"']),
+        *(
+            (f'[sandbox]\npython_packages = ["{refused}"]', [f'python_packages[0] = "{refused}"', "numpy>=2"])
+            for refused in (
+                *("", "-r", "--index-url=x", "./x", "/x", "x/y", "x y", "x@http://y", "http://y/x", "git+x"),
+                *("x.whl", "X.ZIP", "x==1.tar.gz", "..", ".x", "x;y", "x[", "x==", "é"),
+            )
+        ),
         ("[agent]\nmax_turns = 0", ["agent.max_turns = 0", "greater than or equal to 1"]),
         ('[model]\nreasoning_effort = "much"', ["model.reasoning_effort", "'low', 'medium' or 'high'"]),
         ("[agent]\nmax_turns = -1", ["agent.max_turns = -1"]),

@@ -1,0 +1,135 @@
+"""Python packages of the sandbox: what is installed, what stays out, and what is said of it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from runner.packages import install, packages_in
+from runner.programs import Selection, package_name
+from runner.rootfs import build_rootfs, ensure_rootfs
+from tests.fakes.wheels import greetings, index_of
+
+SELECTION = Selection("work", (), ("greetings",))
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "index"
+    folder.mkdir()
+    greetings(folder)
+    index_of(folder, monkeypatch)
+    return folder
+
+
+def quietly(line: str) -> None:
+    """Ignore the progress."""
+
+
+def test_packages_are_installed_without_their_tests(index: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "packages"
+    found = install(folder, ("Greetings>=0.5",), quietly)
+    assert (found.installed, found.missing, found.reason) == (("greetings==1.0",), (), "")
+    assert found == packages_in(folder)
+    assert found.bytes > 0
+    assert {path.name for path in (folder / "site/greetings").iterdir()} == {
+        *("__init__.py", "__main__.py", "say.py", "__pycache__")
+    }
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_package_without_a_wheel_is_left_out_and_named(index: Path, tmp_path: Path) -> None:
+    found = install(tmp_path / "packages", ("there-is-none", "greetings", "Nor.This==2"), quietly)
+    assert found.installed == ("greetings==1.0",)
+    assert found.missing == ("there-is-none", "Nor.This==2")
+    assert "no index has a wheel" in found.reason
+    selection = Selection("work", (), ("there-is-none", "greetings", "Nor.This==2"))
+    assert selection.lacking(found.installed) == ("there-is-none", "nor-this")
+
+
+def test_without_an_index_the_packages_stay_and_one_line_says_why(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "packages"
+    before = install(folder, ("greetings",), quietly)
+    for name, value in {"NO_INDEX": "0", "FIND_LINKS": "", "INDEX_URL": "http://127.0.0.1:9/simple"}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    after = install(folder, ("greetings", "another"), quietly)
+    assert (after.installed, after.missing) == (before.installed, ("another",))
+    assert after.reason == "no package index can be reached"
+    assert packages_in(folder) == before
+
+
+def test_an_empty_list_removes_the_packages(index: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "packages"
+    install(folder, ("greetings",), quietly)
+    assert install(folder, (), quietly).installed == ()
+    assert not folder.exists()
+
+
+def test_a_damaged_manifest_counts_as_none(tmp_path: Path) -> None:
+    for text in ("", "[]", "{}", '{"wanted": 3}', '{"more": []}'):
+        (tmp_path / "manifest.json").write_text(text)
+        assert packages_in(tmp_path).installed == ()
+
+
+def test_pip_gets_nothing_of_rumis_environment_but_its_own(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "gsk_secret")
+    monkeypatch.setattr(
+        "runner.packages.RUN_PIP", "import os; print(*sorted(os.environ)); raise SystemExit(1)"
+    )
+    seen = install(tmp_path / "packages", ("greetings",), quietly).reason
+    assert "PIP_FIND_LINKS" in seen
+    assert "GROQ_API_KEY" not in seen
+
+
+@pytest.mark.long
+def test_a_tree_is_rebuilt_when_its_packages_change(index: Path, tmp_path: Path) -> None:
+    folder, target, seen = tmp_path / "packages", tmp_path / "root", list[str]()
+
+    def ensured(selection: Selection = SELECTION) -> tuple[str, ...]:
+        seen.clear()
+        return ensure_rootfs(target, selection=selection, packages=folder, progress=seen.append).packages
+
+    assert ensured() == ()
+    install(folder, ("greetings",), quietly)
+    assert ensured() == ("greetings==1.0",)
+    assert seen
+    assert ensured() == ("greetings==1.0",)
+    assert not seen
+    (target.parent / "index/greetings-1.0-py3-none-any.whl").unlink()
+    greetings(index, "2.0")
+    install(folder, ("greetings",), quietly)
+    assert ensured() == ("greetings==2.0",)
+    shutil.rmtree(folder)
+    assert ensured() == ()
+
+
+@pytest.mark.long
+def test_packages_of_another_python_stay_out(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "packages"
+    install(folder, ("greetings",), quietly)
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"cpython-3', '"cpython-2'))
+    report = build_rootfs(tmp_path / "root", selection=SELECTION, packages=folder)
+    assert report.packages == ()
+    assert not list((tmp_path / "root").rglob("greetings"))
+
+
+def test_a_selection_without_python_wants_no_packages() -> None:
+    assert Selection("core", (), ("numpy",)).packages == ()
+    assert Selection("core", (), ("numpy",)).label == "core"
+    assert Selection("core", ("python3",), ("numpy",)).packages == ("numpy",)
+    assert Selection("work", (), ("pandas", "numpy>=2")).label == "work + numpy>=2 pandas"
+
+
+@pytest.mark.parametrize(
+    ("requirement", "name"),
+    [("numpy", "numpy"), ("Foo.Bar_x[a,b]>=2,<3", "foo-bar-x"), ("a~=1", "a"), ("a!=1", "a")],
+)
+def test_a_requirement_has_a_normalized_name(requirement: str, name: str) -> None:
+    assert package_name(requirement) == name
