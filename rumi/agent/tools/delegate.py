@@ -78,11 +78,9 @@ class Delegate(Tool):
         """
         goal, context, kind = (arguments.get(name) for name in ("goal", "context", "tools"))
         if not isinstance(goal, str) or not goal.strip() or not isinstance(context, str | None):
-            return ToolResult(
-                False, "delegate needs `goal`, a string; `context` is a string too", refused=True
-            )
+            return ToolResult(False, Text("delegate needs `goal` and `context` as strings"), refused=True)
         if kind not in ("reading", "all", None):
-            return ToolResult(False, "delegate takes `tools` as reading or all", refused=True)
+            return ToolResult(False, Text("delegate takes `tools` as reading or all"), refused=True)
         request = f"{goal.strip()}\n\n{context or ''}".strip()
         if kind == "all":
             given = tuple(tool for tool in tools if not is_turn_only(tool))
@@ -105,4 +103,5 @@ def _result(end: SubTurnEnd) -> ToolResult:
         answer = untrusted_block("delegate", answer)
     if end.reason not in ("complete", "model_error"):
         answer = f"The delegate was ended before it was done: {end.reason}.\n{answer}".strip()
-    return ToolResult(ok, answer or "the delegate gave no answer", tainted=end.tainted, links=end.links)
+    said = answer or Text("the delegate gave no answer")
+    return ToolResult(ok, said, tainted=end.tainted, links=end.links)
