@@ -2,8 +2,8 @@
 
     python -m bench.stop_research [STOPS]
 
-The turn waits for a researcher who waits for three of its own, each with a sandbox and a page that does not
-come, and for two researchers whose clones have stopped in the middle. In between, in the same house, a turn
+The turn waits for a researcher with a sandbox and three delegates, each with a page that does not come, and
+for two researchers whose clones have stopped in the middle. In between, in the same house, a turn
 that runs `sleep 600` and one that waits for the model are stopped.
 
 Exits with 1 where a reply is missing, or where a connection, a sandbox or a file of a researcher is left.
@@ -114,7 +114,7 @@ async def main() -> int:
                                 plain += await bench.stop_plain()
                                 research += await bench.stop_research(people[2], world, root)
                             nursery.cancel_scope.cancel()
-    print(f"{number} turns with {1 + LEAVES + CLONES} researchers, and {2 * number} plain ones in between")
+    print(f"{number} turns with {1 + CLONES} researchers and {LEAVES} delegates, {2 * number} plain ones")
     ways("/stop of a plain turn", [plain], "250 ms")
     ways("/stop of a turn with researchers", [research], "250 ms")
     row("until every sandbox and file was gone", spread(bench.gone_s, "ms", 1000))

@@ -11,10 +11,10 @@ from rumi.agent.tools.delegate import INSTRUCTIONS
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.store.journal.inbox import load_chat
 from tests.agent.test_turn import Echo
-from tests.chats.house import House, house, reply_to
+from tests.chats.house import House, InlineOffload, house, reply_to
 from tests.chats.test_confirmations import Page, Visit
 from tests.chats.test_what_ran import tool_calls
-from tests.chats.undoing import FolderSandboxes, InlineOffload
+from tests.chats.undoing import FolderSandboxes
 
 
 def call(name: str, id: str = "c", **arguments: object) -> ToolCall:
@@ -81,7 +81,7 @@ async def test_a_stop_ends_three_readers_and_the_next_turn_works(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     slow = Echo(concurrent=True, seconds=1000, name="slow")
-    async with house(tmp_path, works, tools_for=lambda view: (slow,)) as home:  # type: ignore[arg-type]
+    async with house(tmp_path, works, tools_for=lambda view: (slow,)) as home:
         with home.services.hub.listening("cli") as events:
             await home.inbox.accept("cli", "reading ; slow 1 ; slow 2 ; slow 3")
             started = 0

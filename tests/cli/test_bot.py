@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import trio
 
+from rumi.agent.tools.delegate import INSTRUCTIONS
 from rumi.platform.home import Home
 from tests.cli.program import BOUND_S, RUMI, Program
 from tests.fakes.groq_server import KEY, Answer, Behaviour, Body, Hang, answered_calls, serve_groq
@@ -338,6 +339,27 @@ async def test_ctrl_c_stops_it_says_how_to_go_on_and_it_does(bubblewrap: Program
         found = await last_session(bubblewrap)
         assert (found["id"], found["state"]) == (1, "succeeded")
         assert "First step." in system(bodies[-1])
+
+
+async def test_a_delegate_works_on_the_bots_files_and_counts_in_its_session(bubblewrap: Program) -> None:
+    def think(body: Body) -> Behaviour:
+        done = answered_calls(body)
+        if INSTRUCTIONS in system(body):
+            assert "session_complete" not in {tool["function"]["name"] for tool in body["tools"]}
+            return Answer("The peas are sown.") if done else calls(("bash", {"command": "echo > peas.txt"}))
+        if not done:
+            return calls(("delegate", {"goal": "Sow.", "tools": "all"}))
+        if len(done) == 1:
+            assert done == ["The peas are sown."]
+            return calls(("bash", {"command": "ls"}))
+        assert "peas.txt" in done[-1]
+        return Answer("GARDEN DONE")
+
+    garden(bubblewrap)
+    async with model(bubblewrap, think):
+        await run(bubblewrap, "bot", "run", "garden", "-p", "Sow peas.")
+        session = await last_session(bubblewrap)
+    assert (session["state"], session["spent"]["calls"]) == ("succeeded", 5)
 
 
 async def test_its_budget_ends_it(bubblewrap: Program) -> None:

@@ -3,6 +3,7 @@
 import json
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import trio
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.prompts.prompts import Prompts, built_in
 from rumi.agent.tool import ToolResult
+from rumi.agent.tools.delegate import INSTRUCTIONS, Delegate
 from rumi.agent.turn import TurnInput, run_turn
 from rumi.app.toolbox import specs_now
 from rumi.chats.recorder.recorder import Recorder, delete_recordings, recorded
@@ -86,6 +88,22 @@ async def test_a_turn_with_three_calls_replays_identically(tmp_path: Path, autoj
     assert [len(turn.model_calls), len(turn.calls)] == [3, 3]
     found = await replay(turn, Now(BASE, specs_now()), Redactor([SECRET]))
     assert (found.requests, found.calls, found.difference) == (3, 3, None)
+
+
+async def test_a_turn_with_a_delegate_replays_without_one(tmp_path: Path, autojump_clock: object) -> None:
+    async def delegates(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.sleep(2)
+        done = request.messages[-1].role == "tool"
+        if INSTRUCTIONS in request.messages[0].content:
+            return Reply("two") if done else Reply("", (ToolCall("i", "remember", '{"value": 2}'),))
+        call = ToolCall("d", "delegate", '{"goal": "look", "tools": "all"}')
+        return Reply("done") if done else Reply("", (call,))
+
+    begin = replace(given(delegates), tools=(Numbered(), Delegate()))
+    turn = read_recording(await run(tmp_path, begin=begin))
+    assert [len(turn.model_calls), len(turn.calls)] == [2, 2], "the delegate's calls, but not its requests"
+    found = await replay(turn, Now(BASE, specs_now()), Redactor([SECRET]))
+    assert (found.requests, found.calls, found.difference) == (2, 1, None)
 
 
 async def test_the_saved_recording_replays_identically(autojump_clock: object) -> None:
