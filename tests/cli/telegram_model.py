@@ -6,6 +6,7 @@
 
 import json
 
+from rumi.agent.fitting import CHECK
 from tests.fakes.groq_replies import Answer, Behaviour, Body, Fail, Hang, answered_calls, last_user_text
 
 THINKS_S = 0.5
@@ -42,6 +43,7 @@ def think(body: Body) -> Behaviour:
             return Answer(text * int(number), pieces=15, pause_s=0.2)
         case "history":
             said = [m["content"] for m in body["messages"] if m["role"] == "user"]
+            said = [text for text in said if not text.startswith(CHECK)]
             return Answer(" | ".join(said[:-1]) or "nothing before")
         case "hang":
             return Hang()

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rumi.agent.fitting import CHECK
+
 Body = dict[str, Any]
 
 
@@ -148,8 +150,12 @@ def whole_reply(answer: Answer, reply_id: str, model: str) -> Body:
 
 
 def last_user_text(body: Body) -> str:
-    """The last user message of a request."""
-    return next((m["content"] for m in reversed(body["messages"]) if m["role"] == "user"), "")
+    """The last user message of a request, other than a request for a check before the end."""
+    return next((m["content"] for m in reversed(body["messages"]) if _asks(m)), "")
+
+
+def _asks(message: Body) -> bool:
+    return message["role"] == "user" and not str(message["content"]).startswith(CHECK)
 
 
 def closes(body: Body) -> bool:
@@ -161,7 +167,7 @@ def answered_calls(body: Body) -> list[str]:
     """The tool results after the last user message."""
     results: list[str] = []
     for message in reversed(body["messages"]):
-        if message["role"] == "user":
+        if _asks(message):
             break
         if message["role"] == "tool":
             results.append(message["content"])

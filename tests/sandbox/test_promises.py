@@ -16,6 +16,7 @@ import pytest
 import trio
 
 from actors import Supervisor
+from rumi.chats.surroundings import variables
 from rumi.sandbox.engine import Command, CommandResult, Engine, SandboxLimits
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.workspace import measure, prepare_workspace
@@ -206,6 +207,18 @@ async def test_tmp_lasts_between_commands_and_nothing_else_outside_the_workspace
     await world.sh("echo kept > /tmp/x; echo gone > /dev/shm/x; echo gone > /dev/mqueue/x")
     assert await world.text("cat /tmp/x") == "kept\n"
     assert await world.text("ls /dev/shm/x /dev/mqueue/x 2>/dev/null") == ""
+
+
+async def test_a_command_has_the_time_zone_that_it_is_given(world: World) -> None:
+    instant = "@1795773600"  # 2026-11-27T10:00Z
+    for zone, shown in (
+        ("Pacific/Kiritimati", "2026-11-28 00:00 +1400"),
+        ("Europe/Madrid", "2026-11-27 11:00 +0100"),
+    ):
+        line = ("bash", "-c", f"date -d {instant} '+%F %R %z'; (exit 3)")
+        result = await world.sandboxes.run("one", Command(line, variables=variables(zone)))
+        assert (result.stdout.text(), result.exit_code) == (f"{shown}\n", 3)
+    assert await world.text(f"date -d {instant} '+%F %R %z'") == "2026-11-27 10:00 +0000\n"
 
 
 async def test_only_tmp_and_the_workspace_can_be_written(world: World) -> None:
