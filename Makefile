@@ -164,9 +164,10 @@ bench-cost: $(READY)
 bench-crowd: $(READY)
 	$(BIN)/python -m bench.crowd
 
-# The agent without a language model: real tasks with an ideal model, models that misbehave, command lines.
+# The agent without a language model: 60 tasks with a scripted model, planted faults, models that misbehave,
+# command lines.
 bench-agent: $(READY)
-	$(BIN)/python -m bench.agent
+	$(BIN)/python -m bench.agent --faults
 
 # For maintainers, with uv on the path: versions and hashes, no addresses.
 lock:

@@ -1,54 +1,81 @@
-"""The agent without a language model: real tasks with an ideal model, models that misbehave, and commands.
+"""The agent without a language model: real tasks with a scripted model, planted faults, and commands.
 
-    python -m bench.agent [--sandbox auto|docker|bubblewrap] [--policy strict|open] [--only WORD]
+    python -m bench.agent [--sandbox auto|docker|bubblewrap] [--only WORD] [--faults] [--tasks-only]
 
-Each task runs in the whole program and the real sandbox, with files in a chat's workspace. Instead of a
-model, a server on loopback works off a script, which reads the results as a model does and makes no needless
-call. So the figures are the least that such a task costs: model calls, and the tokens of whole requests. A
-task's result is checked on the disk or in the answer; if one is wrong, the exit code is 1.
+Each task runs in the whole program and the real sandbox, several chats at once. Instead of a language model,
+a server on loopback works off scripts (`bench.agent_model`), which write what models ordinarily write and
+decide from what they read. A task is finished if its scripts came to their end and its checks hold: of files,
+answers, questions to the user, and requests for pages.
 
-Two scripts of a task differ only in how they read and edit files: with commands, or with the file tools.
+`--faults` also plants faults in the program, each in turn, and shows that tasks which were finished are not
+finished any more. The exit code is 1 if a task is not finished without a fault, or a fault is not found.
 """
 
 import argparse
-import statistics
 import sys
+import tempfile
+import time
 import traceback
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 
-from bench import agent_code, agent_data, agent_files, agent_texts, house
+import trio
+
+from bench import (
+    agent_code,
+    agent_data,
+    agent_edits,
+    agent_git,
+    agent_outside,
+    agent_shell,
+    agent_time,
+    house,
+)
 from bench.agent_commands import show as show_commands
+from bench.agent_conversation import Conversation, Model
+from bench.agent_faults import FAULTS, Fault
 from bench.agent_misbehaving import show as show_misbehaving
-from bench.agent_work import Model, Task, Variant
+from bench.agent_task import Done, Task
 from bench.rounds import row
-from rumi.agent.events import ToolFinished
+from rumi.agent.events import ConfirmationAsked, ToolFinished
 from rumi.app.app import App
 from rumi.chats.events import Replied
+from rumi.platform.config.schema import SandboxSection
 from rumi.sandbox.workspace import prepare_workspace
 from tests.fakes.groq_server import KEY, serve_groq
-from tests.fakes.web_server import gives, serving
+from tests.fakes.web_server import WebServer, gives, serving
 
-TASKS = (*agent_files.TASKS, *agent_data.TASKS, *agent_texts.TASKS, *agent_code.TASKS)
+GROUPS = (
+    *(agent_shell.SHELL, agent_shell.REFUSED, agent_edits.EDITS, agent_code.CODE, agent_git.GIT),
+    *(agent_data.DATA, agent_time.TIME, agent_time.LONG, agent_outside.OUTSIDE, agent_outside.CHAT),
+)
+TASKS = tuple(task for group in GROUPS for task in group.all)
+AT_ONCE = 6
+"""Number of tasks that work at once. Tasks that mostly wait are not counted."""
+
+ENDS_S = 240
+NUMBERS = count(1)
+"""Numbers of chats: with each fault, a task runs in another chat of the same home."""
+
+FOUND = 3
+"""With a planted fault, the run stops once this many tasks have failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one task took. `refused` are calls by the command policy, `errors` other failed ones."""
+    """What one task took, and why it is not finished."""
 
     task: str
-    variant: Variant
+    group: str
     calls: int
+    refused: int
     prompt: int
     completion: int
-    refused: int
-    errors: int
+    took_s: float
     wrong: str = ""
-
-    @property
-    def figures(self) -> tuple[int, ...]:
-        return self.calls, self.prompt, self.completion, self.refused, self.errors
 
 
 @dataclass
@@ -57,48 +84,75 @@ class Bench:
 
     app: App
     model: Model
-    pages: str
-    """Where the pages of tasks are."""
+    web: WebServer
 
-    async def run(self, task: Task, variant: Variant) -> Cost:
-        """Run a task in a new chat, and check its result."""
-        chat = f"{task.name}-{variant}".replace(" ", "-")
+    async def run(self, task: Task) -> Cost:
+        """Run a task in a new chat, and check what has come of it."""
+        began = time.perf_counter()
+        chat = f"{next(NUMBERS)}-{task.name.replace(' ', '-')}"
         folder = prepare_workspace(self.app.home.root, chat, *self.app.engine.user)
-        task.put_files(folder, self.app.engine.user)
-        self.model.begin()
-        failed: list[str] = []
-        answer = ""
-        for turn in task.turns:
-            self.model.steps = list(turn.steps(variant))
-            answer = await self.say(chat, turn.says.replace("{pages}", self.pages), failed)
-        try:
-            wrong = "" if task.check(folder, answer) else f"the check failed; the answer: {answer}"
-        except Exception:  # noqa: BLE001  a file that a check reads may not be there
-            wrong = f"{traceback.format_exc(limit=-1)}; the answer: {answer}"
-        wrong = self.model.wrong or wrong
-        refused = sum(content.startswith("Refused: ") for content in failed)
-        model = self.model
-        counts = (model.calls, model.prompt, model.completion, refused, len(failed) - refused)
-        return Cost(task.name, variant, *counts, wrong)
+        await trio.to_thread.run_sync(task.put_files, folder, self.app.engine.user)
+        place = self.web.url("").rstrip("/")
+        turns = [(says.replace("{pages}", place), script) for says, script in task.turns]
+        conversation = Conversation([turn for turn in turns if not turn[0].startswith("/")])
+        done = Done(folder)
+        visited = len(self.web.asked)
+        self.model.running.append(conversation)
+        with trio.move_on_after(ENDS_S) as ends:
+            async with trio.open_nursery() as nursery:
+                if task.meanwhile is not None:
+                    nursery.start_soon(task.meanwhile, folder)
+                for says, _ in turns:
+                    done.answers.append(await self.say(chat, says, done, yes=task.consents))
+                nursery.cancel_scope.cancel()
+        self.model.running.remove(conversation)
+        done.visited += [asked.target for asked in self.web.asked[visited:]]
+        wrong = "it did not end in time" if ends.cancelled_caught else conversation.wrong
+        wrong = wrong or ("" if conversation.ended else "the script did not come to its end")
+        wrong = wrong or await trio.to_thread.run_sync(_unmet, task, done)
+        refused = sum(result.refused for _, result in done.results)
+        counts = (conversation.calls, refused, conversation.prompt, conversation.completion)
+        return Cost(task.name, task.group, *counts, time.perf_counter() - began, wrong)
 
-    async def say(self, chat: str, text: str, failed: list[str]) -> str:
-        """Return the reply to a message; the results of failed calls are added to `failed`."""
-        with self.app.services.hub.listening(chat) as events:
-            number = await self.app.inbox.accept(chat, text, "en", channel="terminal")
+    async def say(self, chat: str, text: str, done: Done, *, yes: bool) -> str:
+        """Return the reply to a message, and answer the questions that come before it."""
+        hub, inbox = self.app.services.hub, self.app.inbox
+        with hub.listening(chat) as events:
+            number = await inbox.accept(chat, text, "en", channel="terminal")
             while True:
                 what = (await events.receive()).what
-                if isinstance(what, ToolFinished) and not what.result.ok:
-                    failed.append(what.result.content)
+                if isinstance(what, ToolFinished):
+                    done.results.append((what.call.name, what.result))
+                if isinstance(what, ConfirmationAsked):
+                    hub.has_shown(what.id)
+                    done.asked.append(what.text)
+                    await inbox.chats.answer(chat, what.id, yes)
                 if isinstance(what, Replied) and number in what.messages:
                     return what.text
 
 
+def _unmet(task: Task, done: Done) -> str:
+    """Return which check of a task does not hold; "" if all hold."""
+    for number, check in enumerate(task.checks, 1):
+        try:
+            if not check(done):
+                return f"check {number} does not hold; the answer: {done.answers[-1][:300]}"
+        except Exception:  # noqa: BLE001  a file that a check reads may not be there
+            return f"check {number}: {traceback.format_exc(limit=-1)}"
+    return ""
+
+
 @asynccontextmanager
-async def open_bench(tasks: Sequence[Task], settings: Mapping[str, object]) -> AsyncIterator[Bench]:
-    """Start Rumi with a model for these tasks, and a web server with their pages."""
+async def open_bench(
+    tasks: Sequence[Task], settings: Mapping[str, object], folder: Path | None = None
+) -> AsyncIterator[Bench]:
+    """Start Rumi with a scripted model, and a web server with the pages of these tasks."""
     model = Model()
-    pages = {path: gives(page) for task in tasks for path, page in task.pages.items()}
-    async with serve_groq(model) as server, serving(pages) as web:
+    async with serve_groq(model) as server, serving() as web:
+        place = web.url("").rstrip("/")
+        web.paths |= {
+            path: gives(page.replace("{pages}", place)) for task in tasks for path, page in task.pages.items()
+        }
         env = {"GROQ_API_KEY": KEY, "GROQ_BASE_URL": server.base_url}
         flags = {
             "language": "en",
@@ -107,62 +161,103 @@ async def open_bench(tasks: Sequence[Task], settings: Mapping[str, object]) -> A
             "fetch.allow": [web.endpoint],
             **settings,
         }
-        async with house.app(flags, env) as app:
-            yield Bench(app, model, web.url("").rstrip("/"))
+        if "python_packages" in SandboxSection.model_fields:  # their index may not be reachable
+            flags["sandbox.python_packages"] = []
+        async with house.app(flags, env, folder) as app:
+            yield Bench(app, model, web)
 
 
 async def run_tasks(
-    tasks: Sequence[Task], settings: Mapping[str, object], variants: Sequence[Variant] = ("bash", "files")
+    tasks: Sequence[Task],
+    settings: Mapping[str, object],
+    folder: Path | None = None,
+    *,
+    failures: int | None = None,
 ) -> list[Cost]:
-    """Run each task with each of its scripts."""
-    async with open_bench(tasks, settings) as bench:
-        return [
-            await bench.run(task, variant)
-            for task in tasks
-            for variant in task.variants
-            if variant in variants
-        ]
+    """Run tasks, several at once; return what each took. Stop after so many `failures`."""
+    slots = trio.CapacityLimiter(AT_ONCE)
+    costs: list[Cost] = []
+
+    async with open_bench(tasks, settings, folder) as bench, trio.open_nursery() as nursery:
+
+        async def run(task: Task) -> None:
+            async with nullcontext() if task.waits else slots:
+                costs.append(await bench.run(task))
+            if sum(bool(cost.wrong) for cost in costs) == failures:
+                nursery.cancel_scope.cancel()
+
+        for task in tasks:
+            nursery.start_soon(run, task)
+    return sorted(costs, key=lambda cost: [task.name for task in tasks].index(cost.task))
 
 
-HEAD = ("calls", "prompt", "reply", "refused", "errors")
-
-
-def line(name: str, variant: str, figures: Sequence[float]) -> None:
-    print(f"{name:30} {variant:6}" + "".join(f"{figure:>10,.0f}" for figure in figures))
+HEAD = ("tasks", "finished", "calls", "refused", "prompt", "reply", "seconds")
 
 
 def show_tasks(costs: Sequence[Cost]) -> None:
-    """Print a line for each run, then totals and medians: of all tasks, and of those with both scripts."""
-    print(f"\n{'task':30} {'script':6}" + "".join(f"{name:>10}" for name in HEAD))
+    """Print the sums of each group and of all, then why tasks are not finished."""
+    print(f"\n{'group':12}" + "".join(f"{name:>10}" for name in HEAD))
+    groups = {
+        group: [cost for cost in costs if cost.group == group]
+        for group in dict.fromkeys(c.group for c in costs)
+    }
+    for name, group in (*groups.items(), ("all", list(costs))):
+        figures = [len(group), sum(not cost.wrong for cost in group)]
+        columns = ("calls", "refused", "prompt", "completion", "took_s")
+        figures += [round(sum(getattr(cost, column) for cost in group)) for column in columns]
+        print(f"{name:12}" + "".join(f"{figure:>10,}" for figure in figures))
     for cost in costs:
-        line(cost.task, cost.variant, cost.figures)
         if cost.wrong:
-            print(f"  WRONG: {cost.wrong}")
-    if not costs:
-        return
-    both = {cost.task for cost in costs if cost.variant == "files"}
-    bash = [cost for cost in costs if cost.variant == "bash"]
-    groups = {f"{len(bash)} tasks": bash}
-    if both:
-        groups[f"{len(both)} tasks with both"] = [cost for cost in bash if cost.task in both]
-        groups[f"{len(both)} tasks with both "] = [cost for cost in costs if cost.variant == "files"]
-    print()
-    for name, group in groups.items():
-        columns = list(zip(*(cost.figures for cost in group), strict=True))
-        variant = group[0].variant
-        line(f"{name.strip()}: total", variant, [sum(column) for column in columns])
-        line(f"{name.strip()}: median", variant, [statistics.median(column) for column in columns])
+            print(f"  NOT FINISHED: {cost.task}: {' '.join(cost.wrong.split())[:400]}")
+
+
+async def find(fault: Fault, tasks: Sequence[Task], settings: Mapping[str, object], folder: Path) -> str:
+    """Plant a fault; return which tasks are not finished any more, or "" if all are.
+
+    The tasks of other groups run only if those of the groups for which the fault was made do not find it.
+    """
+    ran = 0
+    for made_for in (True, False):
+        some = [task for task in tasks if (task.group in fault.groups) == made_for]
+        with fault.planted():
+            costs = await run_tasks(some, {**settings, **fault.settings()}, folder, failures=FOUND)
+        failed = [cost.task for cost in costs if cost.wrong]
+        ran += len(costs)
+        if failed:
+            return f"{len(failed)} of {ran}: {', '.join(failed)}"
+    return ""
+
+
+async def show_faults(
+    tasks: Sequence[Task], settings: Mapping[str, object], folder: Path, faults: Sequence[Fault] = FAULTS
+) -> int:
+    """Plant each fault in turn; print which tasks find it. Return how many are not found."""
+    missed = 0
+    print(f"\n{'planted fault':36}{'seconds':>8}  tasks that are not finished with it (stops at {FOUND})")
+    for fault in faults:
+        began = time.perf_counter()
+        found = await find(fault, tasks, settings, folder)
+        missed += not found
+        took_s = time.perf_counter() - began
+        print(f"{fault.name:36}{took_s:>8.0f}  {found or 'NONE: the fault is not found'}", flush=True)
+    row("  faults found", f"{len(faults) - missed} of {len(faults)}", f"{len(faults)}")
+    return missed
 
 
 async def main() -> None:
     arguments = parse()
     settings = {"sandbox.backend": arguments.sandbox, "sandbox.policy": arguments.policy}
-    tasks = [task for task in TASKS if arguments.only in task.name]
-    costs = await run_tasks(tasks, settings, arguments.scripts)
-    show_tasks(costs)
-    wrong = sum(bool(cost.wrong) for cost in costs)
-    row("  wrong results", f"{wrong}", "0")
-    if not arguments.only:
+    tasks = [task for task in TASKS if arguments.only in f"{task.group}: {task.name}"]
+    with tempfile.TemporaryDirectory(prefix="rumi-bench-") as temporary:
+        folder = Path(temporary)
+        costs = await run_tasks(tasks, settings, folder)
+        show_tasks(costs)
+        wrong = sum(bool(cost.wrong) for cost in costs)
+        if arguments.faults:
+            good = {cost.task for cost in costs if not cost.wrong}
+            short = [task for task in tasks if task.name in good and not task.waits]
+            wrong += await show_faults(short, settings, folder)
+    if not arguments.only and not arguments.tasks_only:
         wrong += await show_misbehaving(settings)
         show_commands()
     if wrong:
@@ -173,8 +268,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--sandbox", choices=("auto", "docker", "bubblewrap"), default="bubblewrap")
     parser.add_argument("--policy", choices=("strict", "open"), default="strict")
-    parser.add_argument("--only", default="", help="the tasks whose name contains this")
-    parser.add_argument("--scripts", nargs="+", choices=("bash", "files"), default=["bash", "files"])
+    parser.add_argument("--only", default="", help="the tasks whose group or name contains this")
+    parser.add_argument("--faults", action="store_true", help="also plant faults, which tasks must find")
+    parser.add_argument("--tasks-only", action="store_true", help="without misbehaving models and commands")
     return parser.parse_args()
 
 

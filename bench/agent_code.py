@@ -1,12 +1,9 @@
-"""Tasks of `bench.agent` with programs: bugs, tests, scripts, a repository."""
+"""Tasks of `bench.agent` with programs: tests, tracebacks, builds with long output, mistakes in a row."""
 
-import csv
-import io
-import json
-import subprocess
-from pathlib import Path
+from bench.agent_model import Lost, Part, Script, View
+from bench.agent_task import Tasks, answers, same_files
 
-from bench.agent_work import Seen, after, edit, python, read, says, sh, task, write
+CODE = Tasks("code")
 
 CART = '''\
 """What a customer buys."""
@@ -42,10 +39,6 @@ class TestCart(unittest.TestCase):
 
     def test_the_cheapest_is_found(self):
         self.assertEqual(self.cart.cheapest(), "pen")
-
-
-if __name__ == "__main__":
-    unittest.main()
 """
 WRONG = "sum(price for name"
 RIGHT = "sum(price * count for name"
@@ -56,205 +49,196 @@ SHOP = {
     "tests/test_cart.py": TEST_CART,
 }
 FIXED = {**SHOP, "shop/cart.py": CART.replace(WRONG, RIGHT)}
-TESTS = "python3 -m unittest 2>&1 | tail -n 12"
-DISCOUNT = """\
-
-    def discounted(self, percent):
-        return self.total() * (100 - percent) / 100
-"""
+DISCOUNT = "\n    def discounted(self, percent):\n        return self.total() * (100 - percent) / 100\n"
 TEST_DISCOUNT = """\
 
     def test_a_discount_is_in_percent(self):
         self.assertEqual(self.cart.discounted(25), 24)
 """
-END = """
-
-if __name__ == "__main__":"""
-FOUND_END = TEST_CART[TEST_CART.index("        self.assertEqual(self.cart.cheapest()") :]
-NEW_END = FOUND_END.replace(END, TEST_DISCOUNT + END)
-INSERT = """\
-from pathlib import Path
-path = Path('tests/test_cart.py')
-text = path.read_text()
-new = '''
-    def test_a_discount_is_in_percent(self):
-        self.assertEqual(self.cart.discounted(25), 24)
-'''
-path.write_text(text.replace('\\n\\nif __name__', new + '\\n\\nif __name__'))
-"""
-SCRIPT = """\
-#!/bin/sh
-# Count the lines of each kind of file here.
-for kind in txt md; do
-    echo "$kind $(cat *.$kind | wc -l)"
-done
-"""
-COUNTED = says("txt {t}, md {m}", t=r"txt (\d+)", m=r"md (\d+)")
 CALLS = {
     "app/main.py": "from app.load import get_data\n\nprint(len(get_data('x')))\n",
     "app/load.py": "def get_data(path):\n    return list(path)\n\n\ndef get_database():\n    return None\n",
     "app/__init__.py": "",
     "notes.md": "`get_data` reads.\n",
 }
-TODOS = {
-    "src/a.py": "x = 1\n# TODO: name it\n",
-    "src/b/c.py": "def f():\n    pass  # TODO: write it\n",
-    "src/d.py": "done = True\n",
+REPORT = """\
+import json
+
+people = json.load(open("people.json"))
+for person in people:
+    print(f"reading {person['name']}")
+print("mean age:", sum(person["age"] for person in people) / len(people))
+"""
+PEOPLE = '[{"name": "Ana", "age": 30}, {"name": "Bea", "agee": 40}, {"name": "Cleo", "age": 50}]\n'
+BUILD = """\
+import sys
+
+for number in range(1, 4001):
+    print(f"[{number:4}/4000] compiling module_{number:04}.c: -O2 -Wall ok, 0 warnings")
+    if number == 4000 and "theme = mauve" in open("build.conf").read():
+        print("linking")
+        sys.exit("error: build.conf:3: unknown theme: mauve (known: light, dark)")
+print("build finished")
+"""
+CONF = "name = shop\ndebug = no\ntheme = mauve\n"
+FLAKY = """\
+import os
+import unittest
+
+
+class TestTurns(unittest.TestCase):
+    def test_each_third_run_is_late(self):
+        runs = int(open("runs").read()) + 1 if os.path.exists("runs") else 1
+        open("runs", "w").write(str(runs))
+        self.assertTrue(runs % 3, "late")
+"""
+PARTS = ("users", "orders", "prices", "mails", "pages", "stock", "taxes")
+SERVICE = {
+    "service/__init__.py": "",
+    "service/__main__.py": "".join(f"from service.{part} import {part}\n" for part in PARTS)
+    + "print('service is up')\n",
+    **{f"service/{part}.py": f"def {part}s_of(x):\n    return x\n" for part in PARTS},
 }
-CITIES = "name,people\nOslo,700000\n" + 'Quito,1900000\n"Lisbon, old town",5000\n'
-TO_JSON = """\
-import csv, json
-rows = [{**row, 'people': int(row['people'])} for row in csv.DictReader(open('cities.csv'))]
-json.dump(rows, open('cities.json', 'w'), indent=2)
-print(len(rows), 'rows')
+MAKEFILE = "all: out.txt\n\nout.txt: in.txt\n    tr a-z A-Z < in.txt > out.txt\n"
+SUM_JS = "const rows = require('./rows.json');\nconsole.log('sum', rows.reduce((sum, row) => sum + row.n));\n"
+WORDS = """\
+import sys
+
+counts = {}
+for line in open(sys.argv[1], encoding="ascii"):
+    for word in line.split():
+        counts[word] = counts.get(word, 0) + 1
+print("different words:", len(counts))
 """
 
 
-def runs(folder: Path, *words: str) -> str:
-    """Return what a program of this machine says in the folder."""
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
+def tests(m: View) -> Part:
+    """Run the tests with pytest, as most models do, and with unittest where pytest is not there."""
+    seen = yield from m.run("timeout 120 python3 -m pytest -q 2>&1 | tail -n 15")
+    if seen.has("No module named"):
+        seen = yield from m.run("timeout 120 python3 -m unittest discover -v -s tests -t . 2>&1 | tail -n 25")
+    return seen
 
 
-def git(folder: Path, *words: str) -> str:
-    return runs(folder, "git", "-c", "safe.directory=*", *words)
+PASSED = r"^OK$|\d+ passed"
 
 
-def todo_table(seen: Seen) -> str:
-    lines = seen.find(r"output:\n(.+)").splitlines()
-    rows = (line.split(":", 2) for line in lines)
-    return "| where | what |\n|---|---|\n" + "".join(
-        f"| {path}:{number} | {text.split('TODO: ')[1]} |\n" for path, number, text in rows
-    )
+@CODE.task("A test of my shop fails. Fix the shop, not the test.", same_files(FIXED), files=SHOP)
+def find_and_fix_a_bug(m: View) -> Script:
+    seen = yield from tests(m)
+    seen.find("12 != 32")
+    yield [m.read("shop/cart.py"), m.read("tests/test_cart.py")]
+    yield m.edit("shop/cart.py", WRONG, RIGHT)
+    seen = yield from tests(m)
+    seen.find(PASSED)
+    return "The total forgot how many pieces of each there are."
 
 
-TASKS = (
-    task(
-        "find and fix a bug",
-        "A test of my shop fails. Fix the shop, not the test.",
-        [
-            sh(TESTS),
-            after("12 != 32", sh("cat shop/cart.py")),
-            after(
-                WRONG.replace("(", "\\("),
-                sh(f"sed -i 's/{WRONG}/{RIGHT}/' shop/cart.py && {TESTS}"),
-            ),
-            after("OK", "The total forgot how many pieces of each there are."),
-        ],
-        [
-            sh(TESTS),
-            after("12 != 32", read("shop/cart.py")),
-            after(WRONG.replace("(", "\\("), [edit("shop/cart.py", WRONG, RIGHT), sh(TESTS)]),
-            after("OK", "The total forgot how many pieces of each there are."),
-        ],
-        check=lambda folder, _: all((folder / name).read_text() == text for name, text in FIXED.items()),
-        input_files=SHOP,
-    ),
-    task(
-        "add a function and its test",
-        "Give Cart a method discounted(percent), with a test.",
-        [
-            sh("cat shop/cart.py tests/test_cart.py"),
-            after("def cheapest", [sh("tee -a shop/cart.py", DISCOUNT), python(INSERT), sh(TESTS)]),
-            after("Ran 3 tests.*OK", "It is there, and so is its test."),
-        ],
-        [
-            [read("shop/cart.py"), read("tests/test_cart.py")],
-            [
-                edit("shop/cart.py", "item[1])[0]\n", f"item[1])[0]\n{DISCOUNT}"),
-                edit("tests/test_cart.py", FOUND_END, NEW_END),
-                sh(TESTS),
-            ],
-            after("Ran 3 tests.*OK", "It is there, and so is its test."),
-        ],
-        check=lambda folder, _: (
-            (folder / "shop/cart.py").read_text() == FIXED["shop/cart.py"] + DISCOUNT
-            and "test_a_discount" in (folder / "tests/test_cart.py").read_text()
-            and "Ran 3 tests" in runs(folder, "python3", "-B", "-m", "unittest")
-        ),
-        input_files=FIXED,
-    ),
-    task(
-        "rename a function",
-        "Call get_data read_rows everywhere.",
-        [
-            sh("grep -rnw get_data ."),
-            after(
-                "app/main.py",
-                sh(
-                    "grep -rlw get_data . | xargs sed -i 's/\\bget_data\\b/read_rows/g' && "
-                    "python3 -m app.main"
-                ),
-            ),
-            after("output:\n1\n", "It is called read_rows in three files."),
-        ],
-        check=lambda folder, _: all(
-            (folder / name).read_text()
-            == text.replace("get_data", "read_rows").replace("read_rowsbase", "get_database")
-            for name, text in CALLS.items()
-        ),
-        input_files=CALLS,
-    ),
-    task(
-        "write a script and run it",
-        "Write count.sh, which prints the number of lines of all txt and all md files, and run it.",
-        [[sh("tee count.sh", SCRIPT), sh("sh count.sh")], COUNTED],
-        [[write("count.sh", SCRIPT), sh("sh count.sh")], COUNTED],
-        check=lambda folder, answer: answer == "txt 3, md 1" and (folder / "count.sh").read_text() == SCRIPT,
-        input_files={"a.txt": "1\n2\n", "b.txt": "3\n", "c.md": "4\n"},
-    ),
-    task(
-        "commit in a repository",
-        "Make a git repository of project, without the file secret.txt, and commit all of it.",
-        [
-            sh(
-                "cd project && ls -A && git init -q && echo secret.txt > .gitignore && git add -A && "
-                "git status -s"
-            ),
-            after(
-                "A  main.py",
-                sh("git -C project commit -q -m 'Begin the project' && git -C project log --stat"),
-            ),
-            after("Begin the project", "All but secret.txt is committed."),
-        ],
-        check=lambda folder, _: (
-            git(folder / "project", "ls-files").split() == [".gitignore", "main.py"]
-            and git(folder / "project", "log", "--format=%s") == "Begin the project\n"
-        ),
-        input_files={"project/main.py": "print('hello')\n", "project/secret.txt": "password\n"},
-    ),
-    task(
-        "collect what is to be done",
-        "Write all TODOs of src to todo.md as a table with their places.",
-        [
-            sh("grep -rn TODO: src | sort"),
-            lambda seen: sh("tee todo.md", todo_table(seen)),
-            "The table is in todo.md.",
-        ],
-        [
-            sh("grep -rn TODO: src | sort"),
-            lambda seen: write("todo.md", todo_table(seen)),
-            "The table is in todo.md.",
-        ],
-        check=lambda folder, _: (
-            (folder / "todo.md").read_text()
-            == "| where | what |\n|---|---|\n| src/a.py:2 | name it |\n| src/b/c.py:2 | write it |\n"
-        ),
-        input_files=TODOS,
-    ),
-    task(
-        "convert CSV to JSON",
-        "Make cities.json of cities.csv; the number of people is a number.",
-        [
-            sh("head cities.csv"),
-            after("Lisbon", python(TO_JSON)),
-            says("{n} cities.", n=r"(\d+) rows"),
-        ],
-        check=lambda folder, answer: (
-            json.loads((folder / "cities.json").read_text())
-            == [{**row, "people": int(row["people"])} for row in csv.DictReader(io.StringIO(CITIES))]
-            and answer == "3 cities."
-        ),
-        input_files={"cities.csv": CITIES},
-    ),
+@CODE.task(
+    "Give Cart a method discounted(percent), with a test.",
+    lambda done: done.text("shop/cart.py") == FIXED["shop/cart.py"] + DISCOUNT,
+    lambda done: "Ran 3 tests" in done.runs("python3", "-B", "-m", "unittest"),
+    files=FIXED,
 )
+def add_a_function_and_its_test(m: View) -> Script:
+    seen = yield from m.run("cat shop/cart.py tests/test_cart.py")
+    seen.find("def cheapest")
+    yield from m.needs(
+        f"cat >> shop/cart.py <<'EOF'\n{DISCOUNT}EOF\ncat >> tests/test_cart.py <<'EOF'\n{TEST_DISCOUNT}EOF"
+    )
+    seen = yield from tests(m)
+    seen.find(PASSED)
+    return "It is there, and so is its test."
+
+
+@CODE.task(
+    "Call get_data read_rows everywhere.",
+    same_files(
+        {
+            name: text.replace("get_data", "read_rows").replace("read_rowsbase", "get_database")
+            for name, text in CALLS.items()
+        }
+    ),
+    files=CALLS,
+)
+def rename_a_function(m: View) -> Script:
+    seen = yield from m.run("grep -rnw get_data . --include='*' | grep -v '\\.pyc'")
+    seen.find("app/main.py")
+    yield from m.needs(
+        "grep -rlw get_data . | xargs sed -i 's/\\bget_data\\b/read_rows/g' && python3 -m app.main"
+    )
+    return "It is called read_rows in three files."
+
+
+@CODE.task(
+    "Run report.py. If the data has a mistake, fix the data.",
+    lambda done: done.text("people.json") == PEOPLE.replace("agee", "age"),
+    answers("40"),
+    files={"report.py": REPORT, "people.json": PEOPLE},
+)
+def a_traceback(m: View) -> Script:
+    seen = yield from m.run("python3 report.py")
+    key = seen.find(r"KeyError: '(\w+)'")
+    seen = yield from m.run(f"grep -no '\"{key}[a-z]*\"' people.json; cat people.json")
+    seen.find(f'"{key}e"')
+    yield from m.needs(f'sed -i \'s/"{key}e"/"{key}"/\' people.json')
+    seen = yield from m.run("python3 report.py")
+    return seen.fill("The mean age is {age}.", age=r"mean age: ([\d.]+)")
+
+
+@CODE.task(
+    "The build fails. Fix its configuration with the dark theme.",
+    lambda done: done.text("build.conf") == CONF.replace("mauve", "dark"),
+    files={"build.py": BUILD, "build.conf": CONF},
+)
+def an_error_at_the_end_of_a_long_output(m: View) -> Script:
+    seen = yield from m.run("python3 build.py")
+    line, word = seen.rows(r"^error: build.conf:(\d+): unknown theme: (\w+)")[0]
+    yield from m.needs(f"sed -i '{line}s/{word}/dark/' build.conf && cat build.conf")
+    seen = yield from m.run("timeout 60 python3 build.py | tail -n 1")
+    seen.find("build finished")
+    return "The theme is dark, and the build works."
+
+
+@CODE.task("How often does the test fail in 12 runs?", answers("4 of 12"), files={"test_turns.py": FLAKY})
+def a_test_that_fails_at_times(m: View) -> Script:
+    seen = yield from m.run(
+        "for i in $(seq 1 12); do "
+        "python3 -m unittest -q test_turns >/dev/null 2>&1 && echo good || echo bad; done "
+        "| sort | uniq -c"
+    )
+    return seen.fill("{n} of 12.", n=r"(\d+) bad")
+
+
+@CODE.task(
+    "python3 -m service does not start. Fix its modules one by one, until it does.",
+    lambda done: "service is up" in done.runs("python3", "-B", "-m", "service"),
+    lambda done: done.text("service/__main__.py") == SERVICE["service/__main__.py"],
+    files=SERVICE,
+)
+def seven_mistakes_in_a_row(m: View) -> Script:
+    seen = yield from m.run("python3 -m service")
+    for _ in PARTS:
+        if seen.has("service is up"):
+            break
+        if not m.told("retries"):
+            raise Lost("the service does not start")
+        part = seen.find(r"cannot import name '(\w+)'")
+        yield m.read(f"service/{part}.py")
+        yield m.edit(f"service/{part}.py", f"def {part}s_of(", f"def {part}(")
+        seen = yield from m.run("python3 -m service")
+    seen.find("service is up")
+    return "It starts."
+
+
+@CODE.task(
+    "make fails. Why? Fix it.",
+    lambda done: done.text("out.txt") == "HELLO\n",
+    answers("tab"),
+    files={"Makefile": MAKEFILE, "in.txt": "hello\n"},
+)
+def a_makefile(m: View) -> Script:
+    seen = yield from m.run("make || make -n")
+    line = seen.find(r"Makefile:(\d+): \*\*\* missing separator")
+    yield from m.needs(f"sed -i '{line}s/^ */\\t/' Makefile && make -s && cat out.txt")
+    return "Its command did not begin with a tab."

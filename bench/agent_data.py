@@ -1,11 +1,16 @@
-"""Tasks of `bench.agent` with data: tables, logs, a database, and what many files contain."""
+"""Tasks of `bench.agent` with data: tables, JSON, logs, a database, and long outputs."""
 
 import json
 import sqlite3
 import tempfile
+import zlib
 from pathlib import Path
 
-from bench.agent_work import Seen, after, python, read, says, sh, task, write
+from bench.agent_model import Lost, Script, View
+from bench.agent_task import Tasks, answers, holds
+from tests.web.pdfs import pdf
+
+DATA = Tasks("data")
 
 SALES = "region,month,amount\n" + "".join(
     f"{region},2026-{month:02},{month * factor}\n"
@@ -38,17 +43,33 @@ ACCESS = "".join(
     f'10.0.0.{n % 9} - - [03/Mar/2026:10:{n % 60:02}:00 +0000] "GET /p{n % 5} HTTP/1.1" {status} 512\n'
     for n, status in enumerate([200] * 140 + [404] * 25 + [500] * 5)
 )
-ERRORS = "".join(
-    f"2026-03-0{1 + n // 400} {n % 24:02}:{n % 60:02} {'ERROR' if n % 50 == 7 else 'INFO'} worker {n % 4}: "
-    f"{'disk full' if n % 50 == 7 else 'done'}\n"
-    for n in range(1200)
-)
 LONG_LOG = (
     "".join(f"{n:06} step {n} is fine\n" for n in range(40_000))
     + "040000 loading palette.dat\n040001 FATAL: no such color: mauve\n040002 giving up\n"
     + "".join(f"{n:06} idle\n" for n in range(40_003, 41_000))
 )
-STORY = "The cat saw the dog. The dog saw a bird, and the bird saw the sea: the sea!\n" * 20
+INVOICES = {"march.pdf": ("2026-031", 410), "april.pdf": ("2026-044", 1290), "may.pdf": ("2026-058", 730)}
+CITIES = 'name,people\nOslo,700000\nQuito,1900000\n"Lisbon, old town",5000\n'
+TO_JSON = """\
+import csv, json
+rows = [{**row, 'people': int(row['people'])} for row in csv.DictReader(open('cities.csv'))]
+json.dump(rows, open('cities.json', 'w'), indent=2)
+print(len(rows), 'rows')
+"""
+STATEMENT = """\
+for number in range(1, 20_001):
+    print(f"{number:05} booking of day {number % 365:03}: {number * 7 % 1000}.00")
+    if number == 11_111:
+        print("carried over from the old account: 48213.77")
+"""
+TICKETS = """\
+import os
+stock = open("tickets.txt").read().splitlines()
+os.remove("tickets.txt")
+for number, ticket in enumerate(stock):
+    print(f"{number:05} sold at the counter to a customer: {ticket}")
+"""
+TICKET_STOCK = "".join(f"T-{n:05}{'-VIP' if n == 9876 else ''}\n" for n in range(15_000))
 
 
 def database() -> bytes:
@@ -64,173 +85,125 @@ def database() -> bytes:
         return path.read_bytes()
 
 
-def table(seen: Seen) -> str:
-    """Make a Markdown table of what `uniq -c` has counted."""
-    rows = (line.split() for line in seen.find(r"output:\n(.+)").splitlines())
-    return "| status | requests |\n|---|---|\n" + "".join(f"| {status} | {n} |\n" for n, status in rows)
+def invoice(number: str, total: int) -> bytes:
+    lines = b"(Invoice %s) Tj 0 -20 Td (Total due: %d EUR) Tj" % (number.encode(), total)
+    return pdf([zlib.compress(b"BT /F1 12 Tf 20 200 Td " + lines + b" ET")], flate=True)
 
 
-TASKS = (
-    task(
-        "summarize a CSV with awk",
-        "What are the yearly sales of each region in sales.csv?",
-        [
-            sh("head -n 3 sales.csv"),
-            after(
-                "region,month,amount",
-                sh("awk -F, 'NR > 1 {sum[$1] += $3} END {for (r in sum) print r, sum[r]}' sales.csv"),
-            ),
-            says(
-                "North {n}, south {s}, west {w}.",
-                n=r"north (\d+)",
-                s=r"south (\d+)",
-                w=r"west (\d+)",
-            ),
-        ],
-        [
-            read("sales.csv", limit=3),
-            after(
-                "region,month,amount",
-                sh("awk -F, 'NR > 1 {sum[$1] += $3} END {for (r in sum) print r, sum[r]}' sales.csv"),
-            ),
-            says(
-                "North {n}, south {s}, west {w}.",
-                n=r"north (\d+)",
-                s=r"south (\d+)",
-                w=r"west (\d+)",
-            ),
-        ],
-        check=lambda _, answer: answer == "North 780, south 1950, west 546.",
-        input_files={"sales.csv": SALES},
-    ),
-    task(
-        "medians of a CSV",
-        "Which category of orders.csv has the highest median price?",
-        [
-            sh("head -n 4 orders.csv"),
-            after("garden, tools", python(MEDIAN)),
-            says(
-                "Books {b}, garden tools {g}, toys {t}.",
-                b=r"books = ([\d.]+)",
-                g=r"tools = ([\d.]+)",
-                t=r"toys = ([\d.]+)",
-            ),
-        ],
-        check=lambda _, answer: answer == "Books 8.5, garden tools 12.5, toys 16.5.",
-        input_files={"orders.csv": ORDERS},
-    ),
-    task(
-        "merge JSON files",
-        "Merge a.json and b.json into people.json by id, sorted; what b says counts.",
-        [
-            sh("head a.json b.json"),
-            after(
-                "Oslo",
-                sh(
-                    "jq -s 'add | group_by(.id) | map(add)' a.json b.json > people.json && "
-                    "jq length people.json"
-                ),
-            ),
-            says("people.json has {n} people.", n=r"output:\n(\d+)"),
-        ],
-        check=lambda folder, answer: (
-            json.loads((folder / "people.json").read_text()) == [PEOPLE_A[0], PEOPLE_B[1], PEOPLE_B[0]]
-            and "3 people" in answer
-        ),
-        input_files={"a.json": json.dumps(PEOPLE_A), "b.json": json.dumps(PEOPLE_B)},
-    ),
-    task(
-        "extract e-mail addresses",
-        "Collect all e-mail addresses of the folder mail in addresses.txt, sorted, each once.",
-        [
-            sh(
-                "grep -rhoE '[A-Za-z0-9._+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)+' mail | sort -u > "
-                "addresses.txt && wc -l addresses.txt"
-            ),
-            says("{n} addresses.", n=r"(\d+) addresses"),
-        ],
-        check=lambda folder, answer: (
-            (folder / "addresses.txt").read_text().split() == FOUND_MAILS
-            and answer == f"{len(FOUND_MAILS)} addresses."
-        ),
-        input_files=MAILS,
-    ),
-    task(
-        "build a table from a log",
-        "Write a Markdown table of the status codes in access.log and their number to status.md.",
-        [
-            sh("head -n 2 access.log"),
-            after("GET", sh("awk '{print $9}' access.log | sort | uniq -c | sort -rn")),
-            lambda seen: sh("tee status.md", table(seen)),
-            "The table is in status.md.",
-        ],
-        [
-            read("access.log", limit=2),
-            after("GET", sh("awk '{print $9}' access.log | sort | uniq -c | sort -rn")),
-            lambda seen: write("status.md", table(seen)),
-            "The table is in status.md.",
-        ],
-        check=lambda folder, _: (
-            (folder / "status.md").read_text()
-            == "| status | requests |\n|---|---|\n| 200 | 140 |\n| 404 | 25 |\n| 500 | 5 |\n"
-        ),
-        input_files={"access.log": ACCESS},
-    ),
-    task(
-        "count errors by day",
-        "How many errors are in app.log on each day?",
-        [
-            sh("grep ERROR app.log | cut -d ' ' -f 1 | uniq -c"),
-            says(
-                "{one} on the first, {two} on the second, {three} on the third of March.",
-                one=r"(\d+) 2026-03-01",
-                two=r"(\d+) 2026-03-02",
-                three=r"(\d+) 2026-03-03",
-            ),
-        ],
-        check=lambda _, answer: answer == "8 on the first, 8 on the second, 8 on the third of March.",
-        input_files={"app.log": ERRORS},
-    ),
-    task(
-        "find a failure in a long log",
-        "Why did the program of run.log stop? What did it do just before?",
-        [
-            sh("grep -n -i -B 1 -A 1 -E 'fatal|error' run.log"),
-            says("{why}, after {before}.", why=r"FATAL: ([^\n]+)", before=r"-\d+ (loading \S+)"),
-        ],
-        [
-            sh("grep -n -i -E 'fatal|error' run.log"),
-            lambda seen: read("run.log", offset=int(seen.find(r"(\d+):\d+ FATAL")) - 1, limit=3),
-            says("{why}, after {before}.", why=r"FATAL: ([^\n]+)", before=r"\d+ (loading \S+)"),
-        ],
-        check=lambda _, answer: answer == "no such color: mauve, after loading palette.dat.",
-        input_files={"run.log": LONG_LOG},
-    ),
-    task(
-        "count words",
-        "Which are the three most frequent words of story.txt?",
-        [
-            sh("tr -cs '[:alpha:]' '\\n' < story.txt | tr A-Z a-z | sort | uniq -c | sort -rn | head -n 3"),
-            says("{one}, {two}", one=r"\d+ (\w+)\n", two=r"\d+ \w+\n\s*\d+ (\w+)"),
-        ],
-        check=lambda _, answer: answer == "the, saw",
-        input_files={"story.txt": STORY},
-    ),
-    task(
-        "ask a database",
-        "Who has spent most in shop.db?",
-        [
-            sh("sqlite3 shop.db .schema"),
-            after(
-                "customer text, cents",
-                sh(
-                    "sqlite3 shop.db 'select customer, sum(cents)/100 from orders group by 1 order by 2 "
-                    "desc limit 1'"
-                ),
-            ),
-            says("It is {who}, with {sum}.", who=r"(\w+)\|", sum=r"\|(\d+)"),
-        ],
-        check=lambda _, answer: answer == "It is carla, with 610.",
-        input_files={"shop.db": database()},
-    ),
+@DATA.task(
+    "What are the yearly sales of each region in sales.csv?",
+    answers("north 780", "south 1950", "west 546"),
+    files={"sales.csv": SALES},
 )
+def sum_a_csv_with_awk(m: View) -> Script:
+    seen = yield from m.run("head -n 3 sales.csv && wc -l < sales.csv")
+    seen.find("region,month,amount")
+    seen = yield from m.run(
+        "awk -F, 'NR > 1 {sum[$1] += $3} END {for (r in sum) print r, sum[r]}' sales.csv | sort"
+    )
+    return ", ".join(f"{region} {sum}" for region, sum in seen.rows(r"^(\w+) (\d+)$"))
+
+
+@DATA.task(
+    "Which category of orders.csv has the highest median price?",
+    answers("toys", r"16\.5"),
+    files={"orders.csv": ORDERS},
+)
+def medians_of_a_csv(m: View) -> Script:
+    seen = yield from m.run("head -n 4 orders.csv")
+    seen.find("garden, tools")
+    seen = yield from m.needs(f"python3 - <<'EOF'\n{MEDIAN}EOF")
+    medians = {name: float(median) for name, median in seen.rows(r"^(.+) = ([\d.]+)$")}
+    name = max(medians, key=lambda name: medians[name])
+    return f"{name} with {medians[name]}"
+
+
+@DATA.task(
+    "Merge a.json and b.json into people.json by id, sorted; what b says counts.",
+    lambda done: json.loads(done.text("people.json")) == [PEOPLE_A[0], PEOPLE_B[1], PEOPLE_B[0]],
+    answers("3 people"),
+    files={"a.json": json.dumps(PEOPLE_A), "b.json": json.dumps(PEOPLE_B)},
+)
+def merge_json_files(m: View) -> Script:
+    seen = yield from m.run("jq -c . a.json b.json")
+    seen.find("Oslo")
+    seen = yield from m.run(
+        "jq -s 'add | group_by(.id) | map(add)' a.json b.json > people.json && jq length people.json"
+    )
+    return seen.fill("people.json has {n} people.", n=r"^(\d+)$")
+
+
+@DATA.task(
+    "Write a Markdown table of the status codes in access.log and their number to status.md.",
+    holds("status.md", "| status | requests |\n|---|---|\n| 200 | 140 |\n| 404 | 25 |\n| 500 | 5 |\n"),
+    files={"access.log": ACCESS},
+)
+def a_table_from_a_log(m: View) -> Script:
+    seen = yield from m.run("head -n 2 access.log")
+    seen.find("GET")
+    yield from m.needs(
+        "{ echo '| status | requests |'; echo '|---|---|'; awk '{print $9}' access.log | sort | uniq -c | "
+        'while read -r n status; do echo "| $status | $n |"; done; } > status.md'
+    )
+    seen = yield from m.run("cat status.md")
+    seen.find("404")
+    return "The table is in status.md."
+
+
+@DATA.task(
+    "Why did the program of run.log stop? What did it do just before?",
+    answers("no such color: mauve", r"loading palette\.dat"),
+    files={"run.log": LONG_LOG},
+)
+def a_failure_in_a_long_log(m: View) -> Script:
+    yield from m.run("tail -n 20 run.log")
+    seen = yield from m.run("grep -n -i -m 5 -E 'fatal|error' run.log")
+    line = int(seen.find(r"^(\d+):"))
+    seen = yield m.read("run.log", offset=line - 1, limit=3)
+    return seen.fill("{why}, after {before}.", why=r"FATAL: (.+)$", before=r"(loading \S+)")
+
+
+@DATA.task("Who has spent most in shop.db?", answers("carla", "610"), files={"shop.db": database()})
+def ask_a_database(m: View) -> Script:
+    seen = yield from m.run("sqlite3 shop.db .schema")
+    seen.find("customer text, cents")
+    seen = yield from m.run(
+        "sqlite3 shop.db 'select customer, sum(cents)/100 from orders group by 1 order by 2 desc limit 1'"
+    )
+    return seen.fill("It is {who}, with {sum}.", who=r"^(\w+)\|", sum=r"\|(\d+)")
+
+
+@DATA.task(
+    "How much do the three invoices come to, and which one is the highest?",
+    answers("2430", "2026-044"),
+    files={name: invoice(*about) for name, about in INVOICES.items()},
+)
+def answer_from_three_pdfs(m: View) -> Script:
+    seen = yield from m.run("ls *.pdf")
+    seen = yield [m.read(name) for name in seen.all(r"^(\w+\.pdf)$")]
+    numbers, totals = seen.all(r"Invoice (\S+)"), [int(total) for total in seen.all(r"due: (\d+)")]
+    return f"{sum(totals)} EUR; the highest is {numbers[totals.index(max(totals))]}."
+
+
+@DATA.task(
+    "statement.py prints my account. What was carried over from the old account?",
+    answers("48213.77"),
+    files={"statement.py": STATEMENT},
+)
+def a_number_in_the_middle_of_a_long_output(m: View) -> Script:
+    seen = yield from m.run("python3 statement.py")
+    seen = yield from m.search(seen, "carried over", "python3 statement.py")
+    return seen.fill("It was {sum}.", sum=r"carried over from the old account: ([\d.]+)")
+
+
+@DATA.task(
+    "Sell all tickets with sell.py (it can run only once). Which number does the VIP ticket have?",
+    answers("09876"),
+    files={"sell.py": TICKETS, "tickets.txt": TICKET_STOCK},
+)
+def an_output_that_comes_only_once(m: View) -> Script:
+    seen = yield from m.run("python3 sell.py")
+    if seen.failed:
+        raise Lost("the tickets are not sold")
+    seen = yield from m.search(seen, "VIP")
+    return seen.fill("It has the number {n}.", n=r"^(?:\d+:)?(\d+) sold.*VIP")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import trio
 
 from bench import house
-from bench.agent_work import Call, call, sh
+from bench.agent_model import Call
 from tests.agent.test_misbehaving import HARMONY
 from tests.fakes.groq_replies import closes
 from tests.fakes.groq_server import (
@@ -33,6 +33,14 @@ TURN_S = 15
 ENDS_S = 30
 SHOWN = 230
 MEGA = 1_000_000
+
+
+def call(name: str, **arguments: object) -> Call:
+    return name, json.dumps(arguments, ensure_ascii=False)
+
+
+def sh(command: str, stdin: str = "") -> Call:
+    return call("bash", command=command, **({"stdin": stdin} if stdin else {}))
 
 
 SO_FAR = Answer("This is what I found so far.")

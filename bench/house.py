@@ -1,4 +1,4 @@
-"""A Rumi for benchmarks: the real app on a home of its own, in this process."""
+"""A Rumi for benchmarks: the real app in this process, with a temporary home."""
 
 import os
 import tempfile
@@ -16,10 +16,15 @@ from rumi.platform.home import Home
 
 
 @asynccontextmanager
-async def app(flags: Mapping[str, object], env: Mapping[str, str] | None = None) -> AsyncIterator[App]:
-    """Start it with these settings; everything of it is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="rumi-bench-") as folder:
-        home = Home(Path(folder) / "home").make()
+async def app(
+    flags: Mapping[str, object], env: Mapping[str, str] | None = None, folder: Path | None = None
+) -> AsyncIterator[App]:
+    """Start it with these settings; everything of it is gone afterwards.
+
+    With a `folder`, the home is there and stays, so that the next start need not build the sandbox.
+    """
+    with tempfile.TemporaryDirectory(prefix="rumi-bench-") as temporary:
+        home = Home((folder or Path(temporary)) / "home").make()
         loaded = load_settings(home.root, env or {}, flags)
         with home.lock("a benchmark"):
             engine = await ready_engine(home, loaded, lambda step: None)
