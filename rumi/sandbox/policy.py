@@ -142,6 +142,19 @@ def program_of(argv: Sequence[str]) -> str:
     return base_name(read.starts[0].name) if read is not None and read.starts else argv[0]
 
 
+def programs_of(argv: Sequence[str]) -> frozenset[str]:
+    """Return the names of all programs and builtins that a command starts; only its own if it is no line."""
+    if (read := read_of(argv)) is None:
+        return frozenset(argv[:1])
+    return frozenset(base_name(start.name) for start in read.starts)
+
+
+def leaves_commands(argv: Sequence[str]) -> bool:
+    """Return True if a line starts commands with `&` and does not wait for them."""
+    read = read_of(argv)
+    return read is not None and read.asynchronous and "wait" not in programs_of(argv)
+
+
 def may_write(argv: Sequence[str]) -> bool:
     """Return True if an allowed command may change a file."""
     if (read := read_of(argv)) is None:

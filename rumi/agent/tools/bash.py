@@ -16,8 +16,7 @@ from rumi.agent.tools.background import BackgroundCommands, Heard
 from rumi.agent.tools.output import WHOLE_BYTES, report, reported_background
 from rumi.models.model import ToolSpec
 from rumi.sandbox.engine import Command, CommandResult, HeadTail, SandboxLimits
-from rumi.sandbox.policy import STRICT, CommandPolicy, in_bash, may_write, read_of
-from rumi.sandbox.starters import base_name
+from rumi.sandbox.policy import STRICT, CommandPolicy, in_bash, leaves_commands, may_write, programs_of
 from rumi.sandbox.words import CommandRefused
 from rumi.texts import Text
 
@@ -160,10 +159,7 @@ class Bash:
         whole = _Whole(heard)
         result = await self._shell.run(replace(command, heard=whole.hear))
         reported = report(argv, result, whole.content)
-        parsed = read_of(command.argv)
-        note = read.note
-        if parsed is not None and parsed.asynchronous and not _waits(parsed.starts):
-            note += _NOTE_AND
+        note = read.note + (_NOTE_AND if leaves_commands(command.argv) else "")
         runs = self._commands is not None and bool(self._commands.running)
         return replace(
             reported,
@@ -351,12 +347,6 @@ def _unknown(commands: BackgroundCommands) -> ToolResult:
 
 def _polls(argv: tuple[str, ...], result: CommandResult) -> bool:
     """Return True if the same command may give another result later, with no other command in between."""
-    if (parsed := read_of(argv)) is None:
-        return False
-    if any(base_name(start.name) in _POLLING for start in parsed.starts):
+    if programs_of(argv) & _POLLING:
         return True
     return bool(result.exit_code) and not may_write(argv)  # such as `cat` of a file that is not there yet
-
-
-def _waits(starts: Collection[object]) -> bool:
-    return any(getattr(start, "name", "") == "wait" for start in starts)
