@@ -33,6 +33,9 @@ _METACHARACTER: Final = re.compile(rb"(?<!\\)(?:\\\\)*[ \t\n\r\v\f;&|<>()]")
 _UNESCAPED: Final = re.compile(rb"\\([$`\\])")
 _SPACE: Final = b"\x01"
 """Placeholder for an escaped space, which the grammar mistakes for the end of a word."""
+_DASH: Final = re.compile(rb"(?<=[ \t])-(?=[ \t]*<<)")
+"""The word `-` before a here-document (`python3 - <<'END'`), which the grammar drops. It gets another word of
+the same length; words are read from the line itself."""
 _ESCAPED_SPACE: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\ ")
 _ONE_LINE: Final = frozenset(
     ("command", "declaration_command", "unset_command", "file_redirect", "herestring_redirect")
@@ -137,7 +140,7 @@ def _parsed(source: bytes) -> "Node":
     until = monotonic() + PARSE_S
     # To bash, all characters beyond ASCII are ordinary. The grammar treats some of them as blanks, and its
     # scanner reads beyond the end of a table for those above U+FFFF, which crashes the process.
-    ascii_only = source.translate(_ORDINARY)
+    ascii_only = _DASH.sub(b"_", source.translate(_ORDINARY))
 
     def piece(at: int, _: "Point") -> bytes:
         return ascii_only[at : at + 65536]

@@ -115,6 +115,8 @@ def test_records_have_the_words_of_a_plain_command(line: str, argv: tuple[str, .
             "cat <<'E'\n`perl` $(perl)\nE",
             "cat <<-E > f\n\tx\n\tE",
             "cat <<E | wc\nx\nE",
+            "cat - <<'E' > f\nx\nE",
+            "cat -\t<<-E | wc\n\tx $(id)\n\tE",
         ),
         *(
             "(ls)",
