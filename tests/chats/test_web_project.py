@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -49,11 +49,11 @@ def bash(**arguments: object) -> Answer:
         pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),
     ]
 )
-def flags(request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
+def flags(request: pytest.FixtureRequest) -> dict[str, object]:
     given: dict[str, object] = {"sandbox.backend": request.param, "sandbox.python_packages": []}
     if request.param == "docker":
         given["sandbox.image"] = request.getfixturevalue("docker_image")
-    yield given
+    return given
 
 
 @pytest.mark.long
