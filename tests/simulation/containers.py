@@ -146,18 +146,19 @@ class Box:
         container.commands.append(command)
         program, *words = words_of(command.argv)
         if program == "sleep":
-            return await self._sleep(float(words[0]))
+            return await self._sleep(command, float(words[0]))
         if program == "tail":
-            container.running.append("left behind")
+            if not container.running:  # beside other commands, the end of a command ends what it leaves
+                container.running.append("left behind")
         elif program == "tee":
             (container.workspace / words[0]).write_bytes(command.stdin)
         else:
             stdout(" ".join(words).encode())
         return 0
 
-    async def _sleep(self, seconds: float) -> int:
+    async def _sleep(self, command: Command, seconds: float) -> int:
         container = self._container
-        process = f"sleep {seconds:g}"
+        process = f"sleep {seconds:g}{self._mark(command)}"
         container.running.append(process)
         with self._client.daemon.world.waits.of(container.chat), trio.move_on_after(seconds):
             while process in container.running:
@@ -169,11 +170,22 @@ class Box:
         container.running.remove(process)
         return 0
 
-    concurrent = False
+    concurrent = True
 
     async def end(self, command: Command) -> bool:
+        self._client.alive()
         await trio.lowlevel.checkpoint()
-        return False
+        if self._client.daemon.world.dice("sandbox", 0.05):
+            return False
+        mark = self._mark(command)
+        self._container.running[:] = [each for each in self._container.running if not each.endswith(mark)]
+        self._container.wake()
+        return True
+
+    def _mark(self, command: Command) -> str:
+        """What the process of a command ends with: the command's place among all, if it was started."""
+        places = [place for place, other in enumerate(self._container.commands) if other is command]
+        return f" #{places[0]}" if places else " #none"
 
     async def kill_all(self) -> None:
         self._client.alive()

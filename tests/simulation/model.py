@@ -37,6 +37,7 @@ BEHAVIOURS = (
         "loop",
         "half",
         "sleeper",
+        "server",
         "forker",
         "essay",
         "essay",
@@ -241,6 +242,10 @@ class Attempt:
                 return Reply(f"{mark}# half a character \ud83d")
             case "sleeper" if steps < 1:
                 return Reply("", (self._bash("s", "sleep 600"),))
+            case "server" if steps < 3:
+                looks = (ToolCall("o", "bash_output", json.dumps({"id": "1", "wait_s": 5})),)
+                begins = (self._bash("b", "sleep 600", background=True),)
+                return Reply("", (begins, (self._bash("t", "sleep 3"),), looks)[steps])
             case "forker" if steps < 1:
                 return Reply("", (self._bash("f", "tail -f left-behind"),))
             case "essay":
@@ -279,12 +284,13 @@ class Attempt:
             calls.append(ToolCall(f"d{number}", "do", what))
         return tuple(calls)
 
-    def _bash(self, id: str, command: str = "", stdin: str = "") -> ToolCall:
+    def _bash(self, id: str, command: str = "", stdin: str = "", *, background: bool = False) -> ToolCall:
         random, mark = self._world.random, self._sim_chat.mark
         command = command or random.choice(
             (f"echo {mark}#{random.random()}", f"echo {mark}#", "sleep 3", "sleep 0.1")
         )
-        return ToolCall(id, "bash", json.dumps({"command": command, **({"stdin": stdin} if stdin else {})}))
+        more = {**({"stdin": stdin} if stdin else {}), **({"background": True} if background else {})}
+        return ToolCall(id, "bash", json.dumps({"command": command, **more}))
 
 
 def delegate(said: str) -> ToolCall:
