@@ -33,7 +33,7 @@ BOUND_S = 3.0
 )
 def flags(request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
     """The settings for an engine. Its image has more programs than that of other tests, so it is another."""
-    given: dict[str, object] = {"sandbox.backend": request.param}
+    given: dict[str, object] = {"sandbox.backend": request.param, "sandbox.python_packages": []}
     if request.param == "bubblewrap":
         yield given
         return
