@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
-from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnFinished
+from rumi.agent.events import ToolFinished, ToolOutput, ToolProgress, ToolStarted, TurnFinished
 from rumi.agent.tool import ToolResult
 from rumi.channels.telegram.formatting.reply import format_reply
 from rumi.channels.terminal.paint import AnswerMarkdown, Painter
@@ -541,6 +541,32 @@ def test_steps_of_calls_change_in_place_and_can_be_expanded(page: Page, served: 
     tools.nth(1).locator("summary").click()
     expect(tools.nth(1).locator(".steps li").last).to_have_text("page 101")
     expect(tools.nth(1).locator("pre")).to_have_text("found it")
+    tell(TurnFinished("complete", "done"))
+
+
+@pytest.mark.long
+def test_output_of_a_command_is_read_while_it_comes(page: Page, served: Served) -> None:
+    turn = f"t{3 * 10**6}"
+
+    def tell(*happened: Happening) -> None:
+        for what in happened:
+            served.do(served.app.services.hub.publish, ChatEvent("cli", turn, time.time(), what))
+
+    call = ToolCall("make", "bash", "{}")
+    tell(TurnStarted("go", 3 * 10**6), ToolStarted(call, {"command": "make"}))
+    tool = page.locator(".entry.answer").last.locator(".tool")
+    tell(ToolOutput("make", "one\n<b>two</b>\n10 %\r90 %"))
+    expect(tool.locator(".step")).to_have_text("90 %")
+    tool.locator("summary").click()
+    expect(tool.locator("pre")).to_have_text("one\n<b>two</b>\n90 %")
+    page.reload()
+    tool = page.locator(".entry.answer").last.locator(".tool")
+    tell(ToolOutput("make", "\nthree\n"))
+    expect(tool.locator(".step")).to_have_text("three")
+    tell(ToolFinished(call, ToolResult(True, "exit code 0\noutput:\nall", 0, 3000)))
+    expect(tool.locator(".step")).to_be_empty()
+    tool.locator("summary").click()
+    expect(tool.locator("pre")).to_have_text("exit code 0\noutput:\nall")
     tell(TurnFinished("complete", "done"))
 
 

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from actors import ActorError
-from rumi.agent.events import Thinking, ToolFinished, ToolProgress, ToolStarted
+from rumi.agent.events import Thinking, ToolFinished, ToolOutput, ToolProgress, ToolStarted
 from rumi.agent.tool import ToolResult
 from rumi.channels.telegram.formatting.reply import MessagePart
 from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, units
@@ -365,6 +365,18 @@ def test_a_call_that_shows_steps_has_the_last_one_below_it() -> None:
     ]  # fmt: skip
     ended = [ToolFinished(call, ToolResult(True, ""), 1) for call in calls[1:]]
     assert sketched(*begun, *steps, *ended) == first
+
+
+def test_a_running_command_has_the_last_lines_of_its_output_below_it() -> None:
+    begun = ToolStarted(ToolCall("c", "bash", "{}"), {"command": "make"})
+    output = [
+        ToolOutput("c", "one\ntwo\n"),
+        ToolOutput("c", "three\n10 %\r50 %\r90 %"),
+        ToolOutput("x", "no"),
+    ]
+    line = "🔧 working: bash: make"
+    assert sketched(begun, *output) == f"{line}\n↳ two\n↳ three\n↳ 90 %"
+    assert sketched(begun, ToolOutput("c", "\n\n")) == line
 
 
 def test_nothing_in_a_step_is_a_link() -> None:

@@ -13,6 +13,7 @@ from rumi.agent.events import (
     ConfirmationEnded,
     Thinking,
     ToolFinished,
+    ToolOutput,
     ToolProgress,
     ToolStarted,
     TurnFinished,
@@ -229,6 +230,24 @@ async def test_the_last_step_stands_below_its_call_and_their_number_stays(autoju
         "",
         "done",
     ]
+
+
+async def test_the_last_lines_of_output_stand_below_their_command(autojump_clock: MockClock) -> None:
+    call = ToolCall("c1", "bash", "")
+    sheet = await play(
+        Thinking(1),
+        ToolStarted(call, {"command": "make"}),
+        1.0,
+        ToolOutput("c1", "".join(f"line {n}\n" for n in range(8))),
+        1.0,
+        ToolOutput("c1", "10 %\r90 %\x1b[2J"),
+        1.0,
+        ToolFinished(call, ToolResult(True, "exit code 0 (3000 ms)\noutput:\nall", 0, 3000)),
+        finish("done"),
+    )
+    assert sheet.at(1.5) == ["* $ make  1 s", *(f"  line {n}" for n in range(3, 8))]
+    assert sheet.at(2.5) == ["* $ make  2 s", *(f"  line {n}" for n in range(4, 8)), "  90 %"]
+    assert not any("line 7" in line for line in sheet.printed)
 
 
 async def test_steps_of_many_calls_leave_room_on_a_small_screen(autojump_clock: MockClock) -> None:
