@@ -7,28 +7,26 @@ only after the model's connection is closed, the permit is released and no comma
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 import trio
 
 from rumi.agent.acting import Acting
-from rumi.agent.breakers import NOTHING, Breakers, TurnLimits
+from rumi.agent.breakers import NOTHING, Breakers
 from rumi.agent.compaction.summaries import as_message, compact, cut_off, is_summary, text_in
 from rumi.agent.end_check import EndCheck
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished, within
 from rumi.agent.fitting import CLOSING, COMPACT_AT, Fitting, complete
-from rumi.agent.permissions.gate import Confirm, Gate, Parking
-from rumi.agent.permissions.intent import DeclareFor
+from rumi.agent.permissions.gate import Gate
 from rumi.agent.tool import SubTurn, SubTurnEnd, Tool, ToolResult, WorksBeside
+from rumi.agent.turn_input import TurnInput, TurnMessage, ignore_shortened
 from rumi.errors import RumiError, single
 from rumi.models.fitting import SHORT_CHARS, cut_to, messages_tokens, request_tokens
 from rumi.models.model import (
     Discarded,
     Message,
-    Model,
     ModelError,
     ModelEvent,
     ModelRequest,
@@ -45,7 +43,7 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.operating import short_size
 from rumi.platform.texts.replies import Breaker
 from rumi.platform.texts.translation import error_text
-from rumi.texts import Language, Text, gettext
+from rumi.texts import Text, gettext
 from rumi.web.links import links_in
 
 logger = logging.getLogger(__name__)
@@ -76,85 +74,8 @@ NOT_RUN = ToolResult(False, Text("not run: the turn was stopped before it"), ref
 """The result of calls that were not run, because an earlier call tripped a breaker."""
 
 
-async def _without_looking(messages: Sequence[Message]) -> Sequence[Message]:
-    await trio.lowlevel.checkpoint()
-    return messages
-
-
-KeepOutput: TypeAlias = Callable[[str, bytes, bool], Awaitable[str]]
-"""Writes an output to a file of the sandbox. The arguments are the file's name, the output, and True if it is
-tainted. Returns the file's path, or "" if it was not written."""
-
-
-async def without_keeping(name: str, output: bytes, tainted: bool) -> str:
-    """Write nothing. This is used for turns without a sandbox."""
-    await trio.lowlevel.checkpoint()
-    return ""
-
-
 async def _not_stored(message: "TurnMessage") -> None:
     await trio.lowlevel.checkpoint()
-
-
-async def _ignore_shortened(message: Message) -> None:
-    await trio.lowlevel.checkpoint()
-
-
-@dataclass(frozen=True, slots=True)
-class TurnInput:
-    """The inputs of a turn. The last message of `history` is the request.
-
-    `context_tokens` is the maximum size of prompt and reply together; the model itself may report less.
-    `tainted` means that the conversation contains content from files or the web. `known_urls` contains the
-    exact URLs from the user or from web pages. `words` is the user's own text in the message of this turn;
-    calls that the text asks for need no approval. Without `confirm`, nobody can approve harmful calls of a
-    tainted turn during the turn, and `parking` stores the calls for later approval. With both `confirm` and
-    `parking`, a call that was approved earlier runs without a question. When tool results are shortened,
-    `shortened` is called with the last shortened message; all earlier tool results are shortened too.
-    """
-
-    instructions: str
-    history: Sequence[Message]
-    model: Model
-    tools: Sequence[Tool]
-    limits: TurnLimits
-    language: Language
-    context_tokens: int = 131_072
-    tainted: bool = False
-    known_urls: Collection[str] = ()
-    words: str = ""
-    declare_for: DeclareFor | None = None
-    """Asks a model which changes `words` request.
-
-    Recordings and the turn's usage do not include this model call.
-    """
-    confirm: Confirm | None = None
-    parking: Parking | None = None
-    withheld: Mapping[str, str] = field(default_factory=dict)
-    """Results for calls of tools that this turn does not offer, by tool name."""
-    checks: str | None = None
-    """The request that the check before the end repeats (`rumi.agent.end_check`). None disables the check."""
-    shortened: Callable[[Message], Awaitable[None]] = _ignore_shortened
-    keep: KeepOutput = without_keeping
-    look: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] = _without_looking
-    """Loads the bytes of the pictures in a prompt's messages."""
-    delegate_model: Model | None = None
-    """The model of turns within this turn; None for `model`. Recordings do not include its calls."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnMessage:
-    """A message for the history.
-
-    `tainted` means that the turn had read content from files or the web before this message.
-
-    A system message is a message from Rumi in the middle of the conversation. `links` contains the exact URLs
-    that came with the message.
-    """
-
-    message: Message
-    tainted: bool = False
-    links: tuple[str, ...] = ()
 
 
 Watch = Callable[[TurnEvent], None]
@@ -267,7 +188,7 @@ class _Turn:
             tools=sub.tools,
             limits=replace(self.input.limits, max_turns=sub.max_calls, max_tokens=None, max_nano_usd=None),
             checks=None,
-            shortened=_ignore_shortened,
+            shortened=ignore_shortened,
         )
         watch = within(call.id, self.watch)
         acting = Acting(inner.tools, watch, self.gate, inner.language, inner.withheld)

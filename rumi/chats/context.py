@@ -25,7 +25,7 @@ from rumi.agent.skills.command import skills_command
 from rumi.agent.skills.messages import ForPrompt
 from rumi.agent.skills.prompt import skills_block
 from rumi.agent.tool import Tool
-from rumi.agent.turn import KeepOutput, TurnInput, without_keeping
+from rumi.agent.turn_input import KeepOutput, TurnInput, without_keeping
 from rumi.chats.people.people import People
 from rumi.chats.session import ChatSession, HistoryBudget
 from rumi.chats.summing import shown

@@ -18,7 +18,7 @@ from rumi.agent.compaction.summaries import KEPT_TOKENS
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.prompt_notes import exchanges, is_whole
 from rumi.agent.todo_list import TodoItem
-from rumi.agent.turn import TurnMessage
+from rumi.agent.turn_input import TurnMessage
 from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.model import Message
 from rumi.store.journal.history import (

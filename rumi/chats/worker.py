@@ -30,7 +30,8 @@ from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.search_files import search_tools
 from rumi.agent.tools.write_file import WriteFile
-from rumi.agent.turn import TurnMessage, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnMessage
 from rumi.chats.asking import asking, hear
 from rumi.chats.commands import FILES, FILES_YES, answer_in, goes_on
 from rumi.chats.context import ChatView

@@ -27,7 +27,8 @@ from rumi.agent.events import (
     title_of,
 )
 from rumi.agent.fitting import complete
-from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput, TurnMessage
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.services import ChatSandboxes, SandboxShell
 from rumi.chats.surroundings import variables

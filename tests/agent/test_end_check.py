@@ -10,7 +10,8 @@ from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import CHECK, complete
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.bash import NO_OUTPUT
-from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput, TurnMessage
 from rumi.models.model import Discarded, Message, ModelError, Reply, TextDelta, ToolCall
 from tests.agent.test_turn import Echo, Said, Scripted
 

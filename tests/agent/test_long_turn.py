@@ -16,7 +16,8 @@ from rumi.agent.fitting import Fitting, complete
 from rumi.agent.todo_list import TodoItem
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.todo import TodoTool
-from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput, TurnMessage
 from rumi.models.fitting import request_tokens
 from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, Usage
 from rumi.models.token_budget import prompt_share

@@ -8,7 +8,8 @@ import pytest
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import TurnEvent, TurnFinished
 from rumi.agent.tool import ToolResult
-from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput, TurnMessage
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.model import Message, ModelError, ModelRequest

@@ -13,7 +13,8 @@ from rumi.agent.acting import MAX_STEP_CHARS, STEP_S, STOPPED
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import ToolFinished, ToolProgress, TurnEvent
 from rumi.agent.tool import Progress, Tool, ToolResult
-from rumi.agent.turn import TurnInput, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput
 from rumi.errors import RumiError
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.platform.untrusted_text import one_line

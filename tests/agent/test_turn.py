@@ -10,7 +10,8 @@ from rumi.agent.breakers import DO_OTHER, LAST_TIME, POLLS, REPEATED, WAIT, Turn
 from rumi.agent.events import Thinking, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from rumi.agent.fitting import CLOSING, complete
 from rumi.agent.tool import Question, ToolResult
-from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput, TurnMessage
 from rumi.errors import RumiError
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.fitting import messages_tokens, shortened

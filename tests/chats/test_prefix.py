@@ -27,8 +27,8 @@ from rumi.agent.prompts import prompt_notes
 from rumi.agent.prompts.prompt_notes import CLOCK_MINUTES, PromptNotes
 from rumi.agent.skills.messages import ForPrompt, InPrompt, PromptSkills
 from rumi.agent.tool import ToolResult
-from rumi.agent.turn import TurnInput, TurnMessage
 from rumi.agent.turn import _Turn as Turn
+from rumi.agent.turn_input import TurnInput, TurnMessage
 from rumi.chats import context
 from rumi.chats import session as conversations
 from rumi.chats.context import ChatContext

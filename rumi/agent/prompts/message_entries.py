@@ -6,7 +6,7 @@ Text that the user did not write is delimited and marked as untrusted.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rumi.agent.turn import TurnMessage
+from rumi.agent.turn_input import TurnMessage
 from rumi.models.model import Message
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.records import Attachment, HistoryEntry, Incoming

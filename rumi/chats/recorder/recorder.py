@@ -18,7 +18,7 @@ import trio
 
 from rumi import __version__
 from rumi.agent.events import ToolFinished, ToolStarted, TurnEvent, TurnFinished
-from rumi.agent.turn import TurnInput
+from rumi.agent.turn_input import TurnInput
 from rumi.chats.recorder.recording import (
     VERSION,
     Json,

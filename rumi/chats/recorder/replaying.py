@@ -17,7 +17,8 @@ from typing_extensions import override
 
 from rumi.agent.events import TurnEvent, TurnFinished
 from rumi.agent.tool import Question, Tool, ToolResult
-from rumi.agent.turn import TurnInput, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput
 from rumi.chats.recorder.recording import Json, RecordedTurn, dump_request, in_bytes, load_message
 from rumi.errors import single
 from rumi.models.model import Emit, Message, Model, ModelError, ModelRequest, Reply, ToolSpec

@@ -10,7 +10,8 @@ from rumi.agent.breakers import TurnLimits
 from rumi.agent.mcp.finding import MOST_BROUGHT, FindTools
 from rumi.agent.mcp.tool import names_for
 from rumi.agent.tool import Tool
-from rumi.agent.turn import TurnInput, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput
 from rumi.models.chain import Chain
 from rumi.models.fitting import request_tokens
 from rumi.models.model import Message, ModelRequest, ToolCall

@@ -10,7 +10,8 @@ from trio.testing import MockClock
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolStarted, TurnEvent, TurnFinished
 from rumi.agent.tool import Calls, Question, Tool, ToolResult
-from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput, TurnMessage
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.texts.questions import Verdict
 from tests.fakes.tools import Unasked

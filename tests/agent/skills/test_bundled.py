@@ -19,7 +19,8 @@ from rumi.agent.skills.running import CodeRunner
 from rumi.agent.skills.trust import TrustedSkills
 from rumi.agent.tools.bash import Bash
 from rumi.agent.tools.use_skill import UseSkill
-from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput, TurnMessage
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.engine import Command, CommandResult, SandboxLimits

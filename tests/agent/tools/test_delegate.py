@@ -19,7 +19,8 @@ from rumi.agent.events import (
 )
 from rumi.agent.tool import Calls, Question, ToolResult
 from rumi.agent.tools.delegate import ANSWER_CHARS, INSTRUCTIONS, MOST_CALLS, READERS, Delegate
-from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput, TurnMessage
 from rumi.models.model import (
     Emit,
     Message,

@@ -15,7 +15,8 @@ from rumi.agent.events import ConfirmationAsked, TurnFinished
 from rumi.agent.tool import Question, Tool
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.remember import RememberTool
-from rumi.agent.turn import TurnInput, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput
 from rumi.memory.actor import AskMemory, Memory, asking, open_memory
 from rumi.memory.block import memory_block
 from rumi.memory.messages import Fact, MemoryUnavailable

@@ -13,7 +13,8 @@ import trio
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.send_file import MAX_FILE_BYTES, SendFile
-from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput, TurnMessage
 from rumi.errors import RumiError
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.sandbox.workspace import prepare_workspace

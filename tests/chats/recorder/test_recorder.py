@@ -13,7 +13,8 @@ from rumi.agent.breakers import TurnLimits
 from rumi.agent.prompts.prompts import Prompts, built_in
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.delegate import INSTRUCTIONS, Delegate
-from rumi.agent.turn import TurnInput, run_turn
+from rumi.agent.turn import run_turn
+from rumi.agent.turn_input import TurnInput
 from rumi.app.toolbox import specs_now
 from rumi.chats.recorder.recorder import Recorder, delete_recordings, recorded
 from rumi.chats.recorder.recording import find_recording, read_recording
