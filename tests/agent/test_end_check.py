@@ -9,7 +9,7 @@ from rumi.agent.end_check import CONFIRMED
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import CHECK, complete
 from rumi.agent.tool import ToolResult
-from rumi.agent.tools.bash import NO_OUTPUT
+from rumi.agent.tools.output import NO_OUTPUT
 from rumi.agent.turn import run_turn
 from rumi.agent.turn_input import TurnInput, TurnMessage
 from rumi.models.model import Discarded, Message, ModelError, Reply, TextDelta, ToolCall

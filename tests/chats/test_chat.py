@@ -553,7 +553,7 @@ async def test_a_conversation_that_knows_only_commands_goes_on_with_file_tools(
         await home.ask("then")
     asked = [call.name for message in prompts[-1].messages for call in message.tool_calls]
     assert asked == ["bash", "read_file"]
-    assert [tool.name for tool in prompts[-1].tools] == ["bash", "read_file", "edit_file", "write_file"]
+    assert {"bash", "read_file", "edit_file", "write_file"} <= {tool.name for tool in prompts[-1].tools}
     assert [message.role for message in prompts[-1].messages[1:]] == [
         *("user", "assistant", "tool", "assistant"),
         *("user", "assistant", "tool"),

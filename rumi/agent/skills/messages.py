@@ -20,7 +20,9 @@ class SkillError(RumiError):
 
 
 class UnknownSkill(SkillError, UsageError):
-    """No skill has the requested name."""
+    """No skill has the requested name. The advice names similar ones."""
+
+    advises_models = True
 
 
 class SkillFailed(SkillError):

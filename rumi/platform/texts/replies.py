@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
+from rumi.platform.printable import one_line
 from rumi.platform.texts.words import in_words
-from rumi.platform.untrusted_text import one_line
 from rumi.texts import Language, Text, gettext, ngettext, translate
 
 Breaker: TypeAlias = Literal["max_turns", "repeated_call", "consecutive_errors", "timeout", "budget"]
@@ -288,5 +288,5 @@ def ways_on(language: Language, home: str, servers: Sequence[str], variable: str
 
 def ended_with_turn(language: Language, commands: Sequence[str]) -> str:
     """Say which background commands were ended because the turn ended."""
-    names = ", ".join(f"`{one_line(command, ENDED_CHARS)}`" for command in commands)
+    names = ", ".join(f"`{one_line(command)[:ENDED_CHARS]}`" for command in commands)
     return gettext(language, "⏹ Ended with the turn: {commands}", commands=names)

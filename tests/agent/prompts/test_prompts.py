@@ -22,7 +22,7 @@ def test_the_sandbox_is_described_as_it_is() -> None:
     said = Prompts(built_in()).instructions(there, 7.5)
     listed = "python3, pip, git, jq, sqlite3, make, node, perl, curl, ffmpeg"
     assert f"it has: {listed}. It lacks: rg, tree." in said
-    assert "A command may take 7.5 s." in said
+    assert "A command may take 7.5 s, or more with `timeout_s`." in said
 
 
 def test_a_sandbox_with_the_core_says_what_it_lacks() -> None:

@@ -199,7 +199,7 @@ async def test_nothing_leaves_through_a_swapped_folder(workspace: Path, user: Us
 async def test_a_file_that_could_not_be_sent_is_a_result(workspace: Path) -> None:
     (workspace / "a").write_text("content")
     result = await call(workspace, User(RumiError("Telegram refuses the file.", "Try again.")), "a")
-    assert result == ToolResult(False, "not sent: Telegram refuses the file. Try again.")
+    assert result == ToolResult(False, "not sent: Telegram refuses the file.", advice="Try again.")
 
 
 async def test_cancelled_while_it_is_sent_it_ends_the_sending(workspace: Path) -> None:

@@ -257,7 +257,8 @@ async def test_untrusted_code_does_not_run_and_says_how_it_would(
     )
     refused = await make().call({"name": "touch-it"})
     assert not refused.ok
-    assert "rumi skills trust touch-it" in refused.content
+    assert "not trusted" in refused.content
+    assert "rumi skills trust touch-it" in refused.advice
     assert not (tmp_path / "ran").exists()
     trusted.trust(folder, snapshot(folder))
     answer = bash(ToolResult(True, "output:\nran"))

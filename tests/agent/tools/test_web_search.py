@@ -70,9 +70,8 @@ async def test_no_result_can_close_the_block() -> None:
 async def test_a_failure_is_told_with_what_to_do() -> None:
     error = FetchError("search.provider is kagi, and its key is missing.", "Set KAGI_API_KEY.")
     result = await WebSearch(Provider(error).search).call({"query": "pan"})
-    assert result.content == (
-        "nothing was searched: search.provider is kagi, and its key is missing. Set KAGI_API_KEY."
-    )
+    assert result.content == "nothing was searched: search.provider is kagi, and its key is missing."
+    assert result.advice == "Set KAGI_API_KEY.", "for people, who see it behind the result"
     assert not result.ok
     assert not result.tainted
     answered = FetchError("Tavily failed (HTTP 500).", answered=True)

@@ -156,16 +156,16 @@ def test_a_reservation_is_settled_once(tmp_path: Path) -> None:
 async def test_a_spent_budget_ends_the_turn_with_a_sentence_and_a_grant_goes_on(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    model = Priced(Usage(400, 300))
-    async with house(tmp_path, model, rules=tokens(700), now=lambda: NOON) as home:
+    model = Priced(Usage(800, 400))
+    async with house(tmp_path, model, rules=tokens(1200), now=lambda: NOON) as home:
         with home.services.hub.listening("cli") as events:
             first = await home.ask("one")
             assert first.startswith(
-                "answer\n\n⚠️ 100 % of this user's budget for today is used: 700 tokens of 700"
+                "answer\n\n⚠️ 100 % of this user's budget for today is used: 1,200 tokens of 1,200"
             )
             second = await home.ask("two")
             assert second.startswith(
-                "⛔ This user's budget for today is used up: 700 tokens of 700 tokens is used"
+                "⛔ This user's budget for today is used up: 1,200 tokens of 1,200 tokens is used"
             )
             assert "It is renewed on 24 November at 00:00." in second
             assert model.calls == 1
@@ -180,7 +180,7 @@ async def test_a_spent_budget_ends_the_turn_with_a_sentence_and_a_grant_goes_on(
             1_000_000
         ] * 2
         assert await home.open_chats() == ()
-        assert "Today: 2 model calls, 1,400 tokens, 0.0020 USD" in await home.ask("/usage")
+        assert "Today: 2 model calls, 2,400 tokens, 0.0020 USD" in await home.ask("/usage")
 
 
 async def _so_far(events: object):  # type: ignore[no-untyped-def]

@@ -76,7 +76,9 @@ async def test_a_model_is_offered_only_the_tools_of_the_speaker(
     async with house(tmp_path, looks_at_tools, people=people(tmp_path), **tools([])) as home:
         for user in (BOB, GUS, CAT, BOB):
             await say(home, user, "hello")
-    everything = {*NAMES, "bash", "read_file", "edit_file", "write_file", "delegate"}
+    everything = {
+        *(*NAMES, "bash", "bash_output", "bash_stop", "read_file", "edit_file", "write_file", "delegate"),
+    }
     reader = {"web_search", "web_fetch", "remember"}
     assert offered == [everything, {"web_search", "web_fetch"}, reader, everything]
 

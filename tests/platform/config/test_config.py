@@ -73,6 +73,8 @@ DEFAULTS = {
     "sandbox.pids": "128",
     "sandbox.tmp_mb": "64",
     "sandbox.timeout_s": "30",
+    "sandbox.max_timeout_s": "600",
+    "sandbox.background_commands": "4",
     "sandbox.output_limit": "50000",
     "sandbox.workspace_mb": "512",
     "sandbox.workspace_files": "50000",

@@ -172,7 +172,7 @@ async def test_each_page_says_its_number_and_a_second_look_has_the_same(desk: De
         await study.answered(script)
         heads = [result.split("\n")[0].split(" · ")[0] for result in study.results]
         assert heads[1:4] == ["source [1]", "source [2]", "source [1]"]
-        assert "nobody to ask" in heads[4]  # neither the user nor a page gave that address
+        assert "nobody is here" in heads[4]  # neither the user nor a page gave that address
         again = await Sources.open(desk.workspace.parent.parent.parent / "sources")
         assert [source.address for source in again.all] == [url(2), url(37)]
 
@@ -209,7 +209,7 @@ async def test_what_a_page_orders_does_not_happen(desk: Desk) -> None:
         assert set(study.web.paths) == {"/42"}
         assert not (desk.workspace / "pwned").exists()
         refused = study.results[2:]
-        assert "nobody to ask" in refused[0]
+        assert "nobody is here" in refused[0]
         assert all("there is no tool" in result for result in refused[2:5])
         assert all("/workspace" in result for result in refused[5:7])
         page = study.results[1]
