@@ -62,7 +62,7 @@ def test_a_message_with_a_file_is_tainted_as_on_telegram(served: Served, client:
     found = record(served, "sent")
     contents = [entry.message.content for entry in found.history]
     assert contents[0] == "[The user sends files.]"
-    (block,) = [entry for entry in found.history if "notes.txt" in entry.message.content]
+    (block,) = [entry for entry in found.history if "The user sent a file" in entry.message.content]
     assert "[The user sent a file: /workspace/notes.txt (text/plain, 5 bytes)]" in block.message.content
     assert 'source="a file that the user sent"' in block.message.content
     assert block.tainted

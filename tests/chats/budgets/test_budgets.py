@@ -177,10 +177,10 @@ async def test_a_spent_budget_ends_the_turn_with_a_sentence_and_a_grant_goes_on(
             seen = [event async for event in _so_far(events)]
         assert reasons(seen) == ["complete", "budget", "complete"]
         assert [event.what.usage.nano_usd for event in seen if isinstance(event.what, Used)] == [
-            1_000_000
+            1_600_000
         ] * 2
         assert await home.open_chats() == ()
-        assert "Today: 2 model calls, 2,400 tokens, 0.0020 USD" in await home.ask("/usage")
+        assert "Today: 2 model calls, 2,400 tokens, 0.0032 USD" in await home.ask("/usage")
 
 
 async def _so_far(events: object):  # type: ignore[no-untyped-def]
