@@ -98,13 +98,13 @@ def stores_again_what_it_knows(patch: pytest.MonkeyPatch) -> None:
 
 
 def counts_steps_that_nobody_sees(patch: pytest.MonkeyPatch) -> None:
-    report = acting._Steps._report
+    report = acting._Steps.report
 
     def counted(self: acting._Steps, text: str) -> None:
         self.shown += 1
         report(self, text)
 
-    patch.setattr(acting._Steps, "_report", counted)
+    patch.setattr(acting._Steps, "report", counted)
 
 
 def shows_a_step_behind_the_end_of_its_call(patch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ def stops_at_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_a_process(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Sandbox, "_end_all_quietly", nothing)  # what cancelling a command ends
+    patch.setattr(Sandbox, "_end_quietly", nothing)  # what cancelling a command ends
     patch.setattr(Worker, "_quiet", nothing)
 
 
