@@ -37,7 +37,6 @@ BEHAVIOURS = (
         "loop",
         "half",
         "sleeper",
-        "server",
         "forker",
         "essay",
         "essay",
@@ -240,12 +239,12 @@ class Attempt:
                 return Reply("", (broken, self._bash("b2")))
             case "half":
                 return Reply(f"{mark}# half a character \ud83d")
-            case "sleeper" if steps < 1:
-                return Reply("", (self._bash("s", "sleep 600"),))
-            case "server" if steps < 3:
+            case "sleeper" if self._world.servers and steps < 3:
                 looks = (ToolCall("o", "bash_output", json.dumps({"id": "1", "wait_s": 5})),)
                 begins = (self._bash("b", "sleep 600", background=True),)
                 return Reply("", (begins, (self._bash("t", "sleep 3"),), looks)[steps])
+            case "sleeper" if not self._world.servers and steps < 1:
+                return Reply("", (self._bash("s", "sleep 600"),))
             case "forker" if steps < 1:
                 return Reply("", (self._bash("f", "tail -f left-behind"),))
             case "essay":

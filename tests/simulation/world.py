@@ -26,6 +26,9 @@ BUDGETING = 0.3
 REMINDING = 0.25
 """In so many histories people set reminders."""
 
+SERVING = 0.1
+"""Share of the histories in which a long command runs in the background, beside others."""
+
 GUESTS = 0.25
 """In so many histories one of the people has a role that runs no commands."""
 
@@ -86,6 +89,7 @@ class World:
         self.budgets = Random(f"budgets {seed}").random() < BUDGETING
         self.stops = Random(f"stops {seed}").random() < STOPPING
         self.guests = Random(f"guests {seed}").random() < GUESTS
+        self.servers = Random(f"servers {seed}").random() < SERVING
         self.reminders = Random(f"reminders {seed}").random() < REMINDING
         self.note("measures", self.measure)
         self.note("theme", self.theme)
@@ -95,6 +99,7 @@ class World:
         self.note("stops", self.stops)
         self.note("guests", self.guests)
         self.note("reminders", self.reminders)
+        self.note("servers", self.servers)
 
     def now(self) -> float:
         """Seconds since 1970."""
