@@ -59,7 +59,7 @@ async def test_a_program_asks_and_what_needs_a_yes_is_refused(bubblewrap: Progra
         done = await client.call_tool("ask", request, progress_callback=note)
         text = "".join(content.text for content in done.content if content.type == "text")
         assert "lighthouse" in text
-        assert "here is nobody to ask for a yes" in text
+        assert "nobody is here to say yes" in text
         assert steps[0] == 'bash {"command": "echo lighthouse"}'
         assert "needs a yes" in await asked(client, "remember", key="colour", value="blue")
         assert "colour" not in await run(bubblewrap, "memory", "list")

@@ -138,19 +138,23 @@ def _streams(result: CommandResult) -> list[tuple[str, Output]]:
 
 
 def _stream(name: str, output: Output) -> str:
+    return f"{_heading(name, output)}\n{output.text()}"
+
+
+def _heading(name: str, output: Output) -> str:
     how = ""
     if output.truncated:
         how = f" (truncated: {output.total_bytes} bytes came, the first and the last part are kept)"
-    return f"{name}{how}:\n{output.text()}"
+    return f"{name}{how}:"
 
 
 def _shown(result: CommandResult) -> str:
     """Return both streams within `SHOWN_CHARS`; up to half of that for the error output."""
-    streams = [(name, output.text()) for name, output in _streams(result)]
+    streams = [(_heading(name, output), output.text()) for name, output in _streams(result)]
     left, shown = SHOWN_CHARS, list[str]()
-    for place, (name, text) in enumerate(reversed(streams)):
+    for place, (heading, text) in enumerate(reversed(streams)):
         most = left if place == len(streams) - 1 else max(left // 2, left - len(streams[0][1]))
         part = in_part(text, most)
         left -= len(part)
-        shown.append(f"{name}:\n{part}")
+        shown.append(f"{heading}\n{part}")
     return "\n".join(reversed(shown))
