@@ -179,6 +179,7 @@ class Acting:
                     names=", ".join(names),
                 ),
                 refused=True,
+                broken=True,
             )
         try:
             refused = await self._gate.refusal(tool, arguments)
