@@ -12,12 +12,11 @@ from typing import Final
 from rumi.agent.events import TurnEvent
 from rumi.agent.fitting import CHECK
 from rumi.agent.tool import ToolResult
+from rumi.agent.tool_names import CHANGING_FILES
 from rumi.agent.tools.output import NO_OUTPUT
 from rumi.models.model import Discarded, ModelEvent, TextDelta, ToolCall
 from rumi.platform.untrusted_text import harmless
 from rumi.sandbox.policy import in_bash, may_write
-
-CHANGING_TOOLS: Final = frozenset({"edit_file", "write_file"})
 
 CONFIRMED: Final = "CONFIRMED"
 """The model's reply if its answer stays as it is."""
@@ -52,7 +51,7 @@ class EndCheck:
         """Record what a call changed or showed."""
         if not result.ok:
             return
-        if call.name in CHANGING_TOOLS:
+        if call.name in CHANGING_FILES:
             self._unchecked = True
         elif call.name == "bash":
             silent = result.exit_code == 0 and result.same_as.endswith(NO_OUTPUT)

@@ -13,10 +13,10 @@ from rumi.agent.permissions.declare import DeclareTool
 from rumi.agent.skills.actor import AskSkills
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.tool import Progress, Tool
+from rumi.agent.tool_names import BASH_TOOLS, FILE_TOOLS
 from rumi.agent.tools.bash import Bash, BashOutput, BashStop
 from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
-from rumi.agent.tools.file_access import FILE_TOOLS
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.recall import RecallTool
@@ -101,7 +101,10 @@ class Toolbox:
             *self.of_channel(chat),
             *self.mcp(view),
         )
-        return (*tools, self._use_skill(view, ("bash", *FILE_TOOLS, *(tool.spec.name for tool in tools))))
+        return (
+            *tools,
+            self._use_skill(view, (*BASH_TOOLS, *FILE_TOOLS, *(tool.spec.name for tool in tools))),
+        )
 
     def _research(self, view: ChatView, owner: str) -> tuple[Tool, ...]:
         slots = trio.CapacityLimiter(RESEARCHES)

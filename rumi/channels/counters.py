@@ -7,15 +7,15 @@ from typing import Final, get_args
 
 from actors import TreeEvent
 from rumi.agent.events import ToolFinished, TurnFinished
-from rumi.agent.tools.file_access import FILE_TOOLS
+from rumi.agent.tool_names import BASH_TOOLS, FILE_TOOLS
 from rumi.chats.events import ChatEvent, TurnStarted
 from rumi.models.model import Waiting
 from rumi.store.journal.records import Reason
 
 _WEB: Final = ("web_fetch", "web_search", "research", "research_repo")
-_OTHERS: Final = ("remember", "forget", "recall", "use_skill", "send_file", "find_tools", "todo")
+_OTHERS: Final = ("remember", "forget", "recall", "use_skill", "send_file", "find_tools", "todo", "delegate")
 _LATER: Final = ("remind", "schedule", "list_schedules", "cancel_schedule")
-TOOLS: Final = frozenset({"bash", *FILE_TOOLS, *_WEB, *_OTHERS, *_LATER})
+TOOLS: Final = frozenset({*BASH_TOOLS, *FILE_TOOLS, *_WEB, *_OTHERS, *_LATER})
 """Known tool names. A model may invent other names, which are counted as "other"."""
 
 BUCKETS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)

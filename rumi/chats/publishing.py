@@ -8,7 +8,8 @@ from typing import Any
 import trio
 
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnFinished
-from rumi.agent.tools.file_access import FILE_TOOLS, path_in
+from rumi.agent.tool_names import FILE_TOOLS
+from rumi.agent.tools.file_access import path_in
 from rumi.chats.events import ChatEvent, Happening, Replied, picked
 from rumi.chats.hub import Hub
 from rumi.models.model import ToolCall

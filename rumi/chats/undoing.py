@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from rumi.agent.tool_names import BASH_TOOLS, FILE_TOOLS
 from rumi.chats.services import ChatServices, Undo
 from rumi.chats.session import ChatSession
 from rumi.chats.undo.snapshots import Unrestorable
@@ -30,7 +31,7 @@ MOST_CALLS: Final = 10
 CALL_CHARS: Final = 100
 
 TAKEN_BACK: Final = frozenset(
-    {"bash", "read_file", "edit_file", "write_file", "remember", "forget", "recall", "find_tools", "todo"}
+    {*BASH_TOOLS, *FILE_TOOLS, "remember", "forget", "recall", "find_tools", "todo"}
     | {"remind", "schedule", "list_schedules", "cancel_schedule"}
 )
 """Tools without effects, or with effects that an undo reverts completely."""

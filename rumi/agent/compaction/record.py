@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rumi.agent.todo_list import TODO, TodoItem, todo_items
+from rumi.agent.tool_names import CHANGING_FILES
 from rumi.models.fitting import without_notes
 from rumi.models.model import Message, ToolCall, text_tokens
 
@@ -20,7 +21,6 @@ RECORD: Final = "[Recorded by the program]"
 """The first line of a record."""
 
 READING: Final = frozenset({"read_file", "read"})
-CHANGING: Final = frozenset({"edit_file", "write_file"})
 
 MOST_FILES: Final = 40
 PATH_CHARS: Final = 200
@@ -98,7 +98,7 @@ def record_of(messages: Sequence[Message], earlier: str = "", *, cut: bool = Fal
             if call.name == TODO:
                 items = todo_items(arguments)
                 todo = todo if items is None else items
-            elif isinstance(path, str) and call.name in CHANGING and not _NO_CHANGE.match(result):
+            elif isinstance(path, str) and call.name in CHANGING_FILES and not _NO_CHANGE.match(result):
                 _move_to_end(changed, path)
             elif isinstance(path, str) and call.name in READING:
                 _move_to_end(read, path)

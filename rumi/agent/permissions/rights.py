@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
+from rumi.agent.tool_names import BASH_TOOLS, CHANGING_FILES
 from rumi.errors import RumiError
 from rumi.models.metering import Limit
 
-CHANGING: Final = ("bash", "write_file", "edit_file")
+CHANGING: Final = ("bash", *CHANGING_FILES)
 """The tools that change a chat's files."""
 
 GUEST_TOKENS: Final = 100_000
@@ -40,8 +41,9 @@ class Rights:
         """Return True if a turn for a person with this role may use the tool.
 
         A tool that creates schedules or starts bots also needs a role that may have at least one schedule or
-        bot.
+        bot. The right to use `bash` includes the tools that look after its background commands.
         """
+        tool = "bash" if tool in BASH_TOOLS else tool
         if (tool in ("remind", "schedule") and self.schedules == 0) or (
             tool == "start_bot" and self.bots == 0
         ):

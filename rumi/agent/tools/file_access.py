@@ -15,8 +15,6 @@ from rumi.agent.tools.output import report
 from rumi.platform.openat import shown
 from rumi.sandbox.engine import Command, CommandResult
 
-FILE_TOOLS: Final = ("read_file", "edit_file", "write_file")
-
 MAX_BYTES: Final = 1_000_000
 """Maximum size of a file that is read completely and can be edited, in bytes."""
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rumi.agent.permissions.rights import ADMIN, GUEST, MEMBER, NOBODY, may_do
+from rumi.agent.permissions.rights import ADMIN, GUEST, MEMBER, NOBODY, Rights, may_do
+from rumi.agent.tool_names import BASH_TOOLS
 from rumi.chats.commands import NAMES as COMMAND_NAMES
 from rumi.chats.people.people import OWNER, People
 from rumi.errors import ConfigError
@@ -80,3 +81,9 @@ def test_an_admin_who_is_none_any_more_sees_no_more_than_others(tmp_path: Path) 
     known = people(tmp_path)
     assert known.current(Incoming(chat=f"tg{ANN}", user=ANN, admin=True)).admin
     assert not known.current(Incoming(chat=f"tg{BOB}", user=BOB, admin=True)).admin
+
+
+def test_who_may_run_commands_may_look_after_those_in_the_background() -> None:
+    may, may_not = Rights("works", tools=("bash",)), Rights("reads", tools=("web_*",))
+    assert all(may.may_use(tool) for tool in BASH_TOOLS)
+    assert not any(may_not.may_use(tool) for tool in BASH_TOOLS)

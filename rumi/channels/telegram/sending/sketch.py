@@ -6,7 +6,7 @@ from telegram import MessageEntity
 
 from rumi.agent.events import ToolStarted
 from rumi.agent.todo_list import TodoItem, shown_lines
-from rumi.agent.tools.file_access import FILE_TOOLS
+from rumi.agent.tool_names import FILE_TOOLS
 from rumi.channels.telegram.formatting.reply import MessagePart, format_preview
 from rumi.channels.telegram.formatting.spans import LIMIT_UNITS, blank, clean, units
 from rumi.chats.events import TurnState
