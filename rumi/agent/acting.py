@@ -67,6 +67,7 @@ MAX_NAME_CHARS: Final = 60
 
 NAMES: Final = 5
 """Maximum number of names that a result names instead: those that are similar, if there are such."""
+
 RunWithin: TypeAlias = Callable[[ToolCall, SubTurn], Awaitable[SubTurnEnd]]
 """Runs a turn within a tool call of a turn."""
 

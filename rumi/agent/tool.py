@@ -35,7 +35,7 @@ class ToolResult:
     contain them without their bytes. `shows` lists workspace files to show to users: pictures as images,
     other files by name. `trace` is the command that the call ran in the sandbox, or None if no command
     started. `refused` means that the call was withheld or refused and had no effect. `broken` means that the
-    machinery failed, not the call: the sandbox was lost, a tool raised an error, there is no such tool, or
+    machinery failed, not the call: the sandbox was lost, a tool raised an error, the tool does not exist, or
     the arguments were not JSON. `may_change` means that the same call may give another result later, without
     any other call in between: it waits for something, or its source is outside of the sandbox. `advice` tells
     people what they can do, such as a setting to change; the model does not read it. `whole_output` is all

@@ -115,7 +115,8 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
         try:
             async with trio.open_nursery() as beside:
                 for tool in turn_input.tools:
-                    if isinstance(tool, WorksBeside):
+                    # The check of a runtime protocol is slow, and few tools have the method.
+                    if hasattr(tool, "run_in") and isinstance(tool, WorksBeside):
                         tool.run_in(beside)
                 finished = await turn.run()
                 beside.cancel_scope.cancel()

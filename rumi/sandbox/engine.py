@@ -103,12 +103,15 @@ class Output:
         """Return True if bytes were omitted."""
         return self.omitted_bytes > 0
 
+    @property
+    def content(self) -> bytes:
+        """Return the bytes, with a line about the omitted ones."""
+        omitted = f"\n[… {self.omitted_bytes} bytes left out …]\n" if self.truncated else ""
+        return self.head + omitted.encode() + self.tail
+
     def text(self) -> str:
         """Return the stream as text, with a line about the omitted bytes."""
-        head, tail = self.head.decode("utf-8", "replace"), self.tail.decode("utf-8", "replace")
-        if not self.truncated:
-            return head + tail
-        return f"{head}\n[… {self.omitted_bytes} bytes left out …]\n{tail}"
+        return self.content.decode("utf-8", "replace")
 
 
 Ending: TypeAlias = Literal["exited", "timeout", "workspace_full", "disk_full", "lost"]

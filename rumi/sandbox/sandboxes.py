@@ -87,9 +87,10 @@ class Sandboxes:
     async def run(self, chat_id: str, command: Command, timeout_s: float | None = None) -> CommandResult:
         """Run a command in the chat's container, and create the container if necessary.
 
-        A chat's commands run one at a time. A command that ends by itself, exceeds its time limit or fills
-        the workspace gives a result. When this call returns, even after a cancellation, no process of the
-        command runs any more. A cancellation takes a few seconds at most.
+        A chat's commands run one at a time, and background commands beside them. A command that ends by
+        itself, exceeds its time limit or fills the workspace gives a result. When this call returns, even
+        after a cancellation, no process of the command runs any more. A cancellation takes a few seconds at
+        most.
 
         Raises:
             SandboxError: The command could not be run, or its end was not confirmed.

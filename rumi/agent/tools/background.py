@@ -19,7 +19,7 @@ UNREAD_BYTES: Final = 256 * 1024
 Heard = Callable[[bytes], object]
 
 
-class RunsCommands(Protocol):
+class CommandRunner(Protocol):
     """Runs commands in a sandbox, several at the same time if they are in the background."""
 
     async def run(self, command: Command) -> CommandResult:
@@ -68,7 +68,7 @@ class BackgroundCommands:
     `ended` is called with the line of each command that still ran when the turn ended.
     """
 
-    def __init__(self, shell: RunsCommands, most: int, ended: Callable[[str], object]) -> None:
+    def __init__(self, shell: CommandRunner, most: int, ended: Callable[[str], object]) -> None:
         self._shell = shell
         self._most = most
         self._ended = ended

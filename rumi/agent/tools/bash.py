@@ -195,10 +195,19 @@ class Bash:
         self.ran = CommandTrace(argv, container_id)
 
 
-class BashOutput:
-    """The `bash_output` tool: waits for output of a background command, or for its end."""
+class _ForBackground(Tool):
+    """A tool that looks after background commands, which belong to the turn: no call needs approval."""
 
     concurrent = False
+
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
+        """Return None."""
+        return None
+
+
+class BashOutput(_ForBackground):
+    """The `bash_output` tool: waits for output of a background command, or for its end."""
+
     spec = ToolSpec(
         "bash_output",
         "Wait for more output of a background command, or its end.",
@@ -217,14 +226,6 @@ class BashOutput:
         self._limits = limits
         self._commands = commands
 
-    async def prepare(self) -> None:
-        """Do nothing."""
-        await trio.lowlevel.checkpoint()
-
-    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: reading output needs no approval."""
-        return None
-
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Return the output that has come since the last call, and how the command is."""
         return await self.call_streaming(arguments, lambda piece: None)
@@ -242,10 +243,9 @@ class BashOutput:
         return replace(reported_background(command), tainted=self._shell.tainted)
 
 
-class BashStop:
+class BashStop(_ForBackground):
     """The `bash_stop` tool: ends a background command."""
 
-    concurrent = False
     spec = ToolSpec(
         "bash_stop",
         "End a background command.",
@@ -255,14 +255,6 @@ class BashStop:
     def __init__(self, shell: CommandShell, commands: BackgroundCommands) -> None:
         self._shell = shell
         self._commands = commands
-
-    async def prepare(self) -> None:
-        """Do nothing."""
-        await trio.lowlevel.checkpoint()
-
-    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: ending a command of this turn needs no approval."""
-        return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """End the command; return the rest of its output."""
@@ -295,9 +287,7 @@ class _Whole:
 
     @property
     def content(self) -> bytes:
-        output = self.kept.output()
-        left_out = f"\n[… {output.omitted_bytes} bytes left out …]\n" if output.truncated else ""
-        return output.head + left_out.encode() + output.tail
+        return self.kept.output().content
 
 
 def _read(arguments: Mapping[str, object], limits: SandboxLimits) -> _Arguments | Text:
@@ -342,7 +332,7 @@ def _unknown(commands: BackgroundCommands) -> ToolResult:
     ids = ", ".join(commands.running)
     if not ids:
         return ToolResult(False, Text("no background command runs; they end with their turn"))
-    return ToolResult(False, Text("there is no such background command; there are: {ids}", ids=ids))
+    return ToolResult(False, Text("unknown background command; there are: {ids}", ids=ids))
 
 
 def _polls(argv: tuple[str, ...], result: CommandResult) -> bool:

@@ -1,11 +1,11 @@
 """The output of commands for the model: what a result shows of it, and the whole in a file of the sandbox."""
 
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
 from rumi.agent.tool import CommandTrace, ToolResult
-from rumi.agent.tools.background import BackgroundCommand
+from rumi.agent.tools.background import BackgroundCommand, CommandRunner
 from rumi.sandbox.engine import Command, CommandResult, Output
 
 RESULT_CHARS: Final = 12_000
@@ -35,14 +35,6 @@ cat > {name}
 """
 
 
-class RunsCommand(Protocol):
-    """Runs a command in a sandbox."""
-
-    async def run(self, command: Command) -> CommandResult:
-        """Run a command to its end."""
-        ...
-
-
 def in_part(text: str, max_chars: int) -> str:
     """Return the text; if it is too long, its head and tail, cut at line ends where there are some."""
     if len(text) <= max_chars:
@@ -57,7 +49,7 @@ def in_part(text: str, max_chars: int) -> str:
     return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"
 
 
-async def keep_output(shell: RunsCommand, name: str, content: bytes) -> str:
+async def keep_output(shell: CommandRunner, name: str, content: bytes) -> str:
     """Write a whole output to a file of the sandbox; return its path, or "" if it cannot be written.
 
     The file lasts as long as the sandbox. On cancellation, it may be incomplete.
