@@ -79,7 +79,7 @@ def test_the_data_is_for_the_model_and_not_for_commands(bubblewrap: Program) -> 
 def test_the_data_asks_before_it_has_an_effect(obeying: Program) -> None:
     done = obeying.run("chat", "-p", "summarize this", text=REMEMBER, code=5)
     assert '<page source="standard input">' in done.stdout
-    assert "The user has not said no." in done.stderr
+    assert "nobody is there to give it" in done.stderr
     assert "not done: it needed your confirmation; run again with --yes to allow it" in done.stderr
     assert facts(obeying.home) == []
     done = obeying.run("chat", "--json", "-p", "summarize this", text=REMEMBER, code=5)
