@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from rumi.models.model import FailureKind, ModelError, TooLarge
 from rumi.models.rates import retry_after_s
 from rumi.models.too_long import plan_of, refusal_for_size
+from rumi.platform.proxies import proxies
 from rumi.platform.redact import HIDDEN, Redactor
 from rumi.texts import Text
 
@@ -88,6 +89,13 @@ class Failures:
             cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | httpx.UnsupportedProtocol
         ):
             return self.cut(words)
+        proxy = proxies().to_url(self._host)
+        if proxy is not None:
+            text = Text(
+                "cannot connect to {host} through the proxy of {name}", host=self._host, name=proxy.variable
+            )
+            advice = Text("Check the network, and {name}.", name=proxy.variable)
+            return self._error("unreachable", text, words, advice=advice)
         advice = Text("Check the network, and the server's address.")
         return self._error(
             "unreachable", Text("cannot connect to {host}", host=self._host), words, advice=advice
