@@ -1,6 +1,6 @@
 """An HTTP transport that calls each host through the environment's proxy for it, or without one."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from math import inf
 from types import ModuleType
 from typing import Any, Final, Self
@@ -12,7 +12,35 @@ from rumi.platform.proxies import Proxies, Proxy
 GREETING_S: Final = 20.0
 """Maximum time for a SOCKS proxy to open a connection, in seconds. httpcore waits for it without a limit."""
 
-_GREETING: Final = "socks.setup_socks5_connection."
+
+class _Greeting:
+    """Watches httpcore open a connection through a SOCKS proxy; `scope` limits the time that this takes.
+
+    httpcore itself has no limit for the proxy's answers, and does not close the connection if they fail.
+    """
+
+    def __init__(self, inner: Callable[[str, Mapping[str, Any]], Awaitable[None]] | None) -> None:
+        self.scope = trio.CancelScope()
+        self._inner = inner
+        self._stream: Any = None
+
+    async def trace(self, event: str, details: Mapping[str, Any]) -> None:
+        """Receive httpcore's trace events, and pass them on."""
+        match event.removeprefix("socks."):
+            case "setup_socks5_connection.started":
+                self._stream = details["stream"]
+                self.scope.deadline = trio.current_time() + GREETING_S
+            case "setup_socks5_connection.complete":
+                self._stream, self.scope.deadline = None, inf
+        if self._inner is not None:
+            await self._inner(event, details)
+
+    async def aclose(self) -> None:
+        """Close the connection if it was not opened completely, even when cancelled."""
+        if self._stream is not None:
+            with trio.CancelScope(shield=True) as scope:
+                scope.cancel()  # it closes at once, without TLS
+                await self._stream.aclose()
 
 
 class ProxiedTransport:
@@ -51,23 +79,17 @@ class ProxiedTransport:
     async def _through_socks(self, transport: Any, request: Any) -> Any:
         import socksio
 
-        inner = request.extensions.get("trace")
-        with trio.CancelScope() as greeting:
-
-            async def trace(event: str, details: Mapping[str, Any]) -> None:
-                if event.startswith(_GREETING):
-                    started = event.endswith(".started")
-                    greeting.deadline = trio.current_time() + GREETING_S if started else inf
-                if inner is not None:
-                    await inner(event, details)
-
-            request.extensions = {**request.extensions, "trace": trace}
-            try:
+        greeting = _Greeting(request.extensions.get("trace"))
+        request.extensions = {**request.extensions, "trace": greeting.trace}
+        try:
+            with greeting.scope:
                 return await transport.handle_async_request(request)
-            # httpcore lets the parser's errors pass, and asserts the kinds of its answers.
-            except (socksio.SOCKSError, AssertionError):
-                pass
-        what = "did not answer in time" if greeting.cancelled_caught else "does not speak SOCKS 5"
+        # httpcore lets the parser's errors pass, and asserts the kinds of its answers.
+        except (socksio.SOCKSError, AssertionError):
+            pass
+        finally:
+            await greeting.aclose()
+        what = "did not answer in time" if greeting.scope.cancelled_caught else "does not speak SOCKS 5"
         raise self._library.ProxyError(f"the proxy {what}", request=request)
 
     async def aclose(self) -> None:
