@@ -246,23 +246,24 @@ class Chain:
         """
         budget = step.budget
         request = fitted(seen_by(request, takes_pictures=step.pictures), budget.prompt_tokens)
-        request = with_reply(request, budget.most_reply_to(request_tokens(request)))
+        tokens = request_tokens(request)
+        request = with_reply(request, budget.most_reply_to(tokens))
+        failures: list[ModelError] = []
         retried: list[ModelError] = []
-        first: ModelError | None = None
         limited = without_limit = False
         for _ in range(MOST_CUTS):
             outcome = await self._persist(step, request, events, others, retried)
-            tokens = request_tokens(request)
             if isinstance(outcome, Reply):
                 budget.took(tokens, after_refusal=without_limit)
                 return outcome
-            first = first or outcome
+            failures.append(outcome)
             smaller = smaller_request(request, outcome, budget, last=last)
             if smaller is None and outcome.kind == "too_large" and (limited or without_limit):
                 return nothing_left(outcome)
             if smaller is None or (limited and not last):
                 break
-            if request_tokens(smaller) < tokens:
+            size = request_tokens(smaller)
+            if size < tokens:  # otherwise only the reply is asked for shorter, and nothing is left out
                 limited = outcome.too_large is not None and outcome.too_large.limit is not None
                 without_limit = not limited
                 why = gettext(
@@ -272,10 +273,10 @@ class Chain:
                 )
                 events.discard()
                 events(Waiting(0.0, why))
-            request = smaller
-        assert first is not None
-        if first.kind == "too_large" or outcome.kind in {"too_large", "budget"}:
-            return outcome
+            request, tokens = smaller, size
+        first, latest = failures[0], failures[-1]
+        if first.kind == "too_large" or latest.kind in {"too_large", "budget"}:
+            return latest
         return first  # what the server said about the whole request is the useful error
 
     async def _persist(

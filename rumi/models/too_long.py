@@ -173,8 +173,8 @@ def refusal_for_size(status: int, code: str, said: str, error: Mapping[str, obje
     said = " ".join(said[:MAX_SAID_CHARS].split())
     if (found := _A_MINUTE.search(said)) is not None:
         # A request above the whole plan never succeeds, so it must not be retried as a rate limit.
-        limit, requested = int(found[1]), int(found[2])
-        return TooLarge(limit, requested, a_minute=True) if requested > limit else None
+        plan, requested = int(found[1]), int(found[2])
+        return TooLarge(plan, requested, a_minute=True) if requested > plan else None
     known = status == 413 or code in CODES
     if _WAIT.search(said) and not known:
         return None

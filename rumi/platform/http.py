@@ -45,12 +45,13 @@ def settings(
     # The client itself reads no variables: its parser of NO_PROXY fails on ordinary entries.
     shared: dict[str, Any] = {"follow_redirects": False, "trust_env": False, "verify": trusted}
     if known.by_scheme:
-        if library is None:
-            import httpx as library
+        import httpx
+
+        used = httpx if library is None else library
         more = {} if limits is None else {"limits": limits}
         try:
-            shared["transport"] = ProxiedTransport(library, known, verify=trusted, **more)
-        except (ValueError, library.InvalidURL):  # its text may contain the proxy's password: drop it
+            shared["transport"] = ProxiedTransport(used, known, verify=trusted, **more)
+        except (ValueError, used.InvalidURL):  # its text may contain the proxy's password: drop it
             raise SetupError(
                 "The proxy of the environment cannot be used.", "Check HTTPS_PROXY and ALL_PROXY."
             ) from None
