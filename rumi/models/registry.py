@@ -113,7 +113,7 @@ class Registry:
         return ChainStep(made, server.name, budget, model_takes_pictures(name, self.settings))
 
     def _budget(self, name: str, context: int | None) -> TokenBudget:
-        """Return the budget of a model, which all chains with the model share, so that each learns for all."""
+        """Return the budget of a model. All chains with the model share it, so that each learns for all."""
         if len(self._budgets) > MOST_BUDGETS:
             del self._budgets[next(iter(self._budgets))]
         return self._budgets.setdefault((name, context), TokenBudget(context))

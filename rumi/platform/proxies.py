@@ -100,8 +100,9 @@ class Proxies:
         entries = [flat(entry.rpartition("@")[2])[:SHOWN_CHARS] for entry in self.unreadable[:SHOWN]]
         more = len(self.unreadable) - len(entries)
         listed = ", ".join((*entries, *(["…"] if more else [])))
-        text = "{name} has entries that are not hosts and are ignored: {listed}"
-        return Text(text, name=NO_PROXY, listed=listed)
+        return Text(
+            "{name} has entries that are not hosts and are ignored: {listed}", name=NO_PROXY, listed=listed
+        )
 
     def _is_direct(self, host: str, port: int | None) -> bool:
         name = _plain(host)

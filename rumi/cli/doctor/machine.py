@@ -87,4 +87,4 @@ def _proxy() -> list[Check]:
         fix = Text("Write hosts, addresses and networks, such as: example.com, 192.0.2.7, ::1, 10.0.0.0/8")
         return [Check("proxy", "warning", known.warning, fix)]
     used = {f"{proxy.variable}={proxy.shown}": None for proxy in known.by_scheme.values()}
-    return [Check("proxy", "ok", Text("{used}", used=", ".join(used)))] if used else []
+    return [Check("proxy", "ok", ", ".join(used))] if used else []
