@@ -6,7 +6,6 @@ letters too, which come first. httpx's own parser fails on ordinary entries of `
 """
 
 import ipaddress
-import logging
 import os
 import re
 from collections.abc import Mapping
@@ -18,8 +17,6 @@ from urllib.parse import urlsplit
 from rumi.errors import RumiError
 from rumi.platform.printable import flat
 from rumi.texts import Text
-
-logger = logging.getLogger(__name__)
 
 _Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -120,7 +117,7 @@ class Proxies:
 
 
 def proxies(environment: Mapping[str, str] | None = None) -> Proxies:
-    """Return the proxies of the environment, by default of this process. Warns once of unreadable entries.
+    """Return the proxies of the environment, by default of this process.
 
     Raises:
         SetupError: A proxy that would be used cannot be. The error names the variable and shows no secret.
@@ -129,6 +126,15 @@ def proxies(environment: Mapping[str, str] | None = None) -> Proxies:
     return _read(
         tuple(_value(variables, name) for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", NO_PROXY))
     )
+
+
+def trouble() -> str:
+    """Return what is wrong with this process's proxies, as a sentence; empty if nothing is."""
+    try:
+        warning = proxies().warning
+    except SetupError as error:
+        return error.message
+    return "" if warning is None else Text("{what}.", what=warning)
 
 
 def _value(variables: Mapping[str, str], name: str) -> tuple[str, str]:
@@ -167,10 +173,7 @@ def _read(values: tuple[tuple[str, str], ...]) -> Proxies:
         chosen = (variable, value) if value else every
         if chosen[1]:
             by_scheme[scheme] = _proxy(*chosen)
-    read = Proxies(by_scheme, frozenset(hosts), tuple(networks), tuple(unreadable))
-    if read.warning is not None:
-        logger.warning("%s.", read.warning)
-    return read
+    return Proxies(by_scheme, frozenset(hosts), tuple(networks), tuple(unreadable))
 
 
 def _proxy(variable: str, value: str) -> Proxy:

@@ -1,10 +1,8 @@
 """What the variables of the environment say about proxies."""
 
-import logging
-
 import pytest
 
-from rumi.platform.proxies import Proxies, SetupError, proxies
+from rumi.platform.proxies import Proxies, SetupError, proxies, trouble
 
 PROXY = "http://proxy:3128"
 
@@ -79,13 +77,11 @@ def test_what_is_no_host_is_left_out_alone_and_named(none: str, unreadable: tupl
         assert unreadable[0][:40] in known.warning
 
 
-def test_a_warning_is_logged_once_and_shows_no_password(caplog: pytest.LogCaptureFixture) -> None:
-    for _ in range(3):
-        known = reading("user:canary-1@[x]," + ",".join(f"<{number}>" for number in range(200)))
-    assert len(caplog.records) == 1
-    assert caplog.records[0].levelno == logging.WARNING
-    assert len(caplog.text) < 400
-    assert "canary" not in f"{caplog.text}{known.warning}"
+def test_a_warning_is_short_and_shows_no_password() -> None:
+    known = reading("user:canary-1@[x]," + ",".join(f"<{number}>" for number in range(200)))
+    assert known.warning is not None
+    assert len(known.warning) < 200
+    assert "canary" not in known.warning
 
 
 @pytest.mark.parametrize(
@@ -166,3 +162,23 @@ def test_the_first_variable_of_a_scheme_counts(
 ) -> None:
     proxy = proxies(variables).to(scheme, "example.com")
     assert (None if proxy is None else proxy.variable) == variable
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("NO_PROXY", "<local>", "NO_PROXY has entries that are not hosts and are ignored: <local>."),
+        ("ALL_PROXY", "socks4://me:canary@proxy", "ALL_PROXY names a proxy of the kind socks4."),
+        ("NO_PROXY", "[::1],fd00::/8", ""),
+    ],
+)
+def test_the_start_says_what_is_wrong(
+    name: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for other in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(other, raising=False)
+        monkeypatch.delenv(other.lower(), raising=False)
+    monkeypatch.setenv(name, value)
+    assert trouble().endswith(says)
+    assert bool(trouble()) == bool(says)
+    assert "canary" not in trouble()
