@@ -36,8 +36,7 @@ def smaller_request(
             shorter = with_reply(request, reply)
             if shorter is not request:
                 return shorter
-        if told is not None and told.reply is not None:
-            return None
+        # A reply that cannot be asked for shorter: the sentence was perhaps about the prompt as well.
         most = budget.refused(tokens, told)
     elif exceeds_plan(refusal, tokens, 1.0):
         most = budget.refused(tokens, told)

@@ -19,6 +19,9 @@ About: TypeAlias = Literal["prompt", "sum", "reply"]
 LEAST_CONTEXT: Final = 1024
 """Smaller numbers in an error text are not taken for the model's context size."""
 
+LEAST_REPLY: Final = 16
+"""Smaller numbers are not taken for the longest reply: `max_tokens must be greater than 0`."""
+
 USUAL_REPLY: Final = 4096
 """The longest reply to ask for if a server refuses a longer one and does not say how long it may be."""
 
@@ -71,6 +74,8 @@ WORDINGS: Final[tuple[tuple[About, str], ...]] = (
     ("reply", r"max tokens must be less than or equal to <R>, the maximum output"),  # Cohere
     ("reply", r"maximum tokens you requested exceeds the model limit of <R>"),  # Bedrock
     ("reply", r"maxOutputTokens value of <N> but the supported range is from \d \(inclusive\) to <R>"),
+    ("reply", r"<MAX>\b.{0,60}?(?:between \d{1,6} and|range\D{0,20}\[?\d{1,6} ?(?:,|to|-)) ?<R>"),
+    ("reply", r"<MAX>\b.{0,40}?(?:exceeds?|greater than|larger than|more than)\D{0,40}<R>"),
     ("reply", r"<MAX>['\"`]?.{0,12}(?:is too (?:large|high|big)|参数非法)"),  # Zhipu 1214
 
     # The prompt, with figures.
@@ -102,6 +107,7 @@ WORDINGS: Final[tuple[tuple[About, str], ...]] = (
     ("prompt", r"keep the first <S> tokens .{0,80}context length of only <L> tokens"),  # LM Studio
     ("prompt", r"reached context length of <L> tokens"),  # LM Studio
     ("prompt", r"prompt has <S> tokens, but the configured context size is <L>"),
+    ("prompt", r"exceed the configured limit of <L> tokens\. your messages resulted in <S>"),  # OpenAI
     ("prompt", r"current length is <S> while limit is <L>"),  # Cerebras
     ("prompt", r"tokens in the prompt cannot exceed <L> - received <S>"),  # Cohere
     ("prompt", r"max input tokens: <L>, request input token count: <S>"),  # Bedrock
@@ -113,6 +119,12 @@ WORDINGS: Final[tuple[tuple[About, str], ...]] = (
     ("prompt", r"context window exceeds limit"),  # MiniMax, with an error number after it
     ("prompt", r"context (?:length|size|window)\D{0,40}<L>"),
 
+    # Any other sentence with both figures.
+    ("prompt", r"\(<S> tokens\).{0,30}(?:maximum|limit|max)\D{0,12}<L>"),
+    ("prompt", r"(?:prompt|input|context|tokens|seq_?len)\b[^.]{0,60}?<S>[^.]{0,40}?(?:exceed|(?:greater"
+               r"|longer|more|larger) than|over|above|>)[^.]{0,60}?<L>(?! bytes| characters)"),
+    ("prompt", r"(?:shorter than|(?:greater|longer) than max_seq_?len) <L>"),  # Cohere, TabbyAPI
+
     # The prompt, without figures that count tokens.
     ("prompt", r"prompt (?:is )?too long|prompt 超长|prompt tokens too long"),  # Anthropic, Ollama
     ("prompt", r"prompt exceeds max length|tokens in request more than max tokens allowed"),  # Zhipu
@@ -123,9 +135,13 @@ WORDINGS: Final[tuple[tuple[About, str], ...]] = (
     ("prompt", r"greater than the context length|input length exceeds"),  # LM Studio, Ollama
     ("prompt", r"size limit exceeded by <N> tokens|too many tokens|token limit exceeded"),
     ("prompt", r"exceed max message tokens|length limit exceeded"),
-    ("prompt", r"(?:messages|input|prompt|content)\b.{0,40}\b(?:string|array) too long"),  # OpenAI
+    ("prompt", r"(?:messages|input|prompt|content)(?:\[\d+\])?(?:\.(?:content|text)(?:\[\d+\])?){0,3}'?: "
+               r"(?:string|array) too long"),  # OpenAI
     ("prompt", r"expected maxlength: \d|max input characters"),  # Bedrock, Baidu: characters
-    ("prompt", r"input is too large to process|context (?:length|size|window) (?:has been |was )?exceeded"),
+    ("prompt", r"payload size exceeds|max length of current question"),  # Gemini, Baidu
+    ("prompt", r"(?:prompt|(?:input|total) tokens|token count|number of tokens)\b[^.]{0,40} exceed"),
+    ("prompt", r"input is too large to process|context overflow"),
+    ("prompt", r"context (?:length|size|window) (?:has been |was )?exceeded"),
     ("prompt", r"(?:request (?:entity|body)|payload|content|message) (?:is )?too large"),
     ("prompt", r"max_tokens must be at least 1, got -"),  # vLLM: nothing is left for the reply
     ("prompt", r"(?:输入|上下文|文本|长度|tokens?)[^。]{0,16}(?:超过|超出|超限|过长|超长)"),
@@ -196,7 +212,8 @@ def _from_table(said: str) -> TooLarge | None:
     for row in _rows():
         if (found := row.pattern.search(said)) is not None:
             figures = {name: _number(text) for name, text in found.groupdict().items() if text is not None}
-            return _told(row.about, figures)
+            if row.about != "reply" or figures.get("reply", USUAL_REPLY) >= LEAST_REPLY:
+                return _told(row.about, figures)
     return None
 
 
@@ -206,6 +223,8 @@ def _told(about: About, figures: Mapping[str, int]) -> TooLarge:
     size, limit = figures.get("size"), figures.get("limit")
     if limit is not None and limit < LEAST_CONTEXT:
         return TooLarge()
+    if about == "prompt" and size is not None and limit is not None and size <= limit:
+        size = None  # the sentence counts something else too
     if about == "sum" and size is None and "total" in figures and "reply" in figures:
         size = figures["total"] - figures["reply"]
     return TooLarge(limit, size, with_reply=about == "sum")

@@ -373,6 +373,26 @@ async def test_a_prompt_above_the_plans_tokens_per_minute_is_cut_and_not_waited_
     assert all(event.seconds == 0 for event in chatting.events if isinstance(event, Waiting))
 
 
+@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "rpc error: code = DeadlineExceeded desc = context deadline exceeded",
+        "your token has exceeded its lifetime",
+        "authentication token is longer than allowed",
+        "max_tokens must be greater than 0",
+        "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.",
+        "Invalid 'tools[2].function.description': 2000 characters exceeds maximum of 1024",
+        "Invalid 'tool_calls[0].id': string too long. Expected a string with maximum length 64.",
+        "messages[3].name: string too long",
+        "request parameter foo 5000 exceeds maximum 2048",
+        "Too many images: at most 5 images are allowed",
+    ],
+)
+def test_sentences_about_something_else_are_not_taken_for_a_long_prompt(said: str, status: int) -> None:
+    assert refusal_for_size(status, "", said, {}) is None
+
+
 def test_a_long_error_text_is_searched_only_at_its_beginning() -> None:
     assert refusal_for_size(500, "", "x " * 3_000_000 + "prompt is too long", {}) is None
     assert refusal_for_size(400, "", "requested 1" * MAX_SAID_CHARS, {}) is None
