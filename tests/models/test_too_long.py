@@ -256,6 +256,16 @@ async def test_an_error_of_another_kind_is_shown_as_the_server_said_it(failure: 
         assert len(fake.requests) <= 10
 
 
+async def test_the_error_of_the_whole_request_is_shown_and_not_that_of_a_shorter_one() -> None:
+    answers = [Fail(400, SCHEMA), *[Fail(400, f"messages: odd {number}") for number in range(20)]]
+    budget = TokenBudget(131_072)
+    async with model_at("openai", answers, budget=budget) as (model, fake):
+        chatting = Chatting(Chain([ChainStep(model, budget=budget)], chat="c"))
+        with pytest.raises(ModelError, match="Invalid schema"):
+            await chatting.turn(1, 30_000)
+    assert len(fake.requests) > 3
+
+
 async def test_an_error_at_a_size_that_has_passed_is_not_tried_with_less() -> None:
     budget, answers = TokenBudget(131_072), [Answer("ok"), Fail(400, "No."), Fail(400, "No."), Answer("ok")]
     async with model_at("openai", answers, budget=budget) as (model, fake):

@@ -131,7 +131,7 @@ async def test_a_socks_proxy_that_fails_is_an_error_of_the_proxy(
         kind: Any = library.AsyncClient
         client: Any = await http.client(lambda: kind, http.Tls(), library=library, timeout=None)
         async with client:
-            with pytest.raises(library.TransportError) as caught:
+            with pytest.raises(library.TransportError) as caught, trio.fail_after(600):
                 await client.get("http://far.example/")
     assert "canary" not in str(caught.value)
 
