@@ -259,6 +259,7 @@ async def _of_url(settings: ServerSettings) -> AsyncIterator["tuple[Any, Any]"]:
         await http.client(
             cast("Any", lambda: _BoundedClient),
             http.Tls(),
+            library=httpx2,
             headers={**settings.headers, "Accept-Encoding": "identity"},
             timeout=httpx2.Timeout(_CONNECT_S, read=_QUIET_S),
         ),
