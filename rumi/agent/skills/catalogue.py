@@ -211,7 +211,10 @@ class Catalogue:
 
 
 def _spellings(name: str) -> Iterable[str]:
-    """Yield the normalized names that a name may stand for: `plugin:summary` for `plugin.summary` or `summary`."""
+    """Yield the normalized names that a name may stand for.
+
+    The skill `summary` of a plugin is called `plugin:summary` or `plugin/summary` by other programs.
+    """
     yield same(name)
     if parts := [part for part in re.split(r"[:/]", name) if part.strip()]:
         yield same(".".join(parts))
@@ -233,7 +236,8 @@ def _load(source: SkillSource, folder: Path, trusted: TrustedSkills | None) -> S
     with opened(folder, own_link=source.kind != "project") as descriptor:
         raw = read_skill_file(descriptor)
     header, _ = parse(decode(raw))
-    names = (header.name, folder.name, slug(header.title), slug(folder.name) if folder.name.isprintable() else "")
+    from_folder = slug(folder.name) if folder.name.isprintable() else ""
+    names = (header.name, folder.name, slug(header.title), from_folder)
     name = next(filter(is_name, names), "")
     if not name:
         raise SkillError("neither its name nor its folder's is a word of letters, digits, - and _")
@@ -258,14 +262,16 @@ def _merged(found: Iterable[_CachedFolder], disabled: Disabled, problems: list[s
         if before is not None and before.skill.source == skill.source:
             if before.skill.words == skill.words and skill.folder.parent != skill.source.folder:
                 continue  # a copy, as repositories have them for several programs
-            free = (name for name in qualified(cached.place, skill.name) if is_name(name) and same(name) not in by_name)
-            name = next(free, "")
+            longer = qualified(cached.place, skill.name)
+            name = next((name for name in longer if is_name(name) and same(name) not in by_name), "")
             if not name:
                 problems.append(
                     f"{skill.folder / FILE}: its name is that of {before.skill.folder}, which is used instead"
                 )
                 continue
-            note = Text("it is called {name}, because {folder} has its name", name=name, folder=before.skill.folder)
+            note = Text(
+                "it is called {name}, because {folder} has its name", name=name, folder=before.skill.folder
+            )
             header = replace(skill.header, notes=(*skill.header.notes, note))
             skill, before = replace(skill, name=name, header=header), None
         off: WhyOff | None = None if skill.header.enabled else "itself"

@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rumi.agent.skills.folder import stamp
-from rumi.agent.skills.format import FILE
+from rumi.agent.skills.format import FILE, slug
 from rumi.agent.skills.messages import SkillSource
 from rumi.texts import Text, os_error
 
 MOST_IN_A_SOURCE: Final = 5_000
 MOST_FOLDERS: Final = 5_000
 """Maximum number of folders without a `SKILL.md` that are searched in a source."""
-DEEPEST: Final = 6
+DEEPEST: Final = 8
 
 _SETTLED_NS: Final = 50_000_000  # file times are coarse: a later change may have the same time as this one
 _NOT_SEARCHED: Final = frozenset({"node_modules", "__pycache__"})
 _SEARCHED_HIDDEN: Final = frozenset({".agents", ".claude", ".curated", ".experimental", ".system"})
 _CONTAINERS: Final = _SEARCHED_HIDDEN | {"plugins", "skills"}
-"""Names of folders that say nothing about the skills in them. Of the hidden folders, only these are searched."""
+"""Names of folders that say nothing about their skills. Of the hidden folders, only these are searched."""
 _ARCHIVES: Final = (".skill", ".zip")
 
 
@@ -75,7 +75,7 @@ class Finder:
         known, self._known = self._known, {}
         search = _Search([()])
         for depth in range(DEEPEST + 1):
-            level, search.waiting = sorted(search.waiting), []
+            level, search.waiting = sorted(search.waiting, key=_order), []
             for parts in level:
                 self._visit(search, parts, known, last=depth == DEEPEST)
                 if len(search.places) > MOST_IN_A_SOURCE:
@@ -84,7 +84,9 @@ class Finder:
                     )
                     return search.places[:MOST_IN_A_SOURCE], search.problems
                 if search.searched > MOST_FOLDERS:
-                    most = Text("it has more than {count} folders; the rest is not searched", count=MOST_FOLDERS)
+                    most = Text(
+                        "it has more than {count} folders; the rest is not searched", count=MOST_FOLDERS
+                    )
                     search.problems.append(Text("{path}: {why}", path=self._top, why=most))
                     return search.places, search.problems
         if search.too_deep:
@@ -104,8 +106,7 @@ class Finder:
         path = "/".join((self._top, *parts))
         status = _status(f"{path}/{FILE}")
         if status is not None:
-            categories = tuple(part for part in parts[:-1] if part not in _CONTAINERS)
-            search.places.append(Place(path, status, categories))
+            search.places.append(Place(path, status, _categories(parts[:-1])))
             if len(parts) == 1 and (inner := _status(f"{path}/skills")) and stat.S_ISDIR(inner.st_mode):
                 search.waiting.append((*parts, "skills"))  # a repository that is a skill and has others
             if parts:
@@ -120,7 +121,9 @@ class Finder:
                 search.problems.append(f"{path}: there is no such folder ([skills] dirs names it)")
             return
         except OSError as error:
-            search.problems.append(Text("{path}: it cannot be read: {reason}", path=path, reason=os_error(error)))
+            search.problems.append(
+                Text("{path}: it cannot be read: {reason}", path=path, reason=os_error(error))
+            )
             return
         self._known[path] = (signature, listing)
         search.problems += listing.problems
@@ -137,7 +140,7 @@ class Finder:
         with os.scandir(path) as entries:
             for entry in entries:
                 name = entry.name
-                if name.startswith(".") and name not in _SEARCHED_HIDDEN or name in _NOT_SEARCHED:
+                if name in _NOT_SEARCHED or (name.startswith(".") and name not in _SEARCHED_HIDDEN):
                     continue
                 if _is_folder(entry):
                     (links if entry.is_symlink() else folders).append(name)
@@ -154,9 +157,19 @@ class Finder:
         return _Listing(tuple(folders), tuple(links), tuple(sorted(problems)))
 
     def _may_follow(self, path: str, name: str) -> bool:
-        """Return False for a link to a folder that contains the link: it would be searched again and again."""
+        """Return False for a link to a folder that contains the link: its search would not end."""
         target, inside = os.path.realpath(f"{path}/{name}"), os.path.realpath(path)
         return not f"{inside}/".startswith(f"{target.rstrip('/')}/")
+
+
+def _order(parts: tuple[str, ...]) -> tuple[object, ...]:
+    """Return the sort key of a path: what lies in `skills/` comes before the rest of a repository."""
+    return tuple(part not in _CONTAINERS for part in parts), parts
+
+
+def _categories(parents: tuple[str, ...]) -> tuple[str, ...]:
+    telling = [part for part in parents if part not in _CONTAINERS] or parents
+    return tuple(filter(None, map(slug, telling)))
 
 
 def qualified(place: Place, name: str) -> Iterator[str]:
@@ -190,5 +203,5 @@ def _signature(path: str) -> object:
 
 
 def settled(status: os.stat_result) -> object:
-    """Return a file's or a folder's stamp; for one that changed a moment ago, a value that equals no other."""
+    """Return the stamp of a file or a folder; if it changed a moment ago, a value that equals no other."""
     return object() if abs(time.time_ns() - status.st_ctime_ns) < _SETTLED_NS else stamp(status)

@@ -1,8 +1,8 @@
 """The parser of `SKILL.md` files: the keys of the front matter, and the allowed values of the keys.
 
 The format is the public Agent Skills format with a few additional keys. The parser ignores unknown keys and
-accepts every value that it can interpret, so that skills for other assistants need no change. Only what a skill
-cannot be used without must be readable: a description, and the keys that say if and where it may run.
+accepts every value that it can interpret, so that skills for other assistants need no change. Only what a
+skill cannot be used without must be readable: a description, and the keys that say if and where it may run.
 """
 
 import codecs
@@ -128,7 +128,10 @@ def _text(keys: Mapping[str, Value], key: str, notes: list[str]) -> str:
 
 
 def _joined(value: Value) -> str:
-    """Return the texts in a list or a mapping as one text. The number of parts is limited: aliases repeat them."""
+    """Return the texts in a list or a mapping as one text.
+
+    The number of parts is limited, because aliases can repeat them without end.
+    """
     said: list[str] = []
     waiting: list[Value] = [value]
     for _ in range(MOST_PARTS):

@@ -21,6 +21,7 @@ MOST_CHARS: Final = 64_000
 MOST_EVENTS: Final = 5_000
 MOST_KEYS: Final = 200
 DEEPEST: Final = 20
+MOST_NOTED: Final = 10
 
 _FENCE: Final = re.compile(r"-{3,}[ \t\xa0]*")
 # A closing line may be YAML's `...`, or the body may begin on it: `---# Title`.
@@ -34,7 +35,7 @@ _PAIR: Final = re.compile(
     re.IGNORECASE,
 )
 _HEADING: Final = re.compile(r"#{1,6}[ \t].*")
-# What front matter goes on with after an empty line: a key, a list, an indented line, a comment, a closing bracket.
+# Front matter goes on after an empty line with a key, a list, an indented line, a comment or a bracket.
 _GOES_ON: Final = re.compile(rf"{_PAIR.pattern}|-[ \t].*|[ \t\]}}#].*", re.IGNORECASE)
 _BLOCK: Final = re.compile(r"[|>][-+\d]{0,2}")
 _NULLS: Final = frozenset({"null", "~", "Null", "NULL"})
@@ -42,9 +43,9 @@ _NULLS: Final = frozenset({"null", "~", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """The values of a front matter by their keys in lower case with `_` for `-`, and the text that follows it.
+    """The values of a front matter, and the text that follows it.
 
-    `notes` describe what is unusual and what was left out.
+    The keys are in lower case, with `_` for `-`. `notes` describe what is unusual and what was left out.
     """
 
     values: dict[str, Value]
@@ -131,7 +132,9 @@ def _whole(text: str, notes: list[str]) -> dict[str, Value] | None:
         return {}
     if not isinstance(value, dict):
         return None
-    notes += [Text("its key {key} is there twice, and the last one counts", key=key) for key in reader.repeated]
+    notes += [
+        Text("its key {key} is there twice, and the last one counts", key=key) for key in reader.repeated[:MOST_NOTED]
+    ]
     return {_normal(key): item for key, item in value.items()}
 
 
@@ -154,7 +157,10 @@ def _key_by_key(front: list[str], notes: list[str]) -> dict[str, Value]:
     if not values:
         raise SkillError("its front matter must be lines of `key: value`")
     notes.append(
-        Text("its front matter is not valid YAML, so these keys were read as plain text: {keys}", keys=_named(plain))
+        Text(
+            "its front matter is not valid YAML, so these keys were read as plain text: {keys}",
+            keys=_named(plain),
+        )
         if plain
         else Text("its front matter is not valid YAML, so each key was read by itself")
     )
@@ -213,7 +219,7 @@ def _normal(key: str) -> str:
 
 def _named(keys: list[str]) -> str:
     shown = list(dict.fromkeys(keys))
-    return ", ".join(shown[:10]) + (", …" if len(shown) > 10 else "")
+    return ", ".join(shown[:MOST_NOTED]) + (", …" if len(shown) > MOST_NOTED else "")
 
 
 class _Reader:
@@ -253,7 +259,8 @@ class _Reader:
                 plain = event.style in (None, "")
                 text = "" if plain and event.value in _NULLS else event.value
                 # `!important words` is a text for its author; for YAML, it is a tag.
-                self._put(f"{event.tag} {text}" if plain and str(event.tag)[:1] == "!" else text, event.anchor)
+                tagged = plain and str(event.tag)[:1] == "!"
+                self._put(f"{event.tag} {text}" if tagged else text, event.anchor)
             case yaml.AliasEvent():
                 # The same with `*words`, an alias.
                 self._put(self._anchors.get(event.anchor or "", f"*{event.anchor}"), None)

@@ -70,8 +70,8 @@ class Skill:
     """A skill on the disk. `has_code` is True if the skill's folder contains a `skill.py`.
 
     `vouched` is True if the `SKILL.md` is trusted. A project's skill becomes trusted only when the user
-    trusts its content. `words` is the SHA-256 of the `SKILL.md` that was read. `own_name` is the name by which
-    the skill's code calls itself; it differs from `name` if another skill has that name.
+    trusts its content. `words` is the SHA-256 of the `SKILL.md` that was read. `own_name` is the name that
+    the skill's class is called after; it differs from `name` if another skill has that name.
     """
 
     name: str

@@ -191,7 +191,7 @@ FOREIGN = [
     "argument-hint: [a] [b|c]",
     "argument-hint: [--full] <path>",
     "argument-hint: <path> [options]: more",
-    "read_when:\n  - \"some words\" in message",
+    'read_when:\n  - "some words" in message',
     'metadata: {"emoji": "\\ud83e\\udde0"}',
     'metadata:\n  emoji: "")\n  references:\n    - a',
     "metadata: {unclosed: [a",
@@ -262,7 +262,9 @@ def test_a_bad_value_of_another_key_harms_no_other_key(odd: str) -> None:
     ],
 )
 def test_a_description_that_is_not_yaml_is_the_text_it_looks_like(front: str, description: str) -> None:
-    found, body = parse(f"---\nname: a\n{front}\n---\nbody\n" if front[0] != " " else f"---\n{front}\n---\nbody")
+    found, body = parse(
+        f"---\nname: a\n{front}\n---\nbody\n" if front[0] != " " else f"---\n{front}\n---\nbody"
+    )
     assert (found.description, body) == (description, "body")
 
 
@@ -275,7 +277,11 @@ def test_a_description_that_is_not_yaml_is_the_text_it_looks_like(front: str, de
         ("---\nname: a\ndescription: d\n...\nwords", "words", False),
         ("---\nname: a\ndescription: d\n---\xa0\nwords", "words", False),
         ("---\nname: a\ndescription: d\n\n# Title\n\nwords", "# Title\n\nwords", True),
-        ("---\nname: a\ndescription: d\n\nwords: of\nmine, and\n\nmore words\n---\nend", "more words\n---\nend", True),
+        (
+            "---\nname: a\ndescription: d\n\nwords: of\nmine, and\n\nmore words\n---\nend",
+            "more words\n---\nend",
+            True,
+        ),
         ("```markdown\n---\nname: a\ndescription: d\n---\nwords\n```\n", "words", True),
         ("name: a\ndescription: d\n---\nwords", "words", True),
         ("<!-- licensed -->\n---\nname: a\ndescription: d\n---\nwords", "words", False),
