@@ -132,9 +132,8 @@ def _whole(text: str, notes: list[str]) -> dict[str, Value] | None:
         return {}
     if not isinstance(value, dict):
         return None
-    notes += [
-        Text("its key {key} is there twice, and the last one counts", key=key) for key in reader.repeated[:MOST_NOTED]
-    ]
+    text = "its key {key} is there twice, and the last one counts"
+    notes += [Text(text, key=key) for key in reader.repeated[:MOST_NOTED]]
     return {_normal(key): item for key, item in value.items()}
 
 
