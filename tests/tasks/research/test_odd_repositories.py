@@ -183,6 +183,7 @@ async def test_a_head_without_a_branch_takes_another_one_and_says_so(
             assert any("is taken instead" in step for step in here.progress)
 
 
+@pytest.mark.long
 async def test_a_tag_and_a_branch_of_one_name_mean_the_same_in_every_tool(
     here: RepositoryHouse, tmp_path: Path
 ) -> None:
@@ -294,6 +295,23 @@ async def test_a_partial_clone_of_this_machine_says_what_it_lacks(
             read = await call(repository, "git_show", path=path)
             assert (read.ok, "it is partial, or damaged" in read.content) == (False, True), read.content
         assert "blob gone (not in the clone)" in (await call(repository, "git_show", path="")).content
+
+
+async def test_a_path_in_another_encoding_is_read_as_it_is_listed(
+    here: RepositoryHouse, tmp_path: Path
+) -> None:
+    repo = served(tmp_path, commit(1, "main", {"f": "1"}))
+    blob = git(repo, "hash-object", "-w", "--stdin", stdin=b"words\n")
+    rows = b"100644 blob %s\tcaf\xe9.txt\x00100644 blob %s\tna\xc3\xafve.txt\x00" % ((blob.encode(),) * 2)
+    inner = git(repo, "mktree", "-z", stdin=rows)
+    root = git(repo, "mktree", "-z", stdin=f"040000 tree {inner}\tsub\0".encode())
+    git(repo, "update-ref", "refs/heads/main", git(repo, "commit-tree", "-m", "one", root))
+    async with here.opened("/r") as repository:
+        listed = (await call(repository, "git_show", path="sub")).content
+        for name in ("caf\ufffd.txt", "naïve.txt"):
+            assert f"blob {name}" in listed
+            assert "1\twords" in (await call(repository, "git_show", path=f"sub/{name}")).content
+        assert not (await call(repository, "git_show", path="sub/\ufffd.txt")).ok
 
 
 def loosen(repo: Path) -> None:

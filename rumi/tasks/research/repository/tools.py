@@ -28,6 +28,8 @@ _FOLDER: Final = "040000"
 _LINK: Final = "120000"
 _ROW: Final = re.compile(r"(?P<mode>\d{6}) (?P<kind>\w+) (?P<oid>[0-9a-f]+) +(?P<size>\S+)\t(?P<path>.*)")
 _MOST_FOLDERS: Final = 30
+_MOST_ENTRIES: Final = 20_000
+_REPLACED: Final = "\ufffd"
 _POINTER: Final = "version https://git-lfs.github.com/spec/"
 _POINTER_NOTE: Final = "Git LFS pointer"
 
@@ -288,6 +290,8 @@ class GitShow(GitTool):
         name = f"{commit}:{path}"
         about = f"{commit[:12]}:{path}"
         mode = await self._mode(commit, path)
+        if not mode and _REPLACED in path:
+            mode, name = await self._in_other_bytes(commit, path)
         if not mode:
             raise NothingToShow(await self._why_not(commit, path))
         if mode == MODULE:
@@ -339,6 +343,14 @@ class GitShow(GitTool):
             for row in rows
         ]
         return self.result(about, "\n".join(lines), output, cut=output.cut)
+
+    async def _in_other_bytes(self, commit: str, path: str) -> tuple[str, str]:
+        """Return mode and object of a path that has bytes which are not UTF-8, as listings show it."""
+        folder, _, last = path.rpartition("/")
+        where = f"{commit}:{folder}" if folder else commit
+        output = await self._git.read("ls-tree", "-l", where, lines=_MOST_ENTRIES, most=_MORE)
+        rows = [row for row in map(_ROW.fullmatch, output.text.split("\n")) if row and row["path"] == last]
+        return (rows[0]["mode"], rows[0]["oid"]) if len(rows) == 1 else ("", "")
 
     async def _module(self, commit: str, path: str) -> str:
         modules = await self._repository.placeholders.modules(commit, path)
