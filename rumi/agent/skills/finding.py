@@ -75,7 +75,7 @@ class Finder:
         known, self._known = self._known, {}
         search = _Search([()])
         for depth in range(DEEPEST + 1):
-            level, search.waiting = sorted(search.waiting, key=_order), []
+            level, search.waiting = search.waiting, []
             for parts in level:
                 self._visit(search, parts, known, last=depth == DEEPEST)
                 if len(search.places) > MOST_IN_A_SOURCE:
@@ -84,10 +84,13 @@ class Finder:
                     )
                     return search.places[:MOST_IN_A_SOURCE], search.problems
                 if search.searched > MOST_FOLDERS:
-                    most = Text(
-                        "it has more than {count} folders; the rest is not searched", count=MOST_FOLDERS
+                    search.problems.append(
+                        Text(
+                            "{path}: it has more than {most} folders, and the rest is not searched",
+                            path=self._top,
+                            most=MOST_FOLDERS,
+                        )
                     )
-                    search.problems.append(Text("{path}: {why}", path=self._top, why=most))
                     return search.places, search.problems
         if search.too_deep:
             search.problems.append(
@@ -103,11 +106,12 @@ class Finder:
         *,
         last: bool,
     ) -> None:
-        path = "/".join((self._top, *parts))
+        path = f"{self._top}/{'/'.join(parts)}" if parts else self._top
         status = _status(f"{path}/{FILE}")
         if status is not None:
             search.places.append(Place(path, status, _categories(parts[:-1])))
-            if len(parts) == 1 and (inner := _status(f"{path}/skills")) and stat.S_ISDIR(inner.st_mode):
+            inner = f"{path}/skills"
+            if len(parts) == 1 and os.access(inner, os.F_OK) and _is_own_folder(inner):
                 search.waiting.append((*parts, "skills"))  # a repository that is a skill and has others
             if parts:
                 return  # the other folders of a skill are its own
@@ -154,7 +158,7 @@ class Finder:
                 for name in sorted(links)
             ]
             links = []
-        return _Listing(tuple(folders), tuple(links), tuple(sorted(problems)))
+        return _Listing(tuple(sorted(folders, key=_order)), tuple(sorted(links)), tuple(sorted(problems)))
 
     def _may_follow(self, path: str, name: str) -> bool:
         """Return False for a link to a folder that contains the link: its search would not end."""
@@ -162,12 +166,14 @@ class Finder:
         return not f"{inside}/".startswith(f"{target.rstrip('/')}/")
 
 
-def _order(parts: tuple[str, ...]) -> tuple[object, ...]:
-    """Return the sort key of a path: what lies in `skills/` comes before the rest of a repository."""
-    return tuple(part not in _CONTAINERS for part in parts), parts
+def _order(name: str) -> tuple[bool, str]:
+    """Return the sort key of a folder: what lies in `skills/` comes before the rest of a repository."""
+    return name not in _CONTAINERS, name
 
 
 def _categories(parents: tuple[str, ...]) -> tuple[str, ...]:
+    if not parents:
+        return ()
     telling = [part for part in parents if part not in _CONTAINERS] or parents
     return tuple(filter(None, map(slug, telling)))
 
@@ -184,6 +190,11 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
+
+
+def _is_own_folder(path: str) -> bool:
+    status = _status(path)
+    return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def _status(path: str) -> os.stat_result | None:

@@ -78,7 +78,7 @@ def parse(text: str) -> FrontMatter:
             raise SkillError("its front matter has no end: a line --- must follow it")
     if values is None:
         values = _key_by_key(front, notes)
-    for key, part in _parts(front):
+    for key, part in _parts(front) if "" in values.values() else ():
         # YAML takes `#1 of all tools` for a comment.
         if values.get(key) == "" and re.match(r"#[^\s#]", said := _plain_text(part)):
             values[key] = said
@@ -132,8 +132,10 @@ def _whole(text: str, notes: list[str]) -> dict[str, Value] | None:
         return {}
     if not isinstance(value, dict):
         return None
-    text = "its key {key} is there twice, and the last one counts"
-    notes += [Text(text, key=key) for key in reader.repeated[:MOST_NOTED]]
+    notes += [
+        Text("its key {key} is there twice, and the last one counts", key=key)
+        for key in reader.repeated[:MOST_NOTED]
+    ]
     return {_normal(key): item for key, item in value.items()}
 
 

@@ -14,6 +14,7 @@ from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.search_files import InWorkspace, bounded, search_tools
 from rumi.agent.tools.text_file import TextFile
 from rumi.platform.untrusted_text import untrusted_block
+from rumi.tasks.research.repository.placeholders import pointer
 from rumi.tasks.research.sources import Source
 
 RegisterSource: TypeAlias = Callable[[str, str], Awaitable[Source | None]]
@@ -31,15 +32,15 @@ def workspace_tools(
 ) -> tuple[Tool, ...]:
     """Return the workspace tools.
 
-    `register_source` gets the path and the text of each file that `read` reads. Results name what `marks`
-    returns for their paths: it was read or searched without its content.
+    `register_source` gets the path and the text of each file that `read` reads. Results of searches name what
+    `marks` returns for their paths: it was searched without its content.
     """
-    read = ReadSource(shell, register_source)
-    return tuple(_Marked(tool, marks) for tool in (read, *search_tools(shell)))
+    searches = (_Marked(tool, marks) for tool in search_tools(shell))
+    return (ReadSource(shell, register_source), *searches)
 
 
 class _Marked(Tool):
-    """A tool of the workspace whose results name the placeholders at or below its path."""
+    """A tool that searches the workspace, and names the placeholders at or below its path."""
 
     def __init__(self, tool: Tool, marks: Marks) -> None:
         self.spec = tool.spec
@@ -84,7 +85,8 @@ class ReadSource(InWorkspace, ReadFile):
         Return a note with the source's number. The result of the call begins with this note.
         """
         source = await self._register_source(path.removeprefix("/workspace/"), file.plain)
-        return f"source [{source.number}] · " if source is not None else ""
+        number = f"source [{source.number}]" if source is not None else ""
+        return "".join(f"{note} · " for note in (number, pointer(file.plain)) if note)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the lines; see `ReadFile`. The result has at most 50 KB of lines, in an untrusted block."""

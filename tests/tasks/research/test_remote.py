@@ -27,6 +27,7 @@ from tests.fakes.git_server import (
     RESULT,
     advertises,
     answers,
+    dripping,
     git,
     history,
     imported,
@@ -36,7 +37,6 @@ from tests.fakes.git_server import (
 )
 from tests.fakes.web_server import (
     Answering,
-    Asked,
     WebServer,
     certificate,
     gives,
@@ -313,14 +313,7 @@ async def test_a_server_that_sends_a_byte_at_a_time_ends_in_time(
 ) -> None:
     monkeypatch.setattr("rumi.tasks.research.repository.remote._REFS_S", 0.4)
     kind = ADVERTISED if part == "capabilities" else RESULT
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode()
-
-    async def slow(stream: trio.abc.Stream, asked: Asked) -> None:
-        await stream.send_all(head)
-        for byte in itertools.cycle(WHOLE[part]):
-            await stream.send_all(bytes([byte]))
-            await trio.sleep(0.05)
-
+    slow = dripping(WHOLE[part], kind)
     with pytest.raises(CloneError, match=r"did not come within 0\.4 s"):
         if part == "pack":
             await pack_of(slow, tmp_path, time_s=0.4)

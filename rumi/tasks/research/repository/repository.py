@@ -196,10 +196,17 @@ class Repository:
         names = [re.split(r"[~^]", part, maxsplit=1)[0] for part in re.split(r"\.{2,3}", text)]
         return " ".join(filter(None, map(self.refs.meaning, dict.fromkeys(names))))
 
-    def _dangling(self) -> str:
+    def _dangling(self) -> Text:
         named, taken = (one_line(name, 200) for name in (self.refs.dangling, self.refs.head))
-        what = "HEAD names no branch" if named == "HEAD" else f"HEAD names {named}, which does not exist"
-        return f"{what}. {taken} is taken instead, where nothing else is asked for."
+        if named == "HEAD":
+            return Text(
+                "HEAD names no branch. {taken} is taken instead, if nothing else is asked.", taken=taken
+            )
+        return Text(
+            "HEAD names {named}, which does not exist. {taken} is taken instead, if nothing else is asked.",
+            named=named,
+            taken=taken,
+        )
 
     async def commit(self, text: str) -> str | None:
         """Return the full id of the commit that a revision names; None if it is not in the clone."""
