@@ -16,6 +16,7 @@ from rumi.tasks.research.repository.git import Git
 MODULE: Final = "160000"
 MOST_MARKS: Final = 1_000
 MOST_NAMED: Final = 10
+MOST_ENTRIES: Final = 200_000
 
 _VERSION: Final = r"version https://(?:git-lfs\.github|hawser\.github|git-media)\.com/spec/[\w.]+"
 _LFS: Final = re.compile(rf"{_VERSION}\n(?:[\w.-]+ .*\n)*?size (?P<size>\d{{1,19}})(?:\n|\Z)")
@@ -31,9 +32,10 @@ cd "$root/tree" || exit
 find . -type f -size -2049c -exec grep -lF "$1" {} + | head -n "$2" | head -c 1000000 | tr '\\n' '\\000' \\
   | xargs -0r grep -HE '^size [0-9]+$'
 """
+# The entries are limited before they are searched: a small repository can have billions of them.
 _MODULES: Final = """\
-git ls-tree -r --format='%(objectmode) %(objectname) %(path)' "$1" ${3:+-- "$3"} | grep '^160000 ' \\
-  | head -n "$2" | head -c 1000000
+git ls-tree -r --format='%(objectmode) %(objectname) %(path)' "$1" ${3:+-- "$3"} | head -n "$4" \\
+  | grep '^160000 ' | head -n "$2" | head -c 1000000
 """
 
 
@@ -100,7 +102,13 @@ class Placeholders:
     async def modules(self, commit: str, path: str = "") -> dict[str, str]:
         """Return the submodules of a commit at or below a path: what each is, by its path."""
         result = await self._git.script(
-            _MODULES, commit, str(MOST_MARKS), path, reads=True, output_limit=_MOST_BYTES
+            _MODULES,
+            commit,
+            str(MOST_MARKS),
+            path,
+            str(MOST_ENTRIES),
+            reads=True,
+            output_limit=_MOST_BYTES,
         )
         rows = [line.split(" ", 2) for line in result.stdout.text().splitlines() if line.count(" ") >= 2]
         if not rows:
