@@ -77,6 +77,11 @@ class Normalised:
         """Return a model's arguments with the property names of the server's own schema, at any depth."""
         return {self.renamed.get(name, name): self._original(value) for name, value in arguments.items()}
 
+    def renaming(self, schema: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the server's own schema with the names that models see."""
+        back = {original: name for name, original in self.renamed.items()}
+        return Normalised({}, back).original(schema) if back else schema
+
     def _original(self, value: object) -> object:
         if not self.renamed:
             return value

@@ -29,6 +29,7 @@ from rumi.errors import single
 from rumi.platform import http
 from rumi.platform.threads import Offload
 from rumi.sandbox.workspace import measure
+from rumi.texts import Text
 
 LIST_S: Final = 10.0
 """Maximum time for a running server to list its tools again after they have changed, in seconds."""
@@ -37,9 +38,10 @@ LIST_S: Final = 10.0
 class KnownServer:
     """The state of one server that survives restarts of its actor.
 
-    `tools` are the tools that the server listed on the last connection. `pin` records the tool descriptions
-    that the user has accepted; `earlier` is the pin from before this connection. `why` is the last error. The
-    event `settled` is set once a start has succeeded or failed.
+    `tools` are the tools that the server listed on the last connection. `unusable` has the reason for each
+    tool that no model can be given; `notes` say what else of the list is left out. `pin` records the tool
+    descriptions that the user has accepted; `earlier` is the pin from before this connection. `why` is the
+    last error. The event `settled` is set once a start has succeeded or failed.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -47,6 +49,8 @@ class KnownServer:
         self.state: ServerState = "stopped"
         self.why = ""
         self.tools: tuple[RemoteTool, ...] = ()
+        self.unusable: Mapping[str, Text] = {}
+        self.notes: tuple[Text, ...] = ()
         self.calls = self.failures = 0
         self.settled = trio.Event()
         self.pin: ServerPin | None = None
@@ -120,9 +124,12 @@ class McpServer(Actor[McpMessage]):
             self._directory.failures += 1
             ready_s = self._settings.section.timeout_s
             late = f"{ready_s:g} s" if self._ready.is_set() else "the time for its start"
-            raise Refused(McpError("The server did not answer within {late}.", late=late)) from None
+            too_late = McpError("The server did not answer within {late}.", late=late)
+            too_late.called = self._ready.is_set()
+            raise Refused(too_late) from None
         except McpError as error:
             self._directory.failures += 1
+            error.called = self._ready.is_set()
             raise Refused(error) from error
 
     async def _live(self) -> None:
@@ -184,10 +191,11 @@ async def take_tools(
         McpError: The server does not list its tools, or the file of accepted tools cannot be written.
     """
     settings = known.settings
-    tools = await connection.list_tools()
-    tools = tuple({tool.name: tool for tool in reversed(tools)}.values())[::-1]  # the first one of each name
-    wanted = settings.section.tools
+    listing = await connection.list_tools()
+    tools, wanted = listing.tools, settings.section.tools
     known.tools = tuple(tool for tool in tools if not wanted or tool.name in wanted)
+    known.unusable = {name: why for name, why in listing.unusable.items() if not wanted or name in wanted}
+    known.notes = listing.notes
     known.pin = known.earlier = await offload(partial(accepted.of, settings))
     if known.pin is None:
         known.pin = await offload(partial(accepted.accept, settings, tools))

@@ -150,9 +150,9 @@ class McpServers:
             return await actor.ask(CallTool(tool, arguments, progress))
         except ActorError as error:
             why = self._known[server].why or Text("It is being started again.")
-            raise McpError(
-                "The server {server} has ended during the call. {why}", server=server, why=why
-            ) from error
+            ended = McpError("The server {server} has ended during the call. {why}", server=server, why=why)
+            ended.called = True
+            raise ended from error
 
     def _audit_state(self, known: KnownServer) -> None:
         """Write a changed server state to the audit log."""

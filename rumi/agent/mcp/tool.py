@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from hashlib import sha256
 from typing import Final, TypeAlias
 
-from rumi.agent.mcp.described import harmless_schema, values_of
+from rumi.agent.mcp.described import schema_for_models, values_of
 from rumi.agent.mcp.messages import CallOutcome, McpError, RemoteTool
 from rumi.agent.mcp.results import Look, SaveFile, nowhere, result_of
 from rumi.agent.tool import Claims, Progress, Question, Tool, ToolResult
@@ -45,16 +45,15 @@ class McpTool(Tool):
         trusted: bool,
         save_file: SaveFile = nowhere,
     ) -> None:
-        self.spec = ToolSpec(
-            name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], harmless_schema(tool.parameters)
-        )
+        self._sent = schema_for_models(tool.parameters)
+        self.spec = ToolSpec(name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], self._sent.schema)
         self.concurrent = tool.read_only  # the order of calls that change something matters
         self._server = server
         self._tool = tool
         self._ask = ask
         self._look = look
         self._save_file = save_file
-        self.claims = Claims(tool.parameters, tool.read_only, tool.destroys, siblings)
+        self.claims = Claims(self._sent.renaming(tool.parameters), tool.read_only, tool.destroys, siblings)
         self._trusted = trusted
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
@@ -65,7 +64,7 @@ class McpTool(Tool):
         """
         if self._tool.read_only and not self._tool.open_world:
             return None
-        values = values_of(arguments, self._tool.parameters)
+        values = values_of(self._sent.original(arguments), self._tool.parameters)
         return Question("mcp", {"tool": self.spec.name, "arguments": values})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -75,19 +74,22 @@ class McpTool(Tool):
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
         """Call the tool, and report the progress that the server sends."""
         try:
-            outcome = await self._ask(self._server, self._tool.name, arguments, progress)
+            sent = self._sent.original(arguments)
+            outcome = await self._ask(self._server, self._tool.name, sent, progress)
         except McpError as error:
             words = getattr(error, "words", "")
             if not words:
-                return ToolResult(
-                    False,
+                name, why = self.spec.name, error.for_model
+                told = (
                     Text(
-                        "{name} was not called, or failed: {error}",
-                        name=self.spec.name,
-                        error=error.for_model,
-                    ),
-                    advice=error.for_people,
+                        "{name} was called, and may have had its effect, but there is no result: {error}",
+                        name=name,
+                        error=why,
+                    )
+                    if error.called
+                    else Text("{name} was not called: {error}", name=name, error=why)
                 )
+                return ToolResult(False, told, advice=error.for_people)
             said = untrusted_block(self._server, one_line(words))
             return ToolResult(False, Text("the server refused\n{said}", said=said), tainted=True)
         return await result_of(self.spec.name, outcome, self._look, self._save_file, trusted=self._trusted)
