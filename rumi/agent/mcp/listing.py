@@ -84,18 +84,16 @@ def listed(found: object, hide: Callable[[str], str]) -> Listing:
     entries = _entries(found)
     for number, entry in enumerate(entries[:MOST_TOOLS], 1):
         name, problem = _name(entry, number)
-        if problem is None and name in tools:
-            again = _tool(entry, name, hide)
-            problem = None if again == tools[name] else Text("The server has another tool of this name.")
-            name = name if problem is None else f"{name} ({number})"
-        elif problem is None:
-            tool = _tool(entry, name, hide)
+        if problem is None:
             try:
+                tool = _tool(entry, name, hide)
                 schema_for_models(tool.parameters)
             except SchemaError as error:
                 problem = error.message
             else:
-                tools[name] = tool
+                if tools.setdefault(name, tool) != tool:
+                    name = f"{name} ({number})"
+                    problem = Text("The server has another tool of this name.")
         if problem is not None:
             unusable[hide(name)] = problem
     notes = []
@@ -137,16 +135,14 @@ def _tool(entry: object, name: str, hide: Callable[[str], str]) -> RemoteTool:
     hints: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     texts = (known.get("description"), hints.get("title"), known.get("title"))
     description = next((text for text in map(_text, texts) if text.strip()), "")
-    schema: object = next((known[word] for word in _SCHEMAS if known.get(word) is not None), {})
+    schema = next((known[word] for word in _SCHEMAS if known.get(word) is not None), {})
+    if not isinstance(schema, Mapping | bool):
+        raise SchemaError("Its schema is not an object.")
     destructive = hints.get("destructiveHint")
     return RemoteTool(
         hide(name),
         hide(description[:MOST_DESCRIPTION_CHARS]),
-        schema
-        if isinstance(schema, Mapping)
-        else {}
-        if isinstance(schema, bool)
-        else {"type": _text(schema)},
+        schema if isinstance(schema, Mapping) else {},
         # Only the exact values lower the caution: "true" or 1 is no claim.
         read_only=hints.get("readOnlyHint") is True,
         open_world=hints.get("openWorldHint") is not False,

@@ -7,6 +7,7 @@ import mimetypes
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 from rumi.agent.mcp.messages import CallOutcome, ResultPart
@@ -33,19 +34,17 @@ def outcome_of(raw: Mapping[str, Any], hide: Callable[[str], str]) -> CallOutcom
         parts, failed = _result(raw.get("result"))
     if isinstance(raw.get("error"), str):
         parts, failed = [*parts, ResultPart(f"error: {raw['error']}")], True
-    if len(parts) > MOST_PARTS:
-        parts = [*parts[:MOST_PARTS], ResultPart(f"({len(parts) - MOST_PARTS} more parts, not shown)")]
     return CallOutcome(tuple(replace(part, text=hide(_clean(part.text))) for part in parts), failed)
 
 
 def _result(result: object) -> tuple[list[ResultPart], bool]:
     """Return the parts of a result, and whether it says that the tool failed."""
     if not isinstance(result, Mapping):
-        return list(_parts(result)), False
+        return _bounded(result), False
     given = result.get("isError", result.get("is_error"))
     failed = given is True or str(given).strip().lower() in ("true", "1", "yes")
     content = result.get("content")
-    parts = list(_parts(content))
+    parts = _bounded(content)
     structured = result.get("structuredContent")
     if structured is not None and not _is_shown(structured, parts):
         parts.append(ResultPart(_json(structured)))
@@ -88,6 +87,11 @@ def _said(text: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _bounded(content: object) -> list[ResultPart]:
+    parts = list(islice(_parts(content), MOST_PARTS + 1))
+    return [*parts[:MOST_PARTS], ResultPart("(more parts, not shown)")] if len(parts) > MOST_PARTS else parts
 
 
 def _parts(content: object, depth: int = 0) -> Iterator[ResultPart]:

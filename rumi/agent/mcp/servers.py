@@ -179,6 +179,8 @@ def _reported(known: KnownServer) -> dict[str, object]:
         "why": known.why,
         "tools": [tool.name for tool in known.tools if tool.name not in waits],
         "withheld": waits,
+        "unusable": dict(known.unusable),
+        "notes": list(known.notes),
         "calls": known.calls,
         "failures": known.failures,
     }

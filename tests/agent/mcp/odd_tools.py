@@ -1,4 +1,4 @@
-"""Definitions of tools as real servers send them, and worse: each with what a model must still be able to give."""
+"""Definitions of tools as real servers send them, and worse, with what a model must be able to give."""
 
 from typing import Any, Final
 
