@@ -1,9 +1,9 @@
 """A server of tools that answers with prepared lines: `python odd_mcp_server.py SCRIPT`.
 
 SCRIPT is a JSON file. `init` are the lines that answer `initialize`, `list` those that answer `tools/list`
-(a list for each page asked for), `calls` has the lines that answer the call of each tool; `first` is written
-at the start. A line is a text; `$ID` in it becomes the id of the request. What the server was asked is kept in
-the file `asked` of its HOME.
+(a list for each page asked for), `calls` has the lines that answer the call of each tool; `first` comes
+at the start. A line is a text; `$ID` in it becomes the id of the request. What the server was asked is kept
+in the file `asked` of its HOME.
 """
 
 import json

@@ -8,7 +8,6 @@ no handler is registered.
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -27,6 +26,7 @@ from rumi.agent.mcp.listing import list_all
 from rumi.agent.mcp.messages import CallOutcome, Listing, McpError, Progress, ServerRefused, ServerSettings
 from rumi.agent.mcp.outcomes import outcome_of
 from rumi.agent.mcp.process import ServerProcess, running
+from rumi.agent.mcp.streams import json_of, message_of, read_by
 from rumi.platform import http
 from rumi.platform.openat import shown
 from rumi.platform.redact import Redactor
@@ -58,7 +58,7 @@ async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["Libr
         state = _State()
         async with _streams(settings, home, state) as streams:
             client = Client(
-                _ready(streams),
+                _ready(read_by(state.lines, streams) if settings.section.url else streams),
                 client_info=wire.Implementation(name="rumi", version=__version__),
                 message_handler=state.hear,
                 cache=None,
@@ -95,9 +95,8 @@ class LibraryConnection:
         async def ask(cursor: str | None) -> object:
             params = wire.PaginatedRequestParams(cursor=cursor)
             request = wire.ListToolsRequest(params=params)
-            return _raw(
-                await self._asked(self._client.session.send_request(request, wire.ListToolsResult))
-            ).get("result")
+            page = await self._asked(self._client.session.send_request(request, wire.ListToolsResult))
+            return _raw(page).get("result")
 
         return await list_all(ask, self._hide)
 
@@ -170,7 +169,7 @@ async def _ready(streams: "tuple[Any, Any]") -> AsyncIterator["tuple[Any, Any]"]
 def _streams(
     settings: ServerSettings, home: Path, state: _State
 ) -> AbstractAsyncContextManager["tuple[Any, Any]"]:
-    return _of_process(settings, home, state) if settings.section.command else _of_url(settings, state)
+    return _of_process(settings, home, state) if settings.section.command else _of_url(settings)
 
 
 @asynccontextmanager
@@ -203,7 +202,7 @@ async def _of_process(
             async def speak() -> None:
                 try:
                     async for message in to_server:
-                        state.lines.sent(_json_of(message))
+                        state.lines.sent(json_of(message))
                         said = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                         await process.send(said.encode() + b"\n")
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -226,7 +225,7 @@ async def _listen(process: ServerProcess, from_server: Any, most_bytes: int, lin
 
     async def take(line: bytes) -> None:
         for message in lines.read(line):
-            await from_server.send(_message(message))
+            await from_server.send(message_of(message))
 
     await process.read_lines(most_bytes, take)
 
@@ -238,7 +237,7 @@ def _complained(what: str, process: ServerProcess, redact: Redactor) -> Text:
 
 
 @asynccontextmanager
-async def _of_url(settings: ServerSettings, state: _State) -> AsyncIterator["tuple[Any, Any]"]:
+async def _of_url(settings: ServerSettings) -> AsyncIterator["tuple[Any, Any]"]:
     """Yield the streams of a server's messages over streamable HTTP."""
     client = cast(
         "_BoundedClient",
@@ -254,58 +253,10 @@ async def _of_url(settings: ServerSettings, state: _State) -> AsyncIterator["tup
         opened = streamable_http_client(
             settings.section.url, http_client=client, max_sse_event_size=settings.section.max_bytes
         )
-        async with opened as (read, write):
-            yield _Reading(read, state.lines), _Writing(write, state.lines)
+        async with opened as streams:
+            yield streams
     finally:
         await http.close(client.aclose)
-
-
-def _json_of(message: SessionMessage) -> dict[str, Any]:
-    return message.message.model_dump(by_alias=True, exclude_unset=True)
-
-
-def _message(json: Mapping[str, Any]) -> SessionMessage:
-    return SessionMessage(wire.jsonrpc_message_adapter.validate_python(json, by_name=False))
-
-
-class _Stream:
-    """A stream of the library's messages, with the same methods as the stream `inner` (its `ReadStream`)."""
-
-    def __init__(self, inner: Any, lines: Lines) -> None:
-        self._inner = inner
-        self._lines = lines
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    async def __aenter__(self) -> Any:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> Any:
-        return await self._inner.__aexit__(*error)
-
-
-class _Reading(_Stream):
-    """The messages of a server over HTTP, in the form that `Lines` gives to those of a process."""
-
-    def __aiter__(self) -> "_Reading":
-        return self
-
-    async def __anext__(self) -> Any:
-        while True:
-            item = await anext(self._inner)
-            if not isinstance(item, SessionMessage):
-                return item
-            answer = self._lines.answer(_json_of(item))
-            if answer is not None:
-                return replace(item, message=_message(answer).message)
-
-
-class _Writing(_Stream):
-    async def send(self, item: SessionMessage) -> None:
-        self._lines.sent(_json_of(item))
-        await self._inner.send(item)
 
 
 class _BoundedClient(httpx2.AsyncClient):

@@ -135,7 +135,7 @@ def _tool(entry: object, name: str, hide: Callable[[str], str]) -> RemoteTool:
     hints: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     texts = (known.get("description"), hints.get("title"), known.get("title"))
     description = next((text for text in map(_text, texts) if text.strip()), "")
-    schema = next((known[word] for word in _SCHEMAS if known.get(word) is not None), {})
+    schema: Any = next((known[word] for word in _SCHEMAS if known.get(word) is not None), {})
     if not isinstance(schema, Mapping | bool):
         raise SchemaError("Its schema is not an object.")
     destructive = hints.get("destructiveHint")

@@ -28,8 +28,14 @@ from rumi.agent.mcp.pins import AcceptedTools, ServerPin
 from rumi.errors import single
 from rumi.platform import http
 from rumi.platform.threads import Offload
+from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.workspace import measure
 from rumi.texts import Text
+
+MOST_NAMED: Final = 5
+"""Maximum number of withheld tools that the status names."""
+
+MOST_NAME_CHARS: Final = 60
 
 LIST_S: Final = 10.0
 """Maximum time for a running server to list its tools again after they have changed, in seconds."""
@@ -55,6 +61,18 @@ class KnownServer:
         self.settled = trio.Event()
         self.pin: ServerPin | None = None
         self.earlier: ServerPin | None = None
+
+    def waiting(self) -> list[RemoteTool]:
+        """Return the tools whose current description the user has not accepted."""
+        return [tool for tool in self.tools if self.pin is None or not self.pin.takes(tool)]
+
+    def left_out(self) -> dict[str, Text]:
+        """Return the tools that models do not get, with the reasons."""
+        accepted = self.pin.tools if self.pin is not None else {}
+        new = Text("It is new, and you have not accepted it.")
+        changed = Text("It has changed since you accepted it.")
+        waiting = {tool.name: changed if tool.name in accepted else new for tool in self.waiting()}
+        return {**self.unusable, **waiting}
 
 
 OnStateChange = Callable[[KnownServer], None]
@@ -100,14 +118,19 @@ class McpServer(Actor[McpMessage]):
             self._set("stopped")
 
     def activity(self) -> str:
-        """Return the server's state as text for the status; empty if the server is ready."""
-        state = self._directory.state
-        return "" if state == "ready" else state
+        """Return the server's state as text for the status, or the tools that are left out if it is ready."""
+        state, left_out = self._directory.state, [*self._directory.left_out()]
+        if state != "ready" or not left_out:
+            return "" if state == "ready" else state
+        names = [one_line(name, MOST_NAME_CHARS) for name in left_out[:MOST_NAMED]]
+        more = len(left_out) - len(names)
+        return f"withheld: {', '.join(names)}{f' and {more} more' if more else ''}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the numbers of tools, calls and failed calls."""
+        """Return the numbers of tools, of those that are left out, of calls and of failed calls."""
         known = self._directory
-        return {"tools": len(known.tools), "calls": known.calls, "failures": known.failures}
+        tools = {"tools": len(known.tools), "withheld": len(known.left_out())}
+        return {**tools, "calls": known.calls, "failures": known.failures}
 
     @answers(CallTool)
     async def call_tool(self, message: CallTool) -> CallOutcome:
@@ -198,7 +221,11 @@ async def take_tools(
     known.notes = listing.notes
     known.pin = known.earlier = await offload(partial(accepted.of, settings))
     if known.pin is None:
-        known.pin = await offload(partial(accepted.accept, settings, tools))
+        left_out = {name: str(why) for name, why in known.unusable.items()}
+        known.pin = await offload(partial(accepted.accept, settings, tools, left_out))
+    else:
+        left_out = {name: str(why) for name, why in known.left_out().items()}
+        known.pin = await offload(partial(accepted.note, settings, known.pin, tools, left_out))
 
 
 @asynccontextmanager

@@ -1,15 +1,16 @@
 """Tools of MCP servers, bound to one chat."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Final, TypeAlias
 
-from rumi.agent.mcp.described import schema_for_models, values_of
+from rumi.agent.mcp.described import DescriptionChange, schema_for_models, values_of
 from rumi.agent.mcp.messages import CallOutcome, McpError, RemoteTool
 from rumi.agent.mcp.results import Look, SaveFile, nowhere, result_of
 from rumi.agent.tool import Claims, Progress, Question, Tool, ToolResult
 from rumi.models.model import ToolSpec
+from rumi.platform.texts.questions import Value
 from rumi.platform.untrusted_text import harmless, one_line, untrusted_block
 from rumi.texts import Text
 
@@ -100,24 +101,65 @@ class WithheldTool(Tool):
 
     The model is told only that the description has changed. It does not get the new description, because that
     could contain malicious instructions.
+
+    With `accept`, a call asks the user, who sees the changes. After a yes, this is the tool as its server
+    describes it now.
     """
 
-    concurrent = True
+    concurrent = False
 
-    def __init__(self, server: str, name: str) -> None:
+    def __init__(
+        self,
+        server: str,
+        tool: McpTool,
+        changes: Sequence[DescriptionChange] = (),
+        accept: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._said = (
             f"This tool's description has changed since the user accepted it, so it cannot be called. If it "
             f"is needed, tell the user to look at the change with: rumi mcp test {server} --accept"
         )
-        self.spec = ToolSpec(name, self._said, {"type": "object", "properties": {}})
+        asks = (
+            "This tool's description has changed since the user accepted it. If it is needed, call it "
+            "without arguments: then the user sees the change and is asked to accept it."
+        )
+        self.spec = ToolSpec(
+            tool.spec.name, self._said if accept is None else asks, {"type": "object", "properties": {}}
+        )
+        self._tool = tool
+        self._changes = changes
+        self._accept = accept
+        self._accepted = False
+        if accept is not None:
+            self.always_asks = True
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: calls have no effect."""
-        return None
+        """Return the question that shows the changes, or None if they cannot be accepted here."""
+        if self._accepted:
+            return self._tool.question(arguments, known_urls)
+        if self._accept is None:
+            return None
+        values = [
+            Value(f"{change.path} {mark}", text, content=True)
+            for change in self._changes
+            for mark, text in (("-", change.before), ("+", change.now))
+            if text is not None
+        ]
+        return Question("accept_tool", {"tool": self.spec.name, "changes": values})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Refuse the call."""
-        return ToolResult(False, self._said)
+        """Refuse the call, or accept the new description: the gate has asked the user before."""
+        if self._accepted:
+            return await self._tool.call(arguments)
+        if self._accept is None:
+            return ToolResult(False, self._said)
+        await self._accept()
+        self._accepted = True
+        self.spec, self.claims = self._tool.spec, self._tool.claims
+        del self.always_asks
+        return ToolResult(
+            True, "The user has accepted the tool's new description, which you have from your next reply on."
+        )
 
 
 def names_for(server: str, tools: Collection[str]) -> dict[str, str]:
