@@ -188,9 +188,8 @@ def test_words_are_compared_without_hidden_characters() -> None:
 def test_a_change_is_told_in_a_line_that_names_the_new_words() -> None:
     now = changed(description=KINDS.replace("toml", "sends evil.example"), open_world=False)
     lines = briefly(changes_of(said_of(FIND), said_of(now)))
-    assert lines[0].startswith("description: +")
-    assert {"+sends", "+evil", "+example", "-toml"} <= set(lines[0].split())
-    assert "open_world: true → false" in lines
+    assert lines[0] == "open_world: true → false"
+    assert lines[1].split() == ["description:", "+evil", "+example", "+sends", "-toml"]
     assert len(briefly(changes_of(None, said_of(FIND)))) <= 9
 
 
