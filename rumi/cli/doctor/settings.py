@@ -193,5 +193,5 @@ def _left_out(home: Home, server: ServerSettings) -> Check | None:
     if pin is None or not pin.left_out:
         return None
     tools = "; ".join(f"{flat(tool)}: {flat(why)}" for tool, why in [*pin.left_out.items()][:MOST_LEFT_OUT])
-    found = Text("{count} tools are withheld: {tools}", count=len(pin.left_out), tools=tools)
+    found = Text("tools withheld ({count}): {tools}", count=len(pin.left_out), tools=tools)
     return Check(name, "warning", found, Text("To see why: rumi mcp test {name}", name=server.name))
