@@ -26,7 +26,7 @@ from rumi.agent.mcp.listing import list_all
 from rumi.agent.mcp.messages import CallOutcome, Listing, McpError, Progress, ServerRefused, ServerSettings
 from rumi.agent.mcp.outcomes import outcome_of
 from rumi.agent.mcp.process import ServerProcess, running
-from rumi.agent.mcp.streams import json_of, message_of, read_by
+from rumi.agent.mcp.streams import json_of, message_of, read_by, read_whole
 from rumi.platform import http
 from rumi.platform.openat import shown
 from rumi.platform.redact import Redactor
@@ -94,9 +94,7 @@ class LibraryConnection:
 
         async def ask(cursor: str | None) -> object:
             params = wire.PaginatedRequestParams(cursor=cursor)
-            request = wire.ListToolsRequest(params=params)
-            page = await self._asked(self._client.session.send_request(request, wire.ListToolsResult))
-            return _raw(page).get("result")
+            return _raw(await self._asked(self._client.session.list_tools(params=params))).get("result")
 
         return await list_all(ask, self._hide)
 
@@ -276,7 +274,7 @@ class _BoundedClient(httpx2.AsyncClient):
             raise httpx2.DecodingError("The answer is compressed, which was not asked for.", request=request)
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             response.stream = _Bounded(response.stream, self.most_bytes)
-        return response
+        return await read_whole(request, response, self.most_bytes)
 
 
 class _Bounded(httpx2.AsyncByteStream):
