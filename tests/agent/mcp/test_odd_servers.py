@@ -348,7 +348,7 @@ def odd(tmp_path: Path, **script: Any) -> Any:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "s.json").write_text(json.dumps(script))
     words = (str(ODD), str(tmp_path / "x" / "s.json"))
-    return fake(name="odd", args=words, paths=(str(ODD.parent), str(tmp_path / "x")), timeout_s=8.0)
+    return fake(name="odd", args=words, paths=(str(ODD.parent), str(tmp_path / "x")), timeout_s=20.0)
 
 
 def _answer(result: object) -> list[str]:
