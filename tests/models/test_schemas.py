@@ -169,7 +169,7 @@ def test_every_provider_accepts_our_own_tools() -> None:
         spec = vars(kind).get("spec")
         if isinstance(spec, ToolSpec):
             specs[spec.name] = spec
-    assert {"bash", "todo", "recall", "declare_changes"} <= set(specs)
+    assert {"todo", "recall", "declare_changes"} <= set(specs)
     for name, spec in specs.items():
         for scheme, judge in JUDGES.items():
             given = sent_schema(spec, PROVIDERS[scheme].model("any").tools)
