@@ -27,8 +27,6 @@ EOF_S: Final = 1.0
 """Maximum time for a server to exit after Rumi has closed the server's input, in seconds."""
 
 KILL_S: Final = 5.0
-MOST_RUBBISH: Final = 100
-"""A server is killed after this many consecutive lines that are not messages."""
 
 _CHUNK: Final = 1 << 16
 _COMPLAINT_CHARS: Final = 4096
@@ -220,9 +218,9 @@ _Prepared = tuple[list[str], dict[str, str], tuple[int, ...]]
 @contextlib.contextmanager
 def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
     """Yield the command line, the environment, and the file descriptors for the process to inherit."""
-    environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ} | dict(
-        settings.env
-    )
+    # Python's sets have the same order at every start, and so have the descriptions that are made from them.
+    inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+    environment = {**inherited, "PYTHONHASHSEED": "0", **settings.env}
     if not settings.section.sandbox:
         parent = [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]
         yield [*parent, str(find(settings.section.command)), *settings.section.args], environment, ()
