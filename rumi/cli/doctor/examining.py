@@ -86,7 +86,7 @@ async def _examine(
     if loaded.settings.mcp:
         from rumi.cli.doctor.settings import mcp
 
-        await examination.look("mcp", partial(blocking, partial(mcp, loaded)))
+        await examination.look("mcp", partial(blocking, partial(mcp, home, loaded)))
     await _sandboxes(examination, home, loaded)
     if ask_servers:
         from rumi.cli.doctor.online import online
