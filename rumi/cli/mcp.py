@@ -72,6 +72,10 @@ def list_(as_json: bool = False) -> None:
                 names=names,
                 name=server.name,
             )
+        for lines in row.get("changes", {}).values():
+            for line in lines:
+                echo(f"    {flat(line)}")
+        _tell_unusable(row.get("unusable", {}), row.get("notes", ()))
         if row.get("why") and row.get("state") != "ready":
             echo(
                 f"  {flat(translate(text_of(row['why'])))} {flat(translate(text_of(row['advice'])))}".rstrip()
@@ -261,6 +265,10 @@ def test(name: str, accept: bool, as_json: bool) -> None:
             }
             for tool in tools
         ]
+        rows += [
+            {"name": tool, "accepted": False, "unusable": translate(why)}
+            for tool, why in known.unusable.items()
+        ]
         echo_json(rows, indent=2)
         return
     for tool in tools:
@@ -271,6 +279,7 @@ def test(name: str, accept: bool, as_json: bool) -> None:
         _show(changes.get(tool.name, ()))
     for gone in (change for change in changes if change not in accepted):
         say("{gone} is gone.", gone=flat(gone))
+    _tell_unusable(known.unusable, known.notes)
     say("{name} works: tools: {count}.", name=name, count=len(tools))
     if not tools:
         say("It lists no tools. It may need variables or arguments; see its documentation.", err=True)
@@ -389,6 +398,14 @@ def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]"
         **{name: changes_of(before.said.get(name), said_of(now[name])) for name in changed},
         **dict.fromkeys(gone, ()),
     }
+
+
+def _tell_unusable(unusable: "Mapping[str, str]", notes: "Sequence[str]") -> None:
+    """Print the tools that no model can be given, with the reasons, and what else of the list is left out."""
+    for name, why in unusable.items():
+        say("  {name} is withheld: {why}", name=flat(name), why=flat(translate(text_of(why))))
+    for note in notes:
+        echo(f"  {flat(translate(text_of(note)))}")
 
 
 def _show(changes: "Sequence[DescriptionChange]") -> None:

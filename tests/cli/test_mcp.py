@@ -11,15 +11,18 @@ import pytest
 
 from rumi.errors import ConfigError
 from rumi.platform.config.cascade import load_settings
+from tests.agent.mcp.odd_tools import USABLE
 from tests.agent.mcp.world import FAKE, processes_with
 from tests.cli.program import Program
 from tests.cli.telegram_world import World
 from tests.cli.test_chat import wait_for
+from tests.fakes import strict_schemas
 from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls
 
 pytestmark = pytest.mark.bubblewrap
 
 BIN = Path(sys.executable).parent
+ODD = FAKE.with_name("odd_mcp_server.py")
 
 
 def add_fake(program: Program, *words: str) -> None:
@@ -231,3 +234,46 @@ def test_a_stop_cancels_the_call_and_a_kill_leaves_no_server(bubblewrap: Program
 
 def _lines(path: Path) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def odd_server(program: Program, tools: list[dict[str, object]]) -> None:
+    """Add a server `odd` that lists these tools."""
+    folder = program.home.parent / "odd"
+    folder.mkdir()
+    answer = {"jsonrpc": "2.0", "id": "$ID", "result": {"tools": tools}}
+    line = json.dumps(answer).replace('"$ID"', "$ID")
+    (folder / "s.json").write_text(json.dumps({"list": [[line]], "calls": {}}))
+    command = (sys.executable, str(ODD), str(folder / "s.json"))
+    paths = ("--path", str(ODD.parent), "--path", str(folder))
+    program.run("mcp", "add", "odd", *paths, "--", *command)
+
+
+@pytest.mark.long
+def test_an_odd_tool_fails_no_turn_and_is_named_wherever_one_looks(bubblewrap: Program) -> None:
+    kinds = ["no properties", "anyOf that requires", "only $schema", "a dangling reference", "const"]
+    tools = [{"name": f"t{n}", "inputSchema": USABLE[kind][0]} for n, kind in enumerate(kinds)]
+    odd_server(bubblewrap, [*tools, {"name": "bad", "inputSchema": {"type": "string"}}])
+    offered: list[str] = []
+
+    def thinks(body: Body) -> Behaviour:
+        for tool in body["tools"]:
+            function = tool["function"]
+            assert strict_schemas.groq(function["name"], function["parameters"]) is None
+            offered.append(function["name"])
+        return Answer("Fine.")
+
+    with World() as world:
+        world.do(setattr, world.groq, "_choose", thinks)
+        bubblewrap.env |= {"GROQ_API_KEY": world.groq.key or "", "GROQ_BASE_URL": world.groq.base_url}
+        bubblewrap.env["RUMI_MEMORY__EXTRACT"] = "false"
+        assert "Fine." in bubblewrap.run("chat", "-p", "hello").stdout
+    assert {f"odd__t{n}" for n in range(len(kinds))} <= set(offered)
+    assert "odd__bad" not in offered
+    reason = "Its arguments are not an object, but: string."
+    tested = bubblewrap.run("mcp", "test", "odd").stdout
+    assert f"bad is withheld: {reason}" in tested
+    assert "odd works: tools: 5." in tested
+    rows = json.loads(bubblewrap.run("mcp", "test", "odd", "--json").stdout)
+    assert {"name": "bad", "accepted": False, "unusable": reason} in rows
+    examined = " ".join(bubblewrap.run("doctor", code=None).stdout.split())
+    assert f"tools withheld (1): bad: {reason[:-1]}" in examined

@@ -15,6 +15,9 @@ from rumi.platform.timestamps import utc
 
 MOST_LINES: Final = 60
 MOST_LINE_CHARS: Final = 2000
+STDOUT: Final = "stdout: "
+"""Begins a line that a server wrote to its standard output and that is no message."""
+
 MOST_LOGGED_PER_MINUTE: Final = 256 * 1024
 """Maximum size of the lines that one server may log in a minute, in bytes. Further lines are not logged."""
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from rumi.agent.mcp.complaints import STDOUT
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.paths import HOME
 from rumi.texts import Text
@@ -77,6 +78,7 @@ _FRAME: Final = " \t|+-─│╭╰╮╯┌└├❱>"
 def telling(lines: Sequence[str]) -> str:
     """Return the line that says most about a failure: the last one that begins like an error, or the last."""
     plain = [text for line in lines if re.search(r"\w", text := line.strip(_FRAME)) and "───" not in line]
+    plain = [line for line in plain if not line.startswith(STDOUT)]
     plain = [line for line in plain if "Warning: " not in line] or plain
     errors = [line for line in plain if _ERROR.match(line)]
     found = (errors or plain or [""])[-1]
@@ -308,7 +310,7 @@ _RULES: Final[tuple[tuple["re.Pattern[str]", _Advise], ...]] = (
             "unrecognized arguments",
             "Missing (?:option|argument|required)",
             "No such option",
-            "^usage: ",
+            f"^(?:{STDOUT})?usage: ",
             "unknown (?:option|flag)",
             "requires? an argument",
             "too few arguments",

@@ -8,6 +8,7 @@ from actors import Request
 from rumi.errors import RumiError
 from rumi.platform.config.schema import LogSection, McpSection
 from rumi.platform.redact import Redactor
+from rumi.texts import Text
 
 ServerState: TypeAlias = Literal["stopped", "starting", "ready", "failed"]
 
@@ -15,9 +16,23 @@ Progress: TypeAlias = Callable[[str], None]
 
 
 class McpError(RumiError):
-    """An MCP server cannot be used, or a call failed. The message contains none of the server's own text."""
+    """An MCP server cannot be used, or a call failed. The message contains none of the server's own text.
+
+    `called` is True if the server may have got the call, so that it may have had its effect.
+    """
 
     code = "mcp"
+    called = False
+
+
+class ServerRefused(McpError):
+    """The server answered with an error. `words` is the server's untrusted text."""
+
+    called = True
+
+    def __init__(self, words: str) -> None:
+        super().__init__("The server refused.")
+        self.words = words
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,18 @@ class RemoteTool:
 
 
 @dataclass(frozen=True, slots=True)
+class Listing:
+    """A server's list of tools. `unusable` has the reason for each tool that no model can be given, by name.
+
+    `notes` are sentences about the list itself: what of it was left out.
+    """
+
+    tools: tuple[RemoteTool, ...]
+    unusable: Mapping[str, Text] = field(default_factory=dict)
+    notes: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ResultPart:
     """A part of a result: text, or the bytes of a file with its media type and file `name`."""
 
@@ -96,7 +123,7 @@ McpMessage: TypeAlias = CallTool
 class Connection(Protocol):
     """An open connection to a server."""
 
-    async def list_tools(self) -> tuple[RemoteTool, ...]:
+    async def list_tools(self) -> Listing:
         """Return the server's current tools."""
         ...
 

@@ -33,8 +33,6 @@ WORDS_S: Final = 0.5
 """Maximum time to wait for the last words of a server that has closed its output, in seconds."""
 
 KILL_S: Final = 5.0
-MOST_RUBBISH: Final = 100
-"""A server is killed after this many consecutive lines that are not messages."""
 
 _CHUNK: Final = 1 << 16
 _INHERITED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
@@ -183,7 +181,7 @@ class ServerProcess:
 
 @asynccontextmanager
 async def running(
-    settings: ServerSettings, home: Path, complaints: Complaints
+    settings: ServerSettings, home: Path, complaints: Complaints | None = None
 ) -> AsyncIterator[ServerProcess]:
     """Start a server's process; end the process at the end of the block, also on cancellation.
 
@@ -192,7 +190,7 @@ async def running(
     Raises:
         McpError: The process cannot be started.
     """
-    process = _start(settings, home, complaints)
+    process = _start(settings, home, complaints or Complaints(settings, home.parent.parent))
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(process.read_complaints)

@@ -30,8 +30,14 @@ from rumi.agent.mcp.pins import AcceptedTools, ServerPin
 from rumi.errors import single
 from rumi.platform import http
 from rumi.platform.threads import Offload
+from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.workspace import measure
 from rumi.texts import Text
+
+MOST_NAMED: Final = 5
+"""Maximum number of withheld tools that the status names."""
+
+MOST_NAME_CHARS: Final = 60
 
 LIST_S: Final = 10.0
 """Maximum time for a running server to list its tools again after they have changed, in seconds."""
@@ -41,9 +47,11 @@ class KnownServer:
     """The state of one server that survives restarts of its actor.
 
     `tools` are the tools that the server listed on the last connection; before the first one, those that it
-    listed in an earlier process (`remember`). `pin` records the tool descriptions that the user has accepted;
-    `earlier` is the pin from before this connection. `error` is the last error, and `why` its message. The
-    event `settled` is set once a start has succeeded or failed. `told` are the chats that know the error.
+    listed in an earlier process (`remember`). `unusable` has the reason for each tool that no model can be
+    given; `notes` say what else of the list is left out. `pin` records the tool descriptions that the user
+    has accepted; `earlier` is the pin from before this connection. `error` is the last error, and `why` its
+    message. The event `settled` is set once a start has succeeded or failed; `starts` is the number of
+    successful ones. `told` are the chats that know the error.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -52,7 +60,9 @@ class KnownServer:
         self.error: McpError | None = None
         self.told = set[str]()
         self.tools: tuple[RemoteTool, ...] = ()
-        self.calls = self.failures = 0
+        self.unusable: Mapping[str, Text] = {}
+        self.notes: tuple[Text, ...] = ()
+        self.calls = self.failures = self.starts = 0
         self.settled = trio.Event()
         self.pin: ServerPin | None = None
         self.earlier: ServerPin | None = None
@@ -97,6 +107,18 @@ class KnownServer:
                 server=self.settings.name,
             )
         return tool
+
+    def waiting(self) -> list[RemoteTool]:
+        """Return the tools whose current description the user has not accepted."""
+        return [tool for tool in self.tools if self.pin is None or not self.pin.takes(tool)]
+
+    def left_out(self) -> dict[str, Text]:
+        """Return the tools that models do not get, with the reasons."""
+        accepted = self.pin.tools if self.pin is not None else {}
+        new = Text("It is new, and you have not accepted it.")
+        changed = Text("It has changed since you accepted it.")
+        waiting = {tool.name: changed if tool.name in accepted else new for tool in self.waiting()}
+        return {**self.unusable, **waiting}
 
 
 def remembered(pin: ServerPin) -> tuple[RemoteTool, ...]:
@@ -161,14 +183,19 @@ class McpServer(Actor[McpMessage]):
             self._set("stopped")
 
     def activity(self) -> str:
-        """Return the server's state as text for the status; empty if the server is ready."""
-        state = self._directory.state
-        return "" if state == "ready" else state
+        """Return the server's state as text for the status, or the tools that are left out if it is ready."""
+        state, left_out = self._directory.state, [*self._directory.left_out()]
+        if state != "ready" or not left_out:
+            return "" if state == "ready" else state
+        names = [one_line(name, MOST_NAME_CHARS) for name in left_out[:MOST_NAMED]]
+        more = len(left_out) - len(names)
+        return f"withheld: {', '.join(names)}{f' and {more} more' if more else ''}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the numbers of tools, calls and failed calls."""
+        """Return the numbers of tools, of those that are left out, of calls and of failed calls."""
         known = self._directory
-        return {"tools": len(known.tools), "calls": known.calls, "failures": known.failures}
+        tools = {"tools": len(known.tools), "withheld": len(known.left_out())}
+        return {**tools, "calls": known.calls, "failures": known.failures}
 
     @answers(CallTool)
     async def call_tool(self, message: CallTool) -> CallOutcome:
@@ -204,9 +231,15 @@ class McpServer(Actor[McpMessage]):
 
     async def _called(self, connection: Connection, message: CallTool) -> CallOutcome:
         seconds = self._settings.section.timeout_s
-        with trio.move_on_after(seconds):
-            return await connection.call(message.tool, message.arguments, message.progress)
-        raise McpError("The server did not answer within {late}.", late=f"{seconds:g} s")
+        try:
+            with trio.move_on_after(seconds):
+                return await connection.call(message.tool, message.arguments, message.progress)
+            raise McpError("The server did not answer within {late}.", late=f"{seconds:g} s")
+        except SessionLost:
+            raise
+        except McpError as error:
+            error.called = True
+            raise
 
     def _renew(self, connection: Connection) -> None:
         """Replace a connection whose session is lost; a second call that noticed the same changes nothing."""
@@ -266,6 +299,7 @@ class McpServer(Actor[McpMessage]):
         known.state = state
         if state == "ready":
             known.error = None
+            known.starts += 1
             known.told.clear()
         if state in ("ready", "failed"):
             known.settled.set()
@@ -283,12 +317,18 @@ async def take_tools(
         McpError: The server does not list its tools, or the file of accepted tools cannot be written.
     """
     settings = known.settings
-    tools = await connection.list_tools()
-    tools = tuple({tool.name: tool for tool in reversed(tools)}.values())[::-1]  # the first one of each name
+    listing = await connection.list_tools()
+    tools, wanted = listing.tools, settings.section.tools
     known.tools = known.wanted(tools)
+    known.unusable = {name: why for name, why in listing.unusable.items() if not wanted or name in wanted}
+    known.notes = listing.notes
     known.pin = known.earlier = await offload(partial(accepted.of, settings))
     if known.pin is None:
-        known.pin = await offload(partial(accepted.accept, settings, tools))
+        left_out = {name: str(why) for name, why in known.unusable.items()}
+        known.pin = await offload(partial(accepted.accept, settings, tools, left_out))
+    else:
+        left_out = {name: str(why) for name, why in known.left_out().items()}
+        known.pin = await offload(partial(accepted.note, settings, known.pin, tools, left_out))
 
 
 @asynccontextmanager

@@ -11,9 +11,19 @@ from typing import Final
 import trio
 
 from actors import ActorError, Backoff, ChildSpec, DynamicSupervisor, Supervisor
-from rumi.agent.mcp.finding import FindTools, are_too_many, called_in
-from rumi.agent.mcp.messages import CallOutcome, CallTool, McpError, McpMessage, Progress, ServerSettings
-from rumi.agent.mcp.pins import AcceptedTools
+from rumi.agent.mcp.described import changes_of, said_of
+from rumi.agent.mcp.essence import briefly
+from rumi.agent.mcp.finding import FindTools, called_in, divided
+from rumi.agent.mcp.messages import (
+    CallOutcome,
+    CallTool,
+    McpError,
+    McpMessage,
+    Progress,
+    RemoteTool,
+    ServerSettings,
+)
+from rumi.agent.mcp.pins import AcceptedTools, ServerPin
 from rumi.agent.mcp.results import Look, SaveFile, nowhere
 from rumi.agent.mcp.server import KnownServer, McpServer, opened, take_tools
 from rumi.agent.mcp.tool import BETWEEN, McpTool, WithheldTool, names_for
@@ -44,13 +54,15 @@ Audit = Callable[..., None]
 class ForChat:
     """The parts of a chat that MCP tools need: its messages, and functions that store pictures and files.
 
-    `tainted` returns True if the chat's session has read content from files or the web.
+    `tainted` returns True if the chat's session has read content from files or the web. If `may_accept`, the
+    user of the turn may accept a changed description of a tool: it then holds for all chats.
     """
 
     messages: Callable[[], Sequence[Message]]
     look: Look
     save_file: SaveFile = nowhere
     tainted: Callable[[], bool] = lambda: True
+    may_accept: bool = False
 
 
 class McpServers:
@@ -112,18 +124,20 @@ class McpServers:
             known.pin = pin
 
     def tools_for(self, chat: ForChat, context_tokens: int) -> tuple[Tool, ...]:
-        """Return the tools of all servers for one chat, or `find_tools` if there are too many tools.
+        """Return the tools of all servers for one chat, with `find_tools` for those that take too much room.
 
         `declare_changes` is added if any tool can change something.
         """
         if not self._known:
             return ()
-        tools = tuple(tool for known in self._known.values() for tool in self._tools_of(known, chat))
-        change = [claims for claims in map(claims_of, tools) if claims is not None and not claims.reads]
-        declare = (DeclareTool(chat.tainted),) if change else ()
-        if are_too_many([tool.spec for tool in tools], context_tokens):
-            return (FindTools(tools, called_in(chat.messages())), *declare)
-        return (*tools, *declare)
+        tools = [self._tools_of(known, chat) for known in self._known.values()]
+        claims = [claims_of(tool) for of_server in tools for tool in of_server]
+        changes = any(claim is not None and not claim.reads for claim in claims)
+        declare = (DeclareTool(chat.tainted),) if changes else ()
+        shown, behind = divided(tools, context_tokens)
+        if behind:
+            return (*shown, FindTools(behind, called_in(chat.messages())), *declare)
+        return (*shown, *declare)
 
     @call("mcp", rights="all")
     async def servers(self, caller: Caller) -> object:
@@ -143,37 +157,51 @@ class McpServers:
             # A tool that the server has added since the last acceptance stays invisible until accepted.
             if known.pin is None or tool.name not in known.pin.tools:
                 continue
+            bound = McpTool(
+                settings.name,
+                names[tool.name],
+                replace(tool, open_world=tool.open_world and settings.section.open_world),
+                self._ask,
+                chat.look,
+                siblings=siblings,
+                save_file=chat.save_file,
+                trusted=settings.section.trusted,
+            )
             if known.pin.takes(tool):
-                bound = McpTool(
-                    settings.name,
-                    names[tool.name],
-                    replace(tool, open_world=tool.open_world and settings.section.open_world),
-                    self._ask,
-                    chat.look,
-                    siblings=siblings,
-                    save_file=chat.save_file,
-                    trusted=settings.section.trusted,
-                )
                 tools.append(bound)
             else:
-                tools.append(WithheldTool(settings.name, names[tool.name]))
+                changes = changes_of(known.pin.said.get(tool.name), said_of(tool))
+                accept = partial(self._accept, known, tool) if chat.may_accept else None
+                tools.append(WithheldTool(settings.name, bound, changes, accept))
         return tools
+
+    async def _accept(self, known: KnownServer, tool: RemoteTool) -> None:
+        """Accept the current description of one tool. Raises `McpError` if it cannot be stored."""
+        before = await self._offload(partial(self._accepted.of, known.settings)) or known.pin
+        left_out = {name: str(why) for name, why in known.left_out().items() if name != tool.name}
+        accept = partial(self._accepted.accept, known.settings, [tool], left_out, beside=before)
+        known.pin = await self._offload(accept)
+        self._audit_state(known)
 
     async def _ask(
         self, server: str, tool: str, arguments: Mapping[str, object], progress: Progress
     ) -> CallOutcome:
+        known = self._known[server]
+        starts, was_ready = known.starts, known.state == "ready"
         try:
             actor = await self._supervisor.get_or_start(server)
             return await actor.ask(CallTool(tool, arguments, progress))
         except ActorError as error:
-            known = self._known[server].error
-            why = known.for_model if known is not None else Text("It is being started again.")
-            raise McpError(
-                "The server {server} has ended during the call. {why}",
-                known.for_people if known is not None else "",
-                server=server,
-                why=why,
-            ) from error
+            error_of_server = known.error
+            why = error_of_server.for_model if error_of_server else Text("It is being started again.")
+            sentence = Text("The server {server} did not start. {why}", server=server, why=why)
+            if called := known.starts > starts or was_ready:
+                sentence = Text(
+                    "The server {server} has ended during the call. {why}", server=server, why=why
+                )
+            ended = McpError(sentence, error_of_server.for_people if error_of_server else "")
+            ended.called = called
+            raise ended from error
 
     def _audit_state(self, known: KnownServer) -> None:
         """Write a changed server state to the audit log."""
@@ -182,7 +210,7 @@ class McpServers:
             state=known.state,
             error=known.why,
             tools=len(known.tools),
-            withheld=len(_waiting(known)),
+            withheld=len(known.left_out()),
         )
 
 
@@ -225,14 +253,12 @@ def _notes(known: KnownServer, chat: str) -> Iterator[Text]:
         )
 
 
-def _waiting(known: KnownServer) -> list[str]:
-    """Return the names of the tools whose current description the user has not accepted."""
-    pin = known.pin
-    return [tool.name for tool in known.tools if pin is None or not pin.takes(tool)]
-
-
 def _reported(known: KnownServer) -> dict[str, object]:
-    settings, waits = known.settings, _waiting(known)
+    settings, waits = known.settings, [tool.name for tool in known.waiting()]
+    pin = known.pin or ServerPin()
+    changes = {
+        tool.name: briefly(changes_of(pin.said.get(tool.name), said_of(tool))) for tool in known.waiting()
+    }
     return {
         "name": settings.name,
         "state": known.state,
@@ -240,6 +266,9 @@ def _reported(known: KnownServer) -> dict[str, object]:
         "advice": "" if known.error is None else known.error.advice,
         "tools": [tool.name for tool in known.tools if tool.name not in waits],
         "withheld": waits,
+        "changes": changes,
+        "unusable": dict(known.unusable),
+        "notes": list(known.notes),
         "calls": known.calls,
         "failures": known.failures,
     }
@@ -260,5 +289,6 @@ async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> Kno
     async with opened(settings, home / FOLDER / settings.name) as (connection, _):
         await take_tools(known, connection, accepted, offload)
         if accept:
-            known.pin = await offload(partial(accepted.accept, settings, known.tools))
+            left_out = {name: str(why) for name, why in known.unusable.items()}
+            known.pin = await offload(partial(accepted.accept, settings, known.tools, left_out))
     return known

@@ -7,6 +7,7 @@ from rumi.agent.mcp.bwrap import hidden_folders
 from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import ServerSettings
 from rumi.agent.mcp.paths import advice
+from rumi.agent.mcp.pins import AcceptedTools
 from rumi.app.settings import mcp_settings_of
 from rumi.cli.doctor.check import Check
 from rumi.errors import RumiError
@@ -14,7 +15,10 @@ from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.platform.home import Home
+from rumi.platform.printable import flat
 from rumi.texts import Text
+
+MOST_LEFT_OUT = 5
 
 
 def settings(home: Home, loaded: Loaded) -> list[Check]:
@@ -182,4 +186,20 @@ def _checked(home: Home, server: ServerSettings) -> Check:
             "{name} names {path}, which its sandbox does not have", name=server.name, path=hidden[0].path
         )
         return Check(name, "warning", found, advice(hidden[0], server.name))
-    return Check(name, "ok", Text("configured; rumi mcp test {name} tries it", name=server.name))
+    return _left_out(home, server) or Check(
+        name, "ok", Text("configured; rumi mcp test {name} tries it", name=server.name)
+    )
+
+
+def _left_out(home: Home, server: ServerSettings) -> Check | None:
+    """Return a warning about the tools that models did not get when the server last ran."""
+    name = f"mcp {server.name}"
+    try:
+        pin = AcceptedTools(home.root).of(server)
+    except RumiError as error:
+        return Check(name, "failure", error.message, error.advice)
+    if pin is None or not pin.left_out:
+        return None
+    tools = "; ".join(f"{flat(tool)}: {flat(why)}" for tool, why in [*pin.left_out.items()][:MOST_LEFT_OUT])
+    found = Text("tools withheld ({count}): {tools}", count=len(pin.left_out), tools=tools)
+    return Check(name, "warning", found, Text("To see why: rumi mcp test {name}", name=server.name))

@@ -68,6 +68,7 @@ OLD_LIBRARY = "pip install 'mcp<2'"
         ("Error: Missing option '--vault'.", "mcp.fake.args"),
         ("Usage: mcp-server-filesystem <allowed-directory>", "mcp.fake.args"),
         ("error: unrecognized arguments: --stdio", "mcp.fake.args"),
+        ("stdout: Usage: notes [OPTIONS] COMMAND", "mcp.fake.args"),
         # a server for an older library
         ("ModuleNotFoundError: No module named 'mcp.server.fastmcp'", OLD_LIBRARY),
         ("AttributeError: 'Server' object has no attribute 'list_tools'", OLD_LIBRARY),
@@ -106,6 +107,7 @@ def test_lines_that_say_nothing_known_get_no_advice(line: str) -> None:
         (("╭─ Error ─────╮", "│ Missing option '--vault'. │", "╰────────╯"), "Missing option '--vault'. "),
         (("KeyError: 'A'", "  warning: a leaked semaphore"), "KeyError: 'A'"),
         (("the database is locked",), "the database is locked"),
+        (("stdout: Welcome!",), ""),
         ((), ""),
     ],
 )

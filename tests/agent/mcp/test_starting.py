@@ -19,7 +19,7 @@ async def test_tools_that_were_accepted_are_offered_before_the_server_runs(tmp_p
     await try_once(fake(), tmp_path, accept=False)
     async with house(tmp_path, fake()) as here:
         assert await here.servers.ready("hello", "cli") == ()
-        tools = await here.tools()
+        tools = await here.tools(named=False)
         assert "fake__echo" in tools
         assert here.servers.report()[0]["state"] == "stopped"
         assert len(here.saved("starts")) == 1  # that of the test
@@ -46,7 +46,7 @@ async def test_a_call_is_refused_if_the_description_has_changed_since(tmp_path: 
     settings = fake("changes")
     await try_once(settings, tmp_path, accept=False)
     async with house(tmp_path, settings) as here:
-        tools = await here.tools()
+        tools = await here.tools(named=False)
         assert "evil" not in tools["fake__echo"].spec.description
         result = await tools["fake__echo"].call({"text": "x"})
         assert not result.ok
