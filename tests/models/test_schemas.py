@@ -78,7 +78,9 @@ def test_a_normalised_schema_is_its_own_normal_form(kind: str) -> None:
 
 
 def test_names_that_providers_refuse_are_renamed_and_given_back() -> None:
-    schema = holding(**dict.fromkeys(STRANGE_KEYS, {"type": "string"}), inner=holding(**{"$in": {}}), fine={})
+    schema = holding(
+        **{key: {"type": "string"} for key in STRANGE_KEYS}, inner=holding(**{"$in": {}}), fine={}
+    )
     schema["required"] = ["$top", "fine"]
     found = normalised(
         {

@@ -99,9 +99,7 @@ class LibraryConnection:
 
         async def ask(cursor: str | None) -> object:
             params = wire.PaginatedRequestParams(cursor=cursor)
-            request = wire.ListToolsRequest(params=params)
-            page = await self._asked(self._client.session.send_request(request, wire.ListToolsResult))
-            return _raw(page).get("result")
+            return _raw(await self._asked(self._client.session.list_tools(params=params))).get("result")
 
         return await list_all(ask, self._hide)
 

@@ -9,6 +9,7 @@ on as they came, in `_meta`, because the client library refuses the whole answer
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from rumi.agent.mcp.handshake import handshake
@@ -85,6 +86,10 @@ class Lines:
             return None
         id_, method = self._open.pop(key)
         result, error = message.get("result"), message.get("error")
+        if isinstance(result, dict) and _WRAPPED in result:  # from `enveloped`
+            result, error = result[_WRAPPED], result.get("error")
+        if isinstance(result, dict) and isinstance(result.get("unread"), str):
+            return _broken(id_, method, result["unread"])
         if error and (method != "tools/call" or result is None):
             return _failed(id_, error)
         if result is None and "result" not in message and not error:  # an answer without its envelope
@@ -143,12 +148,50 @@ class Lines:
         key = next((key for key in _ids_in(text) if key in self._open), None)
         if key is None:
             return None
-        id_, method = self._open.pop(key)
-        if method != "tools/call":
-            return _failed(id_, {"code": PARSE_ERROR, "message": UNREAD})
-        return _answer(id_, {"content": [], "_meta": {RAW: {"unread": text[:_MOST_UNREAD_CHARS]}}})
+        return _broken(*self._open.pop(key), text)
 
 
+def enveloped(body: bytes, id_: int | str) -> bytes:
+    """Return the answer to a request over HTTP as a message that the client library takes.
+
+    `id_` is the id of the request. A message that is valid stays as it is; `Lines.answer` reads the others.
+    """
+    text = body.decode("utf-8", "replace").strip().removeprefix("\ufeff")
+    found: list[object] = []
+    with suppress(ValueError, RecursionError):
+        for value in _values(text):
+            found += value if isinstance(value, list) else [value]
+    messages = [one for one in found if isinstance(one, dict)]
+    answers = [one for one in messages if "method" not in one]
+    if messages and not answers:
+        return body  # a notification or a request of the server
+    mine = [one for one in answers if _key(one.get("id")) == _key(id_)] or answers
+    if not mine:
+        return json.dumps(_answer(id_, {_WRAPPED: {"unread": text[:_MOST_UNREAD_CHARS]}})).encode()
+    message = mine[0]
+    result, error = message.get("result"), message.get("error")
+    if isinstance(result, dict) and not error and message.get("jsonrpc") == "2.0":
+        return body if len(found) == 1 and text.startswith("{") else json.dumps(message).encode()
+    if error and result is None:
+        return json.dumps(_failed(id_, error)).encode()
+    if "result" not in message:
+        result = {name: value for name, value in message.items() if name not in _ENVELOPE}
+    wrapped: Json = {_WRAPPED: result, **({"error": error} if error else {})}
+    return json.dumps(_answer(id_, wrapped)).encode()
+
+
+_WRAPPED: Final = "rumi.wrapped"
+
+
+def _broken(id_: int | str, method: str, text: str) -> Json:
+    """Return the end of a request whose answer is not valid JSON."""
+    if method != "tools/call":
+        return _failed(id_, {"code": PARSE_ERROR, "message": UNREAD})
+    unread = {RAW: {"unread": text[:_MOST_UNREAD_CHARS]}}
+    return _answer(id_, {"content": [], "resultType": "complete", "_meta": unread})
+
+
+_REFUSED: Final = frozenset({"sampling/createMessage", "roots/list", "elicitation/create"})
 _ENVELOPE: Final = frozenset({"jsonrpc", "method", "id", "result", "error"})
 
 
@@ -193,6 +236,10 @@ def _asked(message: Mapping[str, Any], method: str) -> Json:
     """Return a request or a notification of the server."""
     found: Json = {"jsonrpc": "2.0", "method": method}
     id_ = message.get("id")
+    if id_ is not None and method in _REFUSED:
+        # The library answers a method that it does not know with "method not found", as it should be here. To
+        # these it says "invalid request", which servers take for their own fault.
+        found["method"] = f"unsupported/{method}"
     if isinstance(id_, int | str) and not isinstance(id_, bool):
         found["id"] = id_
     elif id_ is not None:
@@ -234,9 +281,24 @@ def _answered(id_: int | str, method: str, result: object, error: str | None) ->
     if method == "tools/call":
         return _answer(id_, {"content": [], "resultType": "complete", "_meta": raw})
     if method == "tools/list":
-        listed = {"tools": [], "ttlMs": 0, "cacheScope": "private", "resultType": "complete", "_meta": raw}
-        return _answer(id_, listed)
+        listed = {"tools": _with_headers(result), "ttlMs": 0, "cacheScope": "private"}
+        return _answer(id_, {**listed, "resultType": "complete", "_meta": raw})
     return _answer(id_, result if isinstance(result, dict) else {})
+
+
+def _with_headers(result: object) -> list[Json]:
+    """Return the tools whose arguments the library has to send as HTTP headers too (`x-mcp-header`)."""
+    tools = result.get("tools") if isinstance(result, Mapping) else None
+    found = []
+    for tool in tools if isinstance(tools, list) else []:
+        schema = tool.get("inputSchema") if isinstance(tool, dict) else None
+        if (
+            isinstance(schema, dict)
+            and isinstance(tool.get("name"), str)
+            and "x-mcp-header" in json.dumps(schema)
+        ):
+            found.append({"name": tool["name"], "inputSchema": {"type": "object", **schema}})
+    return found
 
 
 def _answer(id_: int | str, result: Json) -> Json:

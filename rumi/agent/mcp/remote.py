@@ -11,6 +11,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from rumi.agent.mcp.messages import McpError, ServerSettings
+from rumi.agent.mcp.streams import read_whole
 from rumi.platform import http
 from rumi.texts import Text
 
@@ -110,7 +111,7 @@ class _BoundedClient(httpx2.AsyncClient):
             response.stream = _Bounded(response.stream, self.most_bytes)
         if request.method == "POST":
             await self._hear(request, response)
-        return response
+        return await read_whole(request, response, self.most_bytes)
 
     async def _hear(self, request: httpx2.Request, response: httpx2.Response) -> None:
         """Note what a response says about the server; correct the type of JSON with another type."""

@@ -18,7 +18,7 @@ from rumi.agent.mcp.servers import try_once
 from rumi.agent.mcp.tool import names_for
 from tests.agent.mcp.odd_results import FAILED, GOOD, LINES, ONCE, RESULTS, text
 from tests.agent.mcp.odd_tools import OBJECT, STRANGE_KEYS, USABLE, WITHHELD, holding
-from tests.agent.mcp.world import House, fake, house
+from tests.agent.mcp.world import House, fake, house, until
 from tests.conftest import ROOT
 from tests.fakes.strict_schemas import JUDGES
 
@@ -348,7 +348,7 @@ def odd(tmp_path: Path, **script: Any) -> Any:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "s.json").write_text(json.dumps(script))
     words = (str(ODD), str(tmp_path / "x" / "s.json"))
-    return fake(name="odd", args=words, paths=(str(ODD.parent), str(tmp_path / "x")), timeout_s=8.0)
+    return fake(name="odd", args=words, paths=(str(ODD.parent), str(tmp_path / "x")), timeout_s=20.0)
 
 
 def _answer(result: object) -> list[str]:
@@ -371,6 +371,14 @@ async def test_no_odd_answer_of_a_real_process_hangs_a_call_or_ends_its_server(t
             assert "was not called" not in result.content
         (report,) = here.servers.report()
         assert (report["state"], report["calls"]) == ("ready", len(shown))
+
+        def answers() -> dict[str, Any]:
+            asked = (tmp_path / "home" / "mcp" / "odd" / "asked").read_text().splitlines()
+            return {one["id"]: one for one in map(json.loads, asked) if "method" not in one}
+
+        await until(lambda: len(answers()) == 4)
+        assert answers()["p"]["result"] == {}
+        assert [answers()[id_]["error"]["code"] for id_ in ("r", "1.5", "u")] == [-32601] * 3
 
 
 @pytest.mark.bubblewrap
