@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from rumi.agent.mcp.failures import ServerFailed
+from rumi.agent.mcp.paths import HOME
 from rumi.agent.mcp.server import KnownServer
 from rumi.agent.mcp.servers import WAIT_S, is_likely, try_once
 from tests.agent.mcp.world import fake, house, until
@@ -52,6 +53,18 @@ async def test_a_call_is_refused_if_the_description_has_changed_since(tmp_path: 
         assert not result.ok
         assert "rumi mcp test fake --accept" in result.content
         assert here.saved("calls") == []
+
+
+async def test_a_call_of_a_server_that_no_longer_starts_is_told_as_not_made(tmp_path: Path) -> None:
+    await try_once(fake(), tmp_path, accept=False)
+    async with house(tmp_path, fake(env={"MCP_FAKE_HOME": f"{HOME}/gone"})) as here:
+        result = await (await here.tools(named=False))["fake__change"].call({"text": "x"})
+        assert not result.ok
+        assert "The server fake did not start." in result.content
+        assert "effect" not in result.content
+        assert "gone" not in result.content  # the server's own words
+        (note,) = await here.servers.ready("hello", "cli")
+        assert "The server fake did not start, so its tools are missing." in note
 
 
 @pytest.mark.long
