@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.agent.mcp.complaints import STDOUT
+from rumi.agent.mcp.launchers import DOWNLOADERS
 from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.paths import HOME
 from rumi.texts import Text
@@ -63,12 +64,23 @@ def late(settings: ServerSettings, lines: Sequence[str]) -> ServerFailed:
     """Return the error of a server that was not ready within its `start_timeout_s`."""
     seconds = settings.section.start_timeout_s
     plain = Text("The server was not ready within {start_timeout_s} s", start_timeout_s=f"{seconds:g}")
-    advice = advice_on(settings, lines) or Text(
-        "If it needs longer, set in config.toml: [mcp.{name}] start_timeout_s = {longer}",
-        name=settings.name,
-        longer=f"{min(600, max(60, 2 * seconds)):g}",
+    advice = (
+        advice_on(settings, lines)
+        or _download(settings)
+        or Text(
+            "If it needs longer, set in config.toml: [mcp.{name}] start_timeout_s = {longer}",
+            name=settings.name,
+            longer=f"{min(600, max(60, 2 * seconds)):g}",
+        )
     )
     return ServerFailed(plain, lines, advice)
+
+
+def _download(settings: ServerSettings) -> Text | None:
+    """Return advice for a launcher that downloads its server and has no network."""
+    section = settings.section
+    needs = Path(section.command).name in DOWNLOADERS and section.sandbox and not section.network
+    return _no_network(settings) if needs else None
 
 
 _ERROR: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Exit)\b.*|error\b.*|fatal\b.*)", re.IGNORECASE)
@@ -147,9 +159,13 @@ def _path(match: "re.Match[str]", settings: ServerSettings) -> Text | None:
     )
 
 
+def _no_network(settings: ServerSettings) -> Text:
+    return Text("It needs a network. In config.toml: [mcp.{name}] network = true", name=settings.name)
+
+
 def _network(match: "re.Match[str]", settings: ServerSettings) -> Text:
     if settings.section.sandbox and not settings.section.network:
-        return Text("It needs a network. In config.toml: [mcp.{name}] network = true", name=settings.name)
+        return _no_network(settings)
     return Text("It cannot reach its host. Check its address, the network and the proxy.")
 
 

@@ -40,11 +40,8 @@ FOLDER: Final = "mcp"
 
 BACKOFF: Final = Backoff(first_s=1.0, factor=2.0, cap_s=60.0)
 SHUTDOWN_S: Final = 8.0
-WAIT_S: Final = 5.0
-"""Maximum time that a turn waits for a new server which its message does not name, in seconds."""
-
-NAMED_WAIT_S: Final = 10.0
-"""Maximum time that a turn waits for a new server which its message names, in seconds."""
+WAIT_S: Final = 8.0
+"""Maximum time that a turn waits for servers without stored descriptions, in seconds."""
 
 Audit = Callable[..., None]
 """Writes a line with the given fields to the audit log."""
@@ -96,8 +93,8 @@ class McpServers:
 
         The tools of a server that was accepted earlier are offered from its stored descriptions, so it is
         started only if `text` names it or one of its tools, or at the first call. A server without stored
-        descriptions is started here, and this waits for it: at most `WAIT_S`, or `NAMED_WAIT_S` if the text
-        names it. Later calls do not wait again for a server that was not ready in time.
+        descriptions is started here, and this waits for it, at most `WAIT_S`. Later calls do not wait again
+        for a server that was not ready in time.
         """
         await trio.lowlevel.checkpoint()
         for known in self._known.values():
@@ -109,7 +106,7 @@ class McpServers:
                     await self._supervisor.get_or_start(known.settings.name)
         async with trio.open_nursery() as nursery:
             for known in waiting:
-                nursery.start_soon(_wait_for, known, text)
+                nursery.start_soon(_wait_for, known)
         return tuple(note for known in self._known.values() for note in _notes(known, chat))
 
     async def _recall(self, known: KnownServer) -> None:
@@ -226,10 +223,9 @@ def is_likely(known: KnownServer, text: str) -> bool:
     )
 
 
-async def _wait_for(known: KnownServer, text: str) -> None:
-    """Wait until a server has settled, for a time that depends on whether the text needs it."""
-    start_s = known.settings.section.start_timeout_s
-    with trio.move_on_after(min(NAMED_WAIT_S if is_likely(known, text) else WAIT_S, start_s)):
+async def _wait_for(known: KnownServer) -> None:
+    """Wait until a server has settled, at most `WAIT_S`."""
+    with trio.move_on_after(min(WAIT_S, known.settings.section.start_timeout_s)):
         await known.settled.wait()
     known.settled.set()
 

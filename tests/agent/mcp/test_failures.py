@@ -125,6 +125,8 @@ def test_a_server_that_says_nothing_is_described_by_its_exit_code() -> None:
     assert "The server has ended with exit code 3." in str(ended(fake(), (), 3))
     assert "may not be a server of standard input and output" in str(ended(fake(), (), 0))
     assert "start_timeout_s = 60" in str(late(fake(), ()))
+    assert NETWORK in str(late(fake(command="/usr/bin/npx"), ()))
+    assert NETWORK not in str(late(fake(command="npx", network=True), ()))
 
 
 @pytest.mark.bubblewrap
