@@ -30,9 +30,11 @@ _ALIASES: Final = {
     **dict.fromkeys(("none", "nil", "nonetype"), "null"),
 }
 FORMATS: Final = frozenset(
-    {"date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"}
+    {"date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
-COUNTS: Final = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+"""The formats that OpenAI documents; with another one, such as `uri`, some of its models refuse the tool."""
+
+COUNTS: Final = ("minLength", "maxLength", "minItems", "maxItems")
 BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _MOST_COUNT: Final = 2**31 - 1
 _MOST_NUMBER: Final = 2.0**63

@@ -20,7 +20,6 @@ _GEMINI: Final = frozenset(
         *("minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"),
     }
 )
-_ANYTHING: Final = [{"type": kind} for kind in ("string", "number", "boolean", "object")]
 _GRAMMAR_FORMATS: Final = frozenset({"date", "time", "date-time", "uuid"})
 _GRAMMAR_REPEATS: Final = 200
 """Largest count that llama.cpp gets: it multiplies the counts of nested values, and refuses about 2,000."""
@@ -67,37 +66,48 @@ def _for_gemini(schema: Mapping[str, Any]) -> dict[str, Any]:
         found |= {"type": "string", "nullable": True}
     if "anyOf" in found:
         found = _union_for_gemini(found)
-    elif "type" not in found:
-        found = {"anyOf": _ANYTHING}
     text = " ".join(part for part in said if part)
-    return {**found, "description": text} if text else {k: v for k, v in found.items() if k != "description"}
+    found.pop("description", None)
+    return _describing(found, text) if text else found
+
+
+def _describing(found: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return a schema with a description; in a union, its first branch gets it, which may have fields."""
+    if "anyOf" not in found:
+        return {**found, "description": text}
+    first, *others = found["anyOf"]
+    first = _describing(first, f"{text} {first.get('description', '')}".strip())
+    return {**found, "anyOf": [first, *others]}
 
 
 def _union_for_gemini(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return a union without the type null, which becomes `nullable`, and with no other field beside it."""
     branches = [_for_gemini(branch) for branch in found["anyOf"] if branch.get("type") != "null"]
-    nullable = {"nullable": True} if len(branches) < len(found["anyOf"]) else {}
-    if len(branches) == 1:
-        return {**branches[0], **nullable}
-    return {"anyOf": branches or _ANYTHING, **nullable}
+    if len(branches) < len(found["anyOf"]):
+        branches[0] = {**branches[0], "nullable": True}
+    return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
 
-def _for_grammar(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _for_grammar(schema: Mapping[str, Any], *, root: bool = True) -> dict[str, Any]:
     found = dict(schema)
+    if not root and not found.get("properties") and "additionalProperties" not in found:
+        found.pop("properties", None)  # with an empty list of properties, the grammar takes `{}` only
     said = [str(found.get("description") or "")]
     if "pattern" in found:
         said.append(f"(pattern: {found.pop('pattern')})")
     if found.get("format", "date") not in _GRAMMAR_FORMATS:
         said.append(f"(format: {found.pop('format')})")
-    large = [word for word in COUNTS[:4] if found.get(word, 0) > _GRAMMAR_REPEATS]
+    large = [word for word in COUNTS if found.get(word, 0) > _GRAMMAR_REPEATS]
     said += [f"({word}: {found.pop(word)})" for word in large]
     if "properties" in found:
-        found["properties"] = {name: _for_grammar(value) for name, value in found["properties"].items()}
+        found["properties"] = {
+            name: _for_grammar(value, root=False) for name, value in found["properties"].items()
+        }
     for word in ("items", "additionalProperties"):
         if isinstance(found.get(word), Mapping):
-            found[word] = _for_grammar(found[word])
+            found[word] = _for_grammar(found[word], root=False)
     if "anyOf" in found:
-        found["anyOf"] = [_for_grammar(branch) for branch in found["anyOf"]]
+        found["anyOf"] = [_for_grammar(branch, root=False) for branch in found["anyOf"]]
     if text := " ".join(part for part in said if part):
         found["description"] = text
     return found

@@ -53,7 +53,7 @@ _MOST_LEVELS: Final = 3
 _DETAIL: Final = ((16, 4000, True), (8, 300, False), (4, 80, False), (3, 0, False))
 """Attempts to fit `MOST_CHARS`: maximum depth, longest description, and whether examples and titles stay."""
 
-_COUNTS_OF: Final = {"string": COUNTS[:2], "array": COUNTS[2:4]}
+_COUNTS_OF: Final = {"string": COUNTS[:2], "array": COUNTS[2:]}
 
 
 class SchemaError(RumiError):
@@ -106,11 +106,31 @@ def normalised(schema: object) -> Normalised:
     length = 0
     for depth, chars, examples in _DETAIL:
         walk = _Walk(schema, depth, chars, examples)
-        found = walk.root()
+        found = _typed(walk.root())
         length = len(json.dumps(found))
         if length <= MOST_CHARS:
             return Normalised(found, walk.renamed)
     raise SchemaError("Its schema is too long: {length} characters.", length=length)
+
+
+_SIMPLE: Final = [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]
+_OBJECT: Final = {"type": "object", "properties": {}}
+_ANYTHING: Final = [*_SIMPLE, _OBJECT, {"type": "array", "items": {"anyOf": [*_SIMPLE, _OBJECT]}}]
+
+
+def _typed(schema: Schema) -> Schema:
+    """Return a normalised schema in which values of any kind name the kinds, as some providers require."""
+    found = dict(schema)
+    if "properties" in found:
+        found["properties"] = {name: _typed(value) for name, value in found["properties"].items()}
+    for word in ("items", "additionalProperties"):
+        if isinstance(found.get(word), dict):
+            found[word] = _typed(found[word])
+    if "anyOf" in found:
+        found["anyOf"] = [_typed(branch) for branch in found["anyOf"]]
+    elif "type" not in found:
+        found = {"anyOf": _ANYTHING, **found}
+    return found
 
 
 class _Walk:
@@ -196,8 +216,6 @@ class _Walk:
             found |= self._object(schema, depth, refs)
         if kind == "array":
             found["items"] = self._items(schema, depth, refs)
-            if isinstance(schema.get("uniqueItems"), bool):
-                found["uniqueItems"] = schema["uniqueItems"]
         counts = _COUNTS_OF.get(kind, ())
         found |= {name: schema[name] for name in counts if is_count(schema.get(name))}
         if kind in ("integer", "number"):
@@ -235,7 +253,6 @@ class _Walk:
             found["additionalProperties"] = False
         elif isinstance(more, Mapping) and (node := self._node(more, depth + 1, refs)):
             found["additionalProperties"] = node
-        found |= {name: schema[name] for name in COUNTS[4:] if is_count(schema.get(name))}
         return found | (self._text_of(schema) if depth == 0 else {})
 
     def _name(self, name: str) -> str:

@@ -14,6 +14,9 @@ from jsonschema.exceptions import SchemaError
 
 Judge = Callable[[str, Mapping[str, Any]], str | None]
 
+OPENAI_FORMATS: Final = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+)
 GEMINI_FIELDS: Final = frozenset(
     {
         *("type", "format", "title", "description", "nullable", "enum", "maxItems", "minItems", "properties"),
@@ -72,6 +75,10 @@ def openai(name: str, schema: Mapping[str, Any]) -> str | None:
             return f"In context={path}, reference to component {place['$ref']} which was not found"
         if "enum" in place and not place["enum"]:
             return f"In context={path}, [] should be non-empty"
+        if "type" not in place and "anyOf" not in place:
+            return f"In context={path}, schema must have a 'type' key."
+        if place.get("format", "date") not in OPENAI_FORMATS:
+            return f"In context={path}, {place['format']!r} is not a valid format."
         if re.search(r"\(\?[=!<]", str(place.get("pattern", ""))):
             return f"In context={path}, lookaround is not supported"
     return None
@@ -115,7 +122,7 @@ def gemini(name: str, schema: Mapping[str, Any]) -> str | None:
             if key not in GEMINI_FIELDS:
                 return f'Unknown name "{key}" at {path}: Cannot find field.'
         if "anyOf" in place:
-            if not place["anyOf"] or set(place) - {"anyOf", "description", "nullable"}:
+            if not place["anyOf"] or set(place) != {"anyOf"}:
                 return f"{path}: when using any_of, it must be the only field set"
             continue
         if not isinstance(place.get("type"), str):

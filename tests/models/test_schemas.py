@@ -1,11 +1,15 @@
 """Schemas of tools, of whatever kind: every provider accepts what is sent, and nothing usable is lost."""
 
+import importlib
 import json
+import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+import rumi.agent
+from rumi.agent.tool import Tool
 from rumi.models.model import ModelRequest, ToolSpec
 from rumi.models.schema_rules import sent_schema
 from rumi.models.schemas import MOST_CHARS, SchemaError, normalised
@@ -152,3 +156,21 @@ def test_all_providers_of_the_table_get_tools_by_their_rules() -> None:
         (tool,) = tools_json(ModelRequest((), (spec,)), provider.model("any").tools)
         function: Any = tool["function"]
         assert ("additionalProperties" in function["parameters"]) is (scheme != "gemini"), scheme
+
+
+def test_every_provider_accepts_our_own_tools() -> None:
+    for module in pkgutil.walk_packages(rumi.agent.__path__, "rumi.agent."):
+        if "namespaced" not in module.name:  # a program, not a module
+            importlib.import_module(module.name)
+    left, specs = [Tool], dict[str, ToolSpec]()
+    while left:
+        kind = left.pop()
+        left += kind.__subclasses__()
+        spec = vars(kind).get("spec")
+        if isinstance(spec, ToolSpec):
+            specs[spec.name] = spec
+    assert {"todo", "recall", "declare_changes"} <= set(specs)
+    for name, spec in specs.items():
+        for scheme, judge in JUDGES.items():
+            given = sent_schema(spec, PROVIDERS[scheme].model("any").tools)
+            assert judge(name, given) is None, (name, scheme)
