@@ -41,12 +41,8 @@ histories: $(READY)
 	SIMULATIONS=500 $(BIN)/pytest tests/simulation/test_histories.py \
 	    tests/simulation/cluster/test_cluster_histories.py -k whatever_happens
 
-# The one command before a commit: format, lint, types, imports, documents, the long simulation, tests. What
-# reads the code only runs beside mypy, which uses one processor.
-check: $(READY)
-	$(MAKE) --jobs 2 --output-sync format lint types imports docs-check
-	$(MAKE) histories
-	$(MAKE) test
+# The one command before a commit: format, lint, types, imports, documents, the long simulation, tests.
+check: format lint types imports docs-check histories test
 
 format: $(READY)
 	$(BIN)/ruff format --check .

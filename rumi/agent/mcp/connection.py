@@ -9,28 +9,26 @@ no handler is registered.
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import anyio
-import httpx2
 import mcp_types as wire
 import trio
 from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from rumi import __version__
+from rumi.agent.mcp.complaints import MOST_LINE_CHARS, STDOUT, Complaints
+from rumi.agent.mcp.failures import SessionLost, ended
 from rumi.agent.mcp.lines import PARSE_ERROR, RAW, UNREAD, Lines
 from rumi.agent.mcp.listing import list_all
 from rumi.agent.mcp.messages import CallOutcome, Listing, McpError, Progress, ServerRefused, ServerSettings
 from rumi.agent.mcp.outcomes import outcome_of
 from rumi.agent.mcp.process import ServerProcess, running
-from rumi.agent.mcp.streams import json_of, message_of, read_by, read_whole
-from rumi.platform import http
-from rumi.platform.openat import shown
+from rumi.agent.mcp.remote import Heard, failure, may_be_old, over_http
+from rumi.agent.mcp.streams import json_of, message_of, read_by
 from rumi.platform.redact import Redactor
-from rumi.texts import Text
 
 _WAITING: Final = 64
 """Maximum number of buffered messages to a server that does not read its input.
@@ -38,39 +36,46 @@ _WAITING: Final = 64
 The buffer lets a cancellation notification be queued at once, so that a `/stop` never blocks.
 """
 
-_CONNECT_S: Final = 10.0
-_QUIET_S: Final = 300.0
-
 
 @asynccontextmanager
-async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["LibraryConnection"]:
+async def connected(
+    settings: ServerSettings, home: Path, complaints: Complaints
+) -> AsyncIterator["LibraryConnection"]:
     """Connect to a server; at the end of the block, end the connection and the server's process.
 
     If the block is cancelled, the connection and the process end too.
 
-    `home` is the server's own folder. The caller sets the time limit. If the server exits, the block is
+    `home` is the server's own folder. `complaints` gets what its process writes to standard error. The caller
+    sets the time limit. If the server exits, the block is
     cancelled.
 
     Raises:
         McpError: The server cannot be started or reached, or it exited.
     """
-    try:
-        state = _State()
-        async with _streams(settings, home, state) as streams:
-            client = Client(
-                _ready(read_by(state.lines, streams) if settings.section.url else streams),
-                client_info=wire.Implementation(name="rumi", version=__version__),
-                message_handler=state.hear,
-                cache=None,
-            )
-            async with client:
-                yield LibraryConnection(client, state, settings.redact)
-    except McpError:
-        raise
-    except Exception as error:  # the library raises exception groups, also for its own bugs
-        for own in _own(error):
-            raise own from None
-        raise McpError("The connection to the server failed: {error}.", error=_reason(error)) from error
+    for again in (False, True):
+        state, is_open = _State(), False
+        try:
+            async with _streams(settings, home, complaints, state, again=again) as streams:
+                client = Client(
+                    _ready(read_by(state.lines, streams) if settings.section.url else streams),
+                    client_info=wire.Implementation(name="rumi", version=__version__),
+                    message_handler=state.hear,
+                    cache=None,
+                )
+                async with client:
+                    is_open = True
+                    yield LibraryConnection(client, state, settings.redact)
+            return
+        except McpError:
+            raise
+        except Exception as error:  # the library raises exception groups, also for its own bugs
+            for own in _own(error):
+                raise own from None
+            if not is_open and not again and may_be_old(settings, state.heard):
+                continue
+            if settings.section.url and (known := failure(settings, state.heard, error)) is not None:
+                raise known from error
+            raise McpError("The connection to the server failed: {error}.", error=_reason(error)) from error
 
 
 class LibraryConnection:
@@ -126,6 +131,8 @@ class LibraryConnection:
         try:
             return await request
         except MCPError as error:
+            if self._state.heard.session_lost:
+                raise SessionLost from None
             said = error.error.message
             if error.error.code == wire.CONNECTION_CLOSED and said == "Connection closed":
                 raise self._state.ended or McpError("The server has ended.") from None
@@ -144,6 +151,7 @@ class _State:
 
     def __init__(self) -> None:
         self.ended: McpError | None = None
+        self.heard = Heard()
         self.lines = Lines()
         self._changed = trio.Event()
 
@@ -165,18 +173,20 @@ async def _ready(streams: "tuple[Any, Any]") -> AsyncIterator["tuple[Any, Any]"]
 
 
 def _streams(
-    settings: ServerSettings, home: Path, state: _State
+    settings: ServerSettings, home: Path, complaints: Complaints, state: _State, *, again: bool
 ) -> AbstractAsyncContextManager["tuple[Any, Any]"]:
-    return _of_process(settings, home, state) if settings.section.command else _of_url(settings)
+    if settings.section.command:
+        return _of_process(settings, home, complaints, state)
+    return over_http(settings, state.heard, again=again)
 
 
 @asynccontextmanager
 async def _of_process(
-    settings: ServerSettings, home: Path, state: _State
+    settings: ServerSettings, home: Path, complaints: Complaints, state: _State
 ) -> AsyncIterator["tuple[Any, Any]"]:
     """Start the server and yield the streams of its messages. If the server exits, the block is cancelled."""
     async with AsyncExitStack() as stack:
-        process = await stack.enter_async_context(running(settings, home))
+        process = await stack.enter_async_context(running(settings, home, complaints))
         # No buffer for incoming messages: a server that sends too fast is slowed down by its own pipe.
         from_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, to_server = anyio.create_memory_object_stream[SessionMessage](_WAITING)
@@ -191,10 +201,9 @@ async def _of_process(
                     state.ended = error
                 except (trio.BrokenResourceError, anyio.BrokenResourceError):
                     pass
-                await trio.sleep(0.05)  # the reason on its standard error may not have been read yet
-                state.ended = state.ended or McpError(
-                    _complained("The server has ended", process, settings.redact)
-                )
+                if state.ended is None:
+                    code = await process.exit_code()
+                    state.ended = ended(settings, complaints.lines(), code)
                 nursery.cancel_scope.cancel()
 
             async def speak() -> None:
@@ -222,78 +231,13 @@ async def _listen(process: ServerProcess, from_server: Any, most_bytes: int, lin
     """
 
     async def take(line: bytes) -> None:
-        for message in lines.read(line):
+        messages = lines.read(line)
+        if not messages and line.lstrip()[:1] not in (b"{", b"["):
+            process.complaints.hear(STDOUT.encode() + line[:MOST_LINE_CHARS] + b"\n")
+        for message in messages:
             await from_server.send(message_of(message))
 
     await process.read_lines(most_bytes, take)
-
-
-def _complained(what: str, process: ServerProcess, redact: Redactor) -> Text:
-    lines = [line for line in redact.text(process.complaint).splitlines() if line.strip()]
-    said = shown(lines[-1].strip())[-300:] if lines else ""
-    return Text("{what}: {said}", what=what, said=said) if said else Text("{what}.", what=what)
-
-
-@asynccontextmanager
-async def _of_url(settings: ServerSettings) -> AsyncIterator["tuple[Any, Any]"]:
-    """Yield the streams of a server's messages over streamable HTTP."""
-    client = cast(
-        "_BoundedClient",
-        await http.client(
-            cast("Any", lambda: _BoundedClient),
-            http.Tls(),
-            library=httpx2,
-            headers={**settings.headers, "Accept-Encoding": "identity"},
-            timeout=httpx2.Timeout(_CONNECT_S, read=_QUIET_S),
-        ),
-    )
-    client.most_bytes = settings.section.max_bytes
-    try:
-        opened = streamable_http_client(
-            settings.section.url, http_client=client, max_sse_event_size=settings.section.max_bytes
-        )
-        async with opened as streams:
-            yield streams
-    finally:
-        await http.close(client.aclose)
-
-
-class _BoundedClient(httpx2.AsyncClient):
-    """An HTTP client that rejects compressed responses and responses longer than `most_bytes`.
-
-    A compressed response could exceed the limit once it is decompressed. Event streams have no length limit;
-    the library limits each event.
-    """
-
-    most_bytes = 0
-
-    async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
-        """Send a request, with the limits of this class applied to the response."""
-        response = await super().send(request, **more)
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
-            await response.aclose()
-            raise httpx2.DecodingError("The answer is compressed, which was not asked for.", request=request)
-        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = _Bounded(response.stream, self.most_bytes)
-        return await read_whole(request, response, self.most_bytes)
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, inner: Any, most_bytes: int) -> None:
-        self._inner = inner
-        self._left = most_bytes
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        chunks = aiter(self._inner)
-        async for chunk in chunks:
-            self._left -= len(chunk)
-            if self._left < 0:
-                await http.unwind(chunks)
-                raise httpx2.StreamError("The answer is too long.")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 def _raw(result: Any) -> Mapping[str, Any]:

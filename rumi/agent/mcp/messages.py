@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from actors import Request
 from rumi.errors import RumiError
-from rumi.platform.config.schema import McpSection
+from rumi.platform.config.schema import LogSection, McpSection
 from rumi.platform.redact import Redactor
 from rumi.texts import Text
 
@@ -40,7 +40,7 @@ class ServerSettings:
     """A server's section of the configuration, with resolved secrets in `env` and `headers`.
 
     `fault` is an error if a secret is missing. `redact` hides secrets in the server's output, because the
-    server received some secrets and may repeat them.
+    server received some secrets and may repeat them. `log` limits the log of its standard error.
     """
 
     name: str
@@ -48,6 +48,7 @@ class ServerSettings:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     fault: RumiError | None = None
+    log: LogSection = field(default=LogSection(), compare=False)
     redact: Redactor = field(default=Redactor(()), repr=False, compare=False)
 
 

@@ -1,6 +1,7 @@
 """All configured MCP servers: their supervisor, and their tools for chats."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +26,7 @@ from rumi.agent.mcp.messages import (
 from rumi.agent.mcp.pins import AcceptedTools, ServerPin
 from rumi.agent.mcp.results import Look, SaveFile, nowhere
 from rumi.agent.mcp.server import KnownServer, McpServer, opened, take_tools
-from rumi.agent.mcp.tool import McpTool, WithheldTool, names_for
+from rumi.agent.mcp.tool import BETWEEN, McpTool, WithheldTool, names_for
 from rumi.agent.permissions.declare import DeclareTool
 from rumi.agent.tool import Tool, claims_of
 from rumi.models.model import Message
@@ -39,6 +40,8 @@ FOLDER: Final = "mcp"
 
 BACKOFF: Final = Backoff(first_s=1.0, factor=2.0, cap_s=60.0)
 SHUTDOWN_S: Final = 8.0
+WAIT_S: Final = 8.0
+"""Maximum time that a turn waits for servers without stored descriptions, in seconds."""
 
 Audit = Callable[..., None]
 """Writes a line with the given fields to the audit log."""
@@ -60,7 +63,7 @@ class ForChat:
 
 
 class McpServers:
-    """All configured servers. A server starts at the first turn that could use it, and keeps running."""
+    """All configured servers. A server starts when its tools are likely to be used, and keeps running."""
 
     def __init__(
         self, root: Supervisor, home: Path, servers: Collection[ServerSettings], audit: Audit
@@ -85,26 +88,37 @@ class McpServers:
         if servers:
             root.add_supervisor(self._supervisor)
 
-    async def ready(self) -> None:
-        """Start all servers that are not running; wait until each server is ready or has failed.
+    async def ready(self, text: str = "", chat: str = "") -> tuple[Text, ...]:
+        """Start the servers that a message is likely to need; return what the chat's users have to know.
 
-        This takes at most the longest `start_timeout_s`. Later calls do not wait again for a server that was
-        not ready in time.
+        The tools of a server that was accepted earlier are offered from its stored descriptions, so it is
+        started only if `text` names it or one of its tools, or at the first call. A server without stored
+        descriptions is started here, and this waits for it, at most `WAIT_S`. Later calls do not wait again
+        for a server that was not ready in time.
         """
         await trio.lowlevel.checkpoint()
-        if not self._known:
-            return
-        most = max(server.settings.section.start_timeout_s for server in self._known.values())
-        with trio.move_on_after(most), suppress(ActorError):
-            for name in self._known:
-                await self._supervisor.get_or_start(name)
-            for known in self._known.values():
-                await known.settled.wait()
         for known in self._known.values():
-            known.settled.set()
-            # Read again for each turn, because `rumi mcp test --accept` may have changed the file.
-            if known.tools:
-                known.pin = await self._offload(partial(self._accepted.of, known.settings))
+            await self._recall(known)
+        waiting = [known for known in self._known.values() if not known.tools and not known.settled.is_set()]
+        for known in self._known.values():
+            if known in waiting or (known.state == "stopped" and is_likely(known, text)):
+                with suppress(ActorError):
+                    await self._supervisor.get_or_start(known.settings.name)
+        async with trio.open_nursery() as nursery:
+            for known in waiting:
+                nursery.start_soon(_wait_for, known)
+        return tuple(note for known in self._known.values() for note in _notes(known, chat))
+
+    async def _recall(self, known: KnownServer) -> None:
+        """Read what was accepted of a server; again for each turn, because `rumi mcp test` may change it."""
+        try:
+            pin = await self._offload(partial(self._accepted.of, known.settings))
+        except McpError:
+            return  # the file cannot be read: the server's start fails with this error
+        if known.state == "stopped" and not known.tools:
+            known.remember(pin)
+        elif known.tools:
+            known.pin = pin
 
     def tools_for(self, chat: ForChat, context_tokens: int) -> tuple[Tool, ...]:
         """Return the tools of all servers for one chat, with `find_tools` for those that take too much room.
@@ -169,13 +183,21 @@ class McpServers:
     async def _ask(
         self, server: str, tool: str, arguments: Mapping[str, object], progress: Progress
     ) -> CallOutcome:
+        known = self._known[server]
+        starts, was_ready = known.starts, known.state == "ready"
         try:
             actor = await self._supervisor.get_or_start(server)
             return await actor.ask(CallTool(tool, arguments, progress))
         except ActorError as error:
-            why = self._known[server].why or Text("It is being started again.")
-            ended = McpError("The server {server} has ended during the call. {why}", server=server, why=why)
-            ended.called = True
+            error_of_server = known.error
+            why = error_of_server.for_model if error_of_server else Text("It is being started again.")
+            sentence = Text("The server {server} did not start. {why}", server=server, why=why)
+            if called := known.starts > starts or was_ready:
+                sentence = Text(
+                    "The server {server} has ended during the call. {why}", server=server, why=why
+                )
+            ended = McpError(sentence, error_of_server.for_people if error_of_server else "")
+            ended.called = called
             raise ended from error
 
     def _audit_state(self, known: KnownServer) -> None:
@@ -189,6 +211,44 @@ class McpServers:
         )
 
 
+def is_likely(known: KnownServer, text: str) -> bool:
+    """Return True if a text names a server or one of its tools, so that its tools are likely to be used."""
+    words = set(re.findall(r"\w+", text.casefold()))
+    name = known.settings.name.casefold()
+    named = words & {name, *re.split(r"[-_]", name)}
+    return (
+        bool(named)
+        or f"{name}{BETWEEN}" in text.casefold()
+        or any(tool.name.casefold() in words for tool in known.tools)
+    )
+
+
+async def _wait_for(known: KnownServer) -> None:
+    """Wait until a server has settled, at most `WAIT_S`."""
+    with trio.move_on_after(min(WAIT_S, known.settings.section.start_timeout_s)):
+        await known.settled.wait()
+    known.settled.set()
+
+
+def _notes(known: KnownServer, chat: str) -> Iterator[Text]:
+    """Yield why a server's tools are missing, once for each chat until the server is ready again."""
+    if known.state not in ("starting", "failed") or chat in known.told:
+        return
+    error, name = known.error, known.settings.name
+    if error is not None:
+        known.told.add(chat)
+        yield Text(
+            "The server {name} did not start, so its tools are missing. {why} {advice}",
+            name=name,
+            why=error.for_model,
+            advice=error.for_people or Text("To see more: rumi mcp test {name}", name=name),
+        )
+    elif not known.tools:
+        yield Text(
+            "The server {name} is still starting; its tools are here from your next message on.", name=name
+        )
+
+
 def _reported(known: KnownServer) -> dict[str, object]:
     settings, waits = known.settings, [tool.name for tool in known.waiting()]
     pin = known.pin or ServerPin()
@@ -199,6 +259,7 @@ def _reported(known: KnownServer) -> dict[str, object]:
         "name": settings.name,
         "state": known.state,
         "why": known.why,
+        "advice": "" if known.error is None else known.error.advice,
         "tools": [tool.name for tool in known.tools if tool.name not in waits],
         "withheld": waits,
         "changes": changes,

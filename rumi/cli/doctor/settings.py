@@ -3,8 +3,10 @@
 import shlex
 from collections import Counter
 
-from rumi.agent.mcp.bwrap import find
+from rumi.agent.mcp.bwrap import hidden_folders
+from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import ServerSettings
+from rumi.agent.mcp.paths import advice
 from rumi.agent.mcp.pins import AcceptedTools
 from rumi.app.settings import mcp_settings_of
 from rumi.cli.doctor.check import Check
@@ -164,8 +166,9 @@ def _checked(home: Home, server: ServerSettings) -> Check:
     try:
         if server.fault is not None:
             raise server.fault
+        hidden = hidden_folders(server, home.root)
         if section.command:
-            find(section.command)
+            started(section)
     except RumiError as error:
         return Check(name, "failure", error.message, error.advice)
     if section.command and not section.sandbox:
@@ -178,6 +181,11 @@ def _checked(home: Home, server: ServerSettings) -> Check:
     if section.url.startswith("http://") and server.headers and "//127.0.0.1" not in section.url:
         found = Text("{name} gets its headers over http, which others may read on the way", name=server.name)
         return Check(name, "warning", found, Text("Use https."))
+    if hidden:
+        found = Text(
+            "{name} names {path}, which its sandbox does not have", name=server.name, path=hidden[0].path
+        )
+        return Check(name, "warning", found, advice(hidden[0], server.name))
     return _left_out(home, server) or Check(
         name, "ok", Text("configured; rumi mcp test {name} tries it", name=server.name)
     )

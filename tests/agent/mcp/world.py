@@ -57,9 +57,12 @@ class House:
         (servers,) = self.root.status().children
         return servers.children[0].activity
 
-    async def tools(self, context_tokens: int = 100_000) -> dict[str, Tool]:
-        """Return the chat's tools of one turn."""
-        await self.servers.ready()
+    async def tools(self, context_tokens: int = 100_000, *, named: bool = True) -> dict[str, Tool]:
+        """Return the chat's tools of one turn, of running servers if the turn's message has `named` them."""
+        known = self.servers._known
+        await self.servers.ready(" ".join(known) if named else "hello")
+        for server in known.values() if named else ():
+            await server.settled.wait()
         messages = [Message("user", word) for word in self.words]
         chat = ForChat(lambda: messages, self._look, self._save_file, may_accept=self.may_accept)
         found = self.servers.tools_for(chat, context_tokens)
