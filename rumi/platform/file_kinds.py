@@ -65,7 +65,7 @@ def kind_of_file(head: bytes, name: str) -> Kind | None:
 
 
 def _is_document(head: bytes, ending: str) -> bool:
-    if head.startswith(_ZIP):
+    if head.startswith(_ZIP) and not (ending == ".pdf" and b"%PDF-" in head):
         first = head[30 : 30 + int.from_bytes(head[26:28], "little")].replace(b"\\", b"/").lstrip(b"/")
         return ending in OFFICE_ENDINGS or _OFFICE_PART.match(first) is not None
     if head.startswith((_OLE, b"%PDF-")) or _PDF.search(head) or (ending == ".pdf" and b"%PDF-" in head):
@@ -82,9 +82,9 @@ def _is_document(head: bytes, ending: str) -> bool:
 def _is_mail(start: bytes, ending: str) -> bool:
     if start.startswith(b"From "):
         start = start.partition(b"\n")[2]
+    if ending in _MAIL_ENDINGS:  # a line of a gateway or of another program may stand before the headers
+        return re.search(rb"^" + _HEADER.pattern, start, re.MULTILINE) is not None
     found = _HEADER.match(start)
-    if found is None or (ending not in _MAIL_ENDINGS and _HEADER.match(start, found.end()) is None):
+    if found is None or _HEADER.match(start, found.end()) is None:
         return False
-    return ending in _MAIL_ENDINGS or (
-        ending in ("", *OFFICE_ENDINGS, ".bin") and bool(_OF_MAIL.search(start))
-    )
+    return ending in ("", *OFFICE_ENDINGS, ".bin") and _OF_MAIL.search(start) is not None

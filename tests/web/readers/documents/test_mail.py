@@ -4,6 +4,7 @@ from email.message import EmailMessage
 
 import pytest
 
+from rumi.platform.file_kinds import kind_of_file
 from tests.web.readers.documents.builders import docx, lines, p, read, storage
 
 HEAD = b"From: Eva <eva@a.example>\r\nTo: bob@b.example\r\nSubject: Rent\r\nMIME-Version: 1.0\r\n"
@@ -124,6 +125,15 @@ def test_the_documents_that_are_attached_are_read() -> None:
     assert "Subject: contract" in shown
     assert any(line.startswith("[attachment] c.docx") for line in shown)
     assert shown[-1] == "The rent is 1150."
+
+
+@pytest.mark.parametrize(
+    "before", ["", "\r\n\r\n", "\ufeff", "*** from gateway 7 ***\r\n", "From a@b.example Fri\r\n"]
+)
+def test_a_line_before_the_headers_hides_no_message(before: str) -> None:
+    message = before.encode() + HEAD + b"Content-Type: text/plain\r\n\r\nwords"
+    assert kind_of_file(message, "a.eml") == "document"
+    assert [line for line in lines(message, "a.eml") if "##" not in line][-2:] == ["Subject: Rent", "words"]
 
 
 def test_a_mailbox_reads_message_by_message() -> None:

@@ -106,11 +106,24 @@ def test_attached_files_are_counted() -> None:
 
 @pytest.mark.parametrize("lost", [1, 5, 10, 30, 60, 100, 150])
 @pytest.mark.parametrize(
-    "before", [b"", b"\n", b"HTTP/1.1 200 OK\r\n\r\n", b"<br />\n<b>Notice</b>: x\n", b"\xef\xbb\xbf"]
+    "before",
+    [
+        b"",
+        b"\n",
+        b"PK\x03\x04\x14abc\xe2\xe93454",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"<br />\n<b>Notice</b>: x\n",
+        b"\xef\xbb\xbf",
+    ],
 )
 def test_a_pdf_without_its_end_or_with_a_line_before_it_is_read(lost: int, before: bytes) -> None:
     body = before + pages([b"(one) Tj", b"(two) Tj"])[:-lost]
     assert lines(body) == ["## Page 1 of 2", "one", "## Page 2 of 2", "two"]
+
+
+@pytest.mark.parametrize("after", [b"\0" * 80_000, b"\n\n%%EOF\n%%EOF", b"PKabc\xe2\xe9", b"<!-- cached -->"])
+def test_a_pdf_with_bytes_behind_its_end_is_read(after: bytes) -> None:
+    assert lines(pages([b"(one) Tj"]) + after) == ["## Page 1 of 1", "one"]
 
 
 def test_a_pdf_whose_second_half_is_missing_is_read_as_far_as_it_goes() -> None:

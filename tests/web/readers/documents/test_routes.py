@@ -1,5 +1,6 @@
 """A document is read by the same readers however it comes: sent as a file, fetched, or attached to a mail."""
 
+import random
 from email.message import EmailMessage
 from io import BytesIO
 from pathlib import Path
@@ -89,6 +90,16 @@ async def test_a_document_that_is_fetched_reads_like_one_that_is_sent(
     assert seen is not None
     assert page.text == seen.text == "The rent is 1150 euros."
     assert page.cut == seen.lost == "not in this text: 1 tracked deletion"
+
+
+async def test_a_large_document_is_fetched_whole() -> None:
+    body = docx(
+        p("the first") + p("the last"), {"word/media/photo.png": random.Random(7).randbytes(1_500_000)}
+    )
+    async with serving({"/a": gives(body, media_type="application/octet-stream")}) as server:
+        async with fetcher(server.endpoint) as world:
+            page = await world.fetch(server.url("/a"))
+    assert (page.text, page.cut) == ("the first\nthe last", "")
 
 
 async def test_mails_and_books_that_are_fetched_are_read() -> None:

@@ -272,6 +272,15 @@ def test_a_part_that_ends_early_is_read_as_far_as_it_goes() -> None:
     assert "damaged" in read(cut).lost
 
 
+def test_a_part_with_damaged_bytes_is_read_up_to_the_damage() -> None:
+    whole = bytearray(docx("".join(p(f"paragraph {number * number}") for number in range(2000))))
+    at = whole.find(b"word/document.xml") + 4000
+    whole[at : at + 8] = b"\xff" * 8
+    document = read(bytes(whole))
+    assert document.text.startswith("paragraph 0\nparagraph 1\nparagraph 4")
+    assert "the part word/document.xml is damaged, and was read in part" in document.lost
+
+
 WORDS = part("w:document", f"<w:body>{p('words')}</w:body>")
 
 

@@ -1,8 +1,10 @@
 """The entry of all readers of documents: detection of the format by the content, and one result for all."""
 
 import re
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -34,6 +36,7 @@ _OFFICE: Final[dict[str, tuple[str, Callable[[Package, str, Reading], Lines]]]] 
 """The format and its reader by the name of the main part's root element."""
 
 _MAIN_PARTS: Final = re.compile(r"(?:^|/)(?:document\d*|workbook\d*|presentation\d*)\.xml$")
+_PLAIN: Final = (".txt", ".md", ".csv")
 _MAIL: Final = re.compile(
     rb"\A(?:\xef\xbb\xbf)?\s*(?:From [^\r\n]+\r?\n)?"
     rb"(?:[A-Za-z][A-Za-z0-9-]{1,60}:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*){2}"
@@ -90,7 +93,7 @@ def _found(body: bytes, name: str, reading: Reading) -> tuple[str, Lines]:
     head = body[:HEAD_BYTES]
     start = head.lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n\0")
     ending = PurePosixPath(name).suffix.lower()
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith(b"PK\x03\x04") and (b"%PDF-" not in head or zipfile.is_zipfile(BytesIO(body))):
         return _zipped(body, reading)
     if b"%PDF-" in head:
         return "pdf", pdf_lines(body, reading)
@@ -98,7 +101,7 @@ def _found(body: bytes, name: str, reading: Reading) -> tuple[str, Lines]:
         return _ole(body, reading)
     if start.startswith(b"{\\rtf"):
         return "rtf", rtf_lines(body, reading)
-    if _MAIL.match(head) and ending not in (".txt", ".md", ".csv"):
+    if ending in (".eml", ".mbox", ".mht", ".mhtml") or (_MAIL.match(head) and ending not in _PLAIN):
         return "eml", mail_lines(body, reading)
     if start.replace(b"\0", b"").startswith(b"<"):
         return _marked_up(body, reading)

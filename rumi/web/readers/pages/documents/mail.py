@@ -26,6 +26,10 @@ _FURNITURE: Final = (
     "application/pkcs7-signature",
     "application/x-pkcs7-signature",
 )
+_MOST_BEFORE_BYTES: Final = 8192
+_HEADERS: Final = re.compile(
+    rb"^[A-Za-z][A-Za-z0-9-]{1,60}:(?:[^\r\n]*\r?\n[ \t])*[^\r\n]*\r?\n(?=[A-Za-z0-9-]+:|\r?\n)", re.MULTILINE
+)
 _BETWEEN: Final = re.compile(rb"^From [^\r\n]*\r?\n", re.MULTILINE)
 
 
@@ -33,7 +37,8 @@ def mail_lines(body: bytes, reading: Reading) -> Lines:
     """Yield the headers, texts and attachments of a message, or of the messages of a mailbox."""
     starts = [found.start() for found in _BETWEEN.finditer(body)] if body.startswith(b"From ") else []
     if not starts:
-        yield from _Letter(reading).lines(_parsed(body.lstrip(b"\xef\xbb\xbf\r\n\t ")), 0)
+        begin = _HEADERS.search(body[:_MOST_BEFORE_BYTES])  # lines of other programs may stand before them
+        yield from _Letter(reading).lines(_parsed(body[begin.start() :] if begin else body), 0)
         return
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(body)], strict=True), 1):
         if number > _MOST_MESSAGES:

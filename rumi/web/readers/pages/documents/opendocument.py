@@ -57,7 +57,7 @@ def open_document_lines(package: Package, reading: Reading) -> Lines:
 
 def flat_open_document_lines(root: Element, reading: Reading) -> Lines:
     """Yield the same of a document that is one XML file."""
-    yield from _Document(Package({}, None), reading, [root]).lines(root)
+    yield from _Document(Package({}), reading, [root]).lines(root)
 
 
 class _Document:

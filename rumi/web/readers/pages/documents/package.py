@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from io import BytesIO
-from posixpath import dirname, join, normpath
+from posixpath import join, normpath
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
@@ -124,8 +124,15 @@ def parse_xml(data: bytes) -> tuple[Element, bool]:
 class Package:
     """The parts of a document, by their names without regard to case and kind of slash."""
 
-    def __init__(self, parts: Mapping[str, bytes | zipfile.ZipInfo], archive: zipfile.ZipFile | None) -> None:
+    def __init__(
+        self,
+        parts: Mapping[str, bytes | zipfile.ZipInfo],
+        archive: zipfile.ZipFile | None = None,
+        body: bytes = b"",
+    ) -> None:
         self._archive = archive
+        self._body = body
+        self._damaged = set[str]()
         self._parts = {_plain(name): (name, part) for name, part in parts.items()}
         self._left_bytes, self._left_xml_bytes = MOST_BYTES, MOST_XML_BYTES
 
@@ -144,12 +151,12 @@ class Package:
             if not saved:
                 raise NoDocumentError(BROKEN) from None
             losses.note("the end of the file is missing, so parts of the document may be, too")
-            return cls(saved, None)
+            return cls(saved)
         if len(parts) > MOST_ENTRIES or sum(part.file_size for part in parts) > MOST_BYTES:
             raise NoDocumentError(TOO_MUCH)
         if parts and all(part.flag_bits & 1 for part in parts if not part.is_dir()):
             raise NoDocumentError(LOCKED)
-        return cls({part.filename: part for part in parts}, archive)
+        return cls({part.filename: part for part in parts}, archive, body)
 
     @classmethod
     def of_flat_xml(cls, root: Element) -> "Package":
@@ -159,7 +166,7 @@ class Package:
             data = child(part, "xmlData")
             if data is not None and len(data):
                 parts[attribute(part, "name")] = etree.tostring(data[0])
-        return cls(parts, None)
+        return cls(parts)
 
     @property
     def names(self) -> list[str]:
@@ -170,7 +177,7 @@ class Package:
         return _plain(name) in self._parts
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of a part; None if there is no such part, or if it is damaged.
+        """Return the bytes of a part, of a damaged one what is before the damage; None if there are none.
 
         Raises:
             NoDocumentError: The parts read so far unpack to too much.
@@ -184,11 +191,12 @@ class Package:
             # `zipfile` reads no more than the size that the archive declares.
             data = self._archive.read(part)
         except _UNREADABLE:
-            return None
+            _, data, _ = _local_part(self._body, part.header_offset, self._left_bytes)
+            self._damaged.add(_plain(name))
         self._left_bytes -= len(data)
         if self._left_bytes < 0:
             raise NoDocumentError(TOO_MUCH)
-        return data
+        return data or None
 
     def xml(self, name: str, losses: Losses) -> Element | None:
         """Return the root of a part's XML; None, with a remark, if the part is missing or damaged.
@@ -206,7 +214,7 @@ class Package:
                 raise
             losses.note(f"the part {name} is broken, and was not read")
             return None
-        if damaged:
+        if damaged or _plain(name) in self._damaged:
             losses.note(f"the part {name} is damaged, and was read in part")
         return root
 
@@ -254,35 +262,39 @@ def _plain(name: str) -> str:
     return name.replace("\\", "/").lstrip("/").lower()
 
 
-def folder_of(name: str) -> str:
-    """Return the folder of a part."""
-    return dirname(name)
-
-
 def _saved(body: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the complete parts of an archive whose directory is missing, from their local headers."""
+    """Yield the parts of an archive whose directory is missing, from their local headers."""
     at, left = body.find(_LOCAL_HEADER), MOST_BYTES
     for _ in range(MOST_ENTRIES):
-        if at < 0 or at + 30 > len(body):
+        if at < 0:
             return
-        flags, method = (int.from_bytes(body[at + place : at + place + 2], "little") for place in (6, 8))
-        size, name_size, extra = (
-            int.from_bytes(body[at + place : at + place + width], "little")
-            for place, width in ((18, 4), (26, 2), (28, 2))
-        )
-        name = body[at + 30 : at + 30 + name_size].decode("utf-8", "replace")
-        start = at + 30 + name_size + extra
-        end = start + size
-        if not flags & 1 and method == 8:
-            data, end = _inflated(body, start, left)
-            left -= len(data)
-            if left <= 0:
-                raise NoDocumentError(TOO_MUCH)
-            if data:
-                yield name, data
-        elif not flags & 1 and method == 0 and size:
-            yield name, body[start:end]
+        name, data, end = _local_part(body, at, left)
+        left -= len(data)
+        if left <= 0:
+            raise NoDocumentError(TOO_MUCH)
+        if data:
+            yield name, data
         at = body.find(_LOCAL_HEADER, max(end, at + 4))
+
+
+def _local_part(body: bytes, at: int, most: int) -> tuple[str, bytes, int]:
+    """Return the name and the data of the part whose local header is at a place, and where it ends.
+
+    The data of a damaged part ends where the damage is. It is empty if the part is encrypted.
+    """
+
+    def number(offset: int, size: int) -> int:
+        return int.from_bytes(body[at + offset : at + offset + size], "little")
+
+    flags, method, size = number(6, 2), number(8, 2), number(18, 4)
+    start = at + 30 + number(26, 2) + number(28, 2)
+    name = body[at + 30 : at + 30 + number(26, 2)].decode("utf-8", "replace")
+    if flags & 1 or method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return name, b"", start + size
+    if method == zipfile.ZIP_STORED:
+        return name, body[start : start + min(size, most)], start + size
+    data, end = _inflated(body, start, most)
+    return name, data, end
 
 
 def _inflated(body: bytes, start: int, most: int) -> tuple[bytes, int]:

@@ -66,7 +66,7 @@ def word_lines(package: Package, main: str, reading: Reading) -> Lines:
 
 def plain_word_lines(root: Element, reading: Reading) -> Lines:
     """Yield the text of a document in the XML of Word 2003, which is one part."""
-    yield from _Story(Package({}, None), "", reading).whole(root)
+    yield from _Story(Package({}), "", reading).whole(root)
 
 
 class _Story:
