@@ -98,6 +98,23 @@ def test_a_form_of_adobes_is_named() -> None:
     assert "Application" in document.text
 
 
+@pytest.mark.parametrize("parts", [b"6 0 R", b"[(template)5 0 R(datasets)6 0 R]"])
+def test_the_values_of_a_form_of_adobes_are_read(parts: bytes) -> None:
+    data = b"<xfa:datasets xmlns:xfa='x'><xfa:data><form><name>Ana Ruiz</name><city/></form></xfa:data></xfa:datasets>"
+    body = whole(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[]/XFA %s>>>>" % parts,
+            2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            3: b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 300]>>",
+            5: b"<</Length 4>>stream\n<a/>\nendstream",
+            6: b"<</Length %d>>stream\n%s\nendstream" % (len(data), data),
+        }
+    )
+    document = read(body)
+    assert document.text == "[form field] name: Ana Ruiz"
+    assert "XFA" in document.lost
+
+
 def test_attached_files_are_counted() -> None:
     catalog = b"<</Type/Catalog/Pages 2 0 R/Names<</EmbeddedFiles<</Names[(a.txt)10 0 R]>>>>>>"
     file = b"<</Type/Filespec/F(a.txt)/EF<</F 5 0 R>>>>"

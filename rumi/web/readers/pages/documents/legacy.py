@@ -67,7 +67,7 @@ def xls_lines(body: bytes, reading: Reading) -> Lines:
         try:
             sheet = book.sheet_by_index(number)
         except Exception as error:  # noqa: BLE001 - xlrd raises what it likes; the other sheets are read
-            reading.losses.note(f"the sheet {name} is broken, and was not read ({type(error).__name__})")
+            reading.losses.note(f"sheet {number + 1} is broken, and was not read ({type(error).__name__})")
             continue
         yield f"## Sheet {name}{' (hidden)' if sheet.visibility else ''}"
         hidden = [
@@ -123,13 +123,13 @@ def xlsb_lines(body: bytes, reading: Reading) -> Lines:
     except python_calamine.CalamineError:
         raise NoDocumentError("it is broken") from None
     reading.losses.note("numbers are shown without their formats (0.25 may be 25 %)")
-    for sheet in book.sheets_metadata:
+    for place, sheet in enumerate(book.sheets_metadata, 1):
         hidden = sheet.visible != python_calamine.SheetVisibleEnum.Visible
         yield f"## Sheet {sheet.name}{' (hidden)' if hidden else ''}"
         try:
             lines = book.get_sheet_by_name(sheet.name).iter_rows()
         except python_calamine.CalamineError:
-            reading.losses.note(f"the sheet {sheet.name} is broken, and was not read")
+            reading.losses.note(f"sheet {place} is broken, and was not read")
             continue
         for number, cells in enumerate(lines):
             texts = trimmed(["" if cell is None else _calamine_cell(cell) for cell in cells[:MOST_COLUMNS]])

@@ -26,6 +26,11 @@ BROKEN: Final = "it is broken"
 
 _DECLARES: Final = re.compile(rb"<\0?!\0?(?:D\0?O\0?C\0?T\0?Y\0?P\0?E|E\0?N\0?T\0?I\0?T\0?Y)", re.IGNORECASE)
 _BEFORE_XML: Final = re.compile(rb"\A(?:\xef\xbb\xbf|[ \t\r\n\0])+(?=<)")
+_KNOWN_PARTS: Final = re.compile(
+    r"(?<![^/])(?:document|workbook|presentation|styles|sharedstrings|sheet|slide|notesslide|header|footer"
+    r"|footnotes|endnotes|comments?|threadedcomment|chart|drawing|data|content|container|book|settings)"
+    r"\d{0,5}\.(?:xml|opf)(?:\.rels)?$"
+)
 _LOCAL_HEADER: Final = b"PK\x03\x04"
 _STEP_BYTES: Final = 1 << 16
 _UNREADABLE: Final = (
@@ -212,10 +217,10 @@ class Package:
         except NoDocumentError as error:
             if str(error) == ENTITIES:
                 raise
-            losses.note(f"the part {name} is broken, and was not read")
+            losses.note(f"{shown_part(name)} is broken, and was not read")
             return None
         if damaged or _plain(name) in self._damaged:
-            losses.note(f"the part {name} is damaged, and was read in part")
+            losses.note(f"{shown_part(name)} is damaged, and was read in part")
         return root
 
     def xml_bytes(self, name: str, losses: Losses) -> bytes | None:
@@ -226,7 +231,8 @@ class Package:
         """
         data = self.read(name)
         if data is None:
-            losses.note(f"the part {name} is {'broken' if name in self else 'missing'}, and was not read")
+            state = "broken" if name in self else "missing"
+            losses.note(f"{shown_part(name)} is {state}, and was not read")
             return None
         self._left_xml_bytes -= len(data)
         if self._left_xml_bytes < 0:
@@ -256,6 +262,12 @@ class Package:
         return [
             target for found, target in self.related(name, losses).values() if found.lower() == kind.lower()
         ]
+
+
+def shown_part(name: str) -> str:
+    """Name a part in a remark. Remarks stand outside of untrusted text, so only known names are repeated."""
+    found = _KNOWN_PARTS.search(_plain(name))
+    return f"the part {found[0]}" if found else "a part of the document"
 
 
 def _plain(name: str) -> str:

@@ -3,11 +3,19 @@
 import ctypes
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from rumi.web.readers.pages.cleaning import clean, one_line
 from rumi.web.readers.pages.documents.lines import Lines, NoDocumentError, Reading
-from rumi.web.readers.pages.documents.package import BROKEN, LOCKED
+from rumi.web.readers.pages.documents.package import (
+    BROKEN,
+    LOCKED,
+    MOST_XML_BYTES,
+    all_named,
+    local,
+    parse_xml,
+)
 from rumi.web.readers.pages.documents.pdf_repair import repaired
 
 _MARK: Final = b"%PDF-"
@@ -85,6 +93,9 @@ def _pages(document: Any, reading: Reading) -> Lines:
                 yield None
         if form.is_xfa and not form.has_values:
             reading.losses.note("its form is of a kind that only Adobe's reader shows (XFA)")
+            for line in form.xfa_values():
+                yield line
+                said = True
             if not said:
                 raise NoDocumentError("it is a form that only Adobe's reader shows (XFA)")
         if not said and len(broken) == count:
@@ -126,6 +137,21 @@ class _Form:
     def attached(self) -> int:
         """Return the number of files in the document."""
         return int(self._raw.FPDFDoc_GetAttachmentCount(self._document))
+
+    def xfa_values(self) -> Iterator[str]:
+        """Yield the values of a form of Adobe's, which are XML beside the pages."""
+        raw = self._raw
+        for number in range(min(100, raw.FPDF_GetXFAPacketCount(self._document))):
+            size = ctypes.c_ulong()
+            raw.FPDF_GetXFAPacketContent(self._document, number, None, 0, size)
+            data = ctypes.create_string_buffer(min(size.value, MOST_XML_BYTES))
+            raw.FPDF_GetXFAPacketContent(self._document, number, data, len(data), size)
+            with suppress(NoDocumentError):
+                root, _ = parse_xml(data.raw)
+                sets = [root] if local(root) == "datasets" else [*all_named(root, "datasets")]
+                for field in (leaf for found in sets for leaf in found.iter() if not len(leaf)):
+                    if text := clean(field.text or "").strip():
+                        yield f"[form field] {local(field)}: {text}"
 
     def lines(self, page: Any) -> Iterator[str]:
         """Yield the values and the notes of a page."""

@@ -34,6 +34,7 @@ from rumi.web.readers.pages.documents.package import (
     child,
     children,
     local,
+    shown_part,
     whole_number,
 )
 
@@ -159,10 +160,10 @@ def _elements(data: bytes, names: tuple[str, ...], losses: Losses, part: str) ->
             while (before := element.getprevious()) is not None:
                 element.getparent().remove(before)
     except etree.XMLSyntaxError:
-        losses.note(f"the part {part} is damaged, and was read in part")
+        losses.note(f"{shown_part(part)} is damaged, and was read in part")
         return
     if any(error.level == etree.ErrorLevels.FATAL for error in parser.error_log):
-        losses.note(f"the part {part} is damaged, and was read in part")
+        losses.note(f"{shown_part(part)} is damaged, and was read in part")
 
 
 def _formats(package: Package, name: str, losses: Losses) -> list[str]:

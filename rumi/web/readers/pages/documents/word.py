@@ -52,7 +52,6 @@ _SYMBOLS: Final = {
 }  # fmt: skip
 """Characters of Microsoft's symbol fonts that stand for something: boxes of forms, bullets, arrows."""
 
-_REFERENCES: Final = {"footnoteReference": "", "endnoteReference": "e", "commentReference": "comment "}
 _HEADING: Final = re.compile(r"heading ([1-6])", re.IGNORECASE)
 
 
@@ -198,9 +197,7 @@ class _Story:
                     yield "-"
                 case "sym":
                     yield self._symbol(attribute(element, "char").upper())
-                case "del" | "moveFrom":
-                    self._losses.add("tracked deletion")
-                case "delText":
+                case "del" | "moveFrom" | "delText":
                     self._losses.add("tracked deletion")
                 case "hyperlink":
                     yield from self._hyperlink(element, beside, depth)
@@ -211,7 +208,7 @@ class _Story:
                 case "rt":
                     yield f"({''.join(self._inline(element, beside, depth + 1))})"
                 case "footnoteReference" | "endnoteReference":
-                    yield f"[^{_REFERENCES[name]}{attribute(element, 'id')}]"
+                    yield f"[^{'e' * (name == 'endnoteReference')}{attribute(element, 'id')}]"
                 case "commentReference":
                     yield f"[comment {attribute(element, 'id')}]"
                 case "AlternateContent":
