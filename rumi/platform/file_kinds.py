@@ -25,6 +25,15 @@ OFFICE_ENDINGS: Final = frozenset(f".{ending}" for ending in _ENDINGS.split())
 _SPACE: Final = b"\xef\xbb\xbf\xff\xfe \t\r\n\0"
 _OLE: Final = b"\xd0\xcf\x11\xe0"
 _ZIP: Final = b"PK\x03\x04"
+BARE_WORKBOOKS: Final = (
+    b"\x09\x00\x04\x00",
+    b"\x09\x02\x06\x00",
+    b"\x09\x04\x06\x00",
+    b"\x09\x08\x08\x00",
+    b"\x09\x08\x10\x00",
+)
+"""How workbooks of old Excel versions begin that are not in an OLE file."""
+
 _OFFICE_PART: Final = re.compile(
     rb"mimetype$|\[content_types\]\.xml|_rels/|docprops/|customxml/|word/|xl/|ppt/"
     rb"|meta-inf/container\.xml|oebps/",
@@ -68,7 +77,11 @@ def _is_document(head: bytes, ending: str) -> bool:
     if head.startswith(_ZIP) and not (ending == ".pdf" and b"%PDF-" in head):
         first = head[30 : 30 + int.from_bytes(head[26:28], "little")].replace(b"\\", b"/").lstrip(b"/")
         return ending in OFFICE_ENDINGS or _OFFICE_PART.match(first) is not None
-    if head.startswith((_OLE, b"%PDF-")) or _PDF.search(head) or (ending == ".pdf" and b"%PDF-" in head):
+    if (
+        head.startswith((_OLE, b"%PDF-", *BARE_WORKBOOKS))
+        or _PDF.search(head)
+        or (ending == ".pdf" and b"%PDF-" in head)
+    ):
         return True
     start = head.lstrip(_SPACE)
     if start.startswith(b"{\\rtf"):

@@ -6,6 +6,7 @@ from io import BytesIO
 import pytest
 import xlwt
 
+from rumi.platform.file_kinds import kind_of_file
 from rumi.platform.texts.words import known
 from rumi.texts import Text
 from rumi.web.readers.pages.documents.lines import NoDocumentError
@@ -98,6 +99,19 @@ def test_a_workbook_of_before_2007_reads_as_it_is_shown() -> None:
         "## Sheet Off (hidden)",
         "| x |",
     ]
+
+
+def test_a_workbook_without_its_container_is_read() -> None:
+    import struct
+
+    def record(number: int, data: bytes) -> bytes:
+        return struct.pack("<HH", number, len(data)) + data
+
+    label = struct.pack("<HH3sB", 0, 0, b"\0\0\0", 4) + b"rent"
+    value = struct.pack("<HH3sd", 0, 1, b"\0\0\0", 500.0)
+    book = record(9, b"\2\0\x10\0") + record(4, label) + record(3, value) + record(10, b"")
+    assert kind_of_file(book, "export.xls") == "document"
+    assert lines(book)[1:] == ["| rent | 500 |"]
 
 
 def _record(number: int, data: bytes) -> bytes:

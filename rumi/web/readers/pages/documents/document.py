@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Final
 
+from rumi.platform.file_kinds import BARE_WORKBOOKS
 from rumi.web.readers.pages.charset import decode
 from rumi.web.readers.pages.cleaning import clean
 from rumi.web.readers.pages.documents import legacy
@@ -99,6 +100,8 @@ def _found(body: bytes, name: str, reading: Reading) -> tuple[str, Lines]:
         return "pdf", pdf_lines(body, reading)
     if head.startswith(b"\xd0\xcf\x11\xe0"):
         return _ole(body, reading)
+    if head.startswith(BARE_WORKBOOKS):
+        return "xls", legacy.xls_lines(body, reading)
     if start.startswith(b"{\\rtf"):
         return "rtf", rtf_lines(body, reading)
     if ending in (".eml", ".mbox", ".mht", ".mhtml") or (_MAIL.match(head) and ending not in _PLAIN):
