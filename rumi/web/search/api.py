@@ -9,6 +9,7 @@ import trio
 
 from rumi import __version__
 from rumi.platform import http
+from rumi.platform.text_decoding import decode
 from rumi.texts import os_error
 from rumi.web.messages import FetchError, SearchResult
 from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, SearchQuery, found, malformed
@@ -52,7 +53,7 @@ class Api:
         headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
         data = await self._settled("POST", headers, {"json": body})
         try:
-            answer = json.loads(data)
+            answer = json.loads(decode(data, "utf-8"))
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):

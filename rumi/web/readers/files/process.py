@@ -9,10 +9,10 @@ import resource
 from base64 import b64encode
 from typing import Any, Final
 
+from rumi.platform import text_decoding
 from rumi.sandbox.confined.child import ParentProcess
 from rumi.sandbox.confined.confinement import confine
 from rumi.web.readers.files import office, scaling
-from rumi.web.readers.pages.charset import load_codecs
 from rumi.web.readers.pages.cleaning import clean
 from rumi.web.readers.pages.pdf import read_pdf
 
@@ -27,7 +27,7 @@ NICE: Final = 10
 
 def load(kind: str) -> None:
     """Import all modules that a kind of file needs, by reading a small sample."""
-    load_codecs()
+    text_decoding.load()
     match kind:
         case "picture":
             scaling.load()

@@ -4,6 +4,7 @@ import re
 from typing import Literal, TypeAlias
 
 from rumi.platform.file_kinds import picture_type
+from rumi.platform.text_decoding import MARKS, wide_codec
 
 Kind: TypeAlias = Literal["html", "xml", "text", "pdf", "binary"]
 
@@ -45,7 +46,7 @@ _HTML_BEGINS = re.compile(
 )
 _XHTML_BEGINS = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _XML_BEGINS = re.compile(rb"<\?xml[\s?]", re.IGNORECASE)
-_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_BOMS = tuple(mark for mark, _ in MARKS)
 # Bytes that do not occur in text in any common encoding: control characters except white space, ESC (used in
 # ISO-2022) and SUB.
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x19\x1c-\x1f]")
@@ -113,8 +114,8 @@ def _looks_like_text(head: bytes) -> bool:
     if head.startswith(_BOMS):
         return True
     found = len(_NO_TEXT.findall(head))
-    if found and head.count(0) * 5 > len(head) * 2 and not head.count(b"\0\0\0"):
-        return True  # UTF-16 without a byte order mark
+    if found and wide_codec(head) is not None:
+        return True
     if found and looks_like(head):
         return False
     return found <= 3 or found * 50 <= len(head)  # a few stray NULs do not make a page binary

@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
+from rumi.platform.text_decoding import decode
 from rumi.web.links import links_in
 from rumi.web.messages import PageText
-from rumi.web.readers.pages.charset import decode
 from rumi.web.readers.pages.cleaning import clean, cut_to, one_line
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, kind_of, looks_like
 
@@ -23,9 +23,9 @@ def read_page(body: bytes, *, media_type: str, charset: str, url: str, max_chars
 
             return read_pdf(body, max_chars)
         case "html":
-            return _read_html(decode(body, charset, markup=True), url, max_chars)
+            return _read_html(decode(body, charset, markup="html"), url, max_chars)
         case "xml":
-            return _read_xml(decode(body, charset, markup=True), url, max_chars)
+            return _read_xml(decode(body, charset, markup="xml"), url, max_chars)
         case "text":
             return _shown("", decode(body, charset), max_chars)
 

@@ -9,9 +9,9 @@ import time
 from dataclasses import asdict
 from typing import Final
 
+from rumi.platform import text_decoding
 from rumi.sandbox.confined.child import ParentProcess
 from rumi.sandbox.confined.confinement import confine
-from rumi.web.readers.pages.charset import load_codecs
 from rumi.web.readers.pages.page import read_page
 
 # Little memory, few open files, and no writing to files.
@@ -34,10 +34,9 @@ _OUT_OF_MEMORY: Final = "it takes too much memory"
 
 def prepare() -> None:
     """Import all modules that a page may need, because the confined process cannot open files."""
-    import charset_normalizer.md  # noqa: F401
     import pypdfium2  # noqa: F401
 
-    load_codecs()
+    text_decoding.load()
     for body, media_type in _SAMPLES:
         read_page(body, media_type=media_type, charset="", url="http://example.com/", max_chars=100)
 
