@@ -83,7 +83,7 @@ def decoder_for(codings: Sequence[str], *, text: bool = False) -> Decoder:
     Raises:
         FetchError: The server used a compression that is not supported.
     """
-    names = [name.partition(";")[0].strip(" \t\"'").lower() for value in codings for name in value.split(",")]
+    names = _names(codings)
     stages = [_CODINGS[name] for name in names if name in _CODINGS]
     unknown = [name for name in names if name in _UNSUPPORTED]
     if unknown or len(stages) > _MOST_CODINGS:
@@ -98,6 +98,15 @@ def decoder_for(codings: Sequence[str], *, text: bool = False) -> Decoder:
     if len(stages) > 1:
         return _Chain([_Unpacker(name) for name in reversed(stages)])
     return _Unpacker(stages[0] if stages else "text" if text else "")
+
+
+def is_packed(codings: Sequence[str]) -> bool:
+    """Return True if values of the header `Content-Encoding` name a compression."""
+    return any(name in _CODINGS or name in _UNSUPPORTED for name in _names(codings))
+
+
+def _names(codings: Sequence[str]) -> list[str]:
+    return [name.partition(";")[0].strip(" \t\"'").lower() for value in codings for name in value.split(",")]
 
 
 class _Codec(Protocol):

@@ -16,6 +16,7 @@ from rumi.platform.http import Tls
 from rumi.texts import Text
 from rumi.web.fetch.body import STEP_BYTES, PartialBody
 from rumi.web.fetch.cache import Cache
+from rumi.web.fetch.decoding import is_packed
 from rumi.web.fetch.download import Download, Downloader, FetchLimits
 from rumi.web.fetch.headers import Headers
 from rumi.web.messages import Fetch, FetchError, Page, PageText, SearchResults, SearchWeb, WebMessage
@@ -221,7 +222,7 @@ def describe_body(headers: Headers, body: PartialBody) -> str:
 
 def _size(headers: Headers) -> str:
     size = headers.size
-    packed = " compressed" if headers.first("content-encoding") not in ("", "identity") else ""
+    packed = " compressed" if is_packed(headers.all("content-encoding")) else ""
     return "" if size is None else f"{size:,} bytes{packed}"
 
 

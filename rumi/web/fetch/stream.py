@@ -8,6 +8,7 @@ from typing import Final
 import httpcore
 
 from rumi.platform.http import Tls
+from rumi.web.fetch.decoding import is_packed
 from rumi.web.fetch.download import Journey, Response, on_the_way, redirect
 from rumi.web.fetch.http_exchange import HttpExchange, Interrupted, connected
 from rumi.web.messages import FetchError, Streamed
@@ -80,7 +81,7 @@ class GuardedStreams:
         exchange = HttpExchange(stream, target.host, most_bytes)
         await exchange.send("GET" if body is None else "POST", target, [*headers, *_OURS], body or b"")
         status, received = await exchange.head()
-        if received.first("content-encoding").lower() not in ("", "identity"):
+        if is_packed(received.all("content-encoding")):
             raise FetchError(
                 "{host} packs its answer in a way that was not asked for.", host=target.host, answered=True
             )

@@ -11,6 +11,7 @@ from rumi import __version__
 from rumi.platform import http
 from rumi.platform.text_decoding import decode
 from rumi.texts import os_error
+from rumi.web.fetch.decoding import is_packed
 from rumi.web.messages import FetchError, SearchResult
 from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, SearchQuery, found, malformed
 
@@ -135,7 +136,7 @@ class Api:
         async with client.stream(method, self._url, headers=headers, **more) as response:
             if response.status_code != 200:
                 return self._failed(response.status_code)
-            if response.headers.get("content-encoding", "identity") != "identity":
+            if is_packed(response.headers.get_list("content-encoding")):
                 return malformed(self._provider)
             data = bytearray()
             # Cancelled instead of left with `break`, so that the generators below the loop end in order.
