@@ -42,6 +42,7 @@ class GuardedStreams:
         journey = Journey(parse_target(url))
         async with AsyncExitStack() as stack:
             while True:
+                journey.been_at.add(journey.visit)
                 attempt = await stack.enter_async_context(AsyncExitStack())
                 try:
                     answer, exchange = await self._ask(attempt, journey.target, headers, most_bytes, body)

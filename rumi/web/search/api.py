@@ -9,6 +9,7 @@ import trio
 
 from rumi import __version__
 from rumi.platform import http
+from rumi.platform.network_state import is_offline
 from rumi.platform.text_decoding import decode
 from rumi.texts import os_error
 from rumi.web.fetch.decoding import is_packed
@@ -244,7 +245,7 @@ def _reason(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            return "its name could not be looked up"
+            return "this machine has no network" if is_offline() else "its name could not be looked up"
         if isinstance(cause, OSError) and cause.strerror:
             return os_error(cause)
         words = words or str(cause)

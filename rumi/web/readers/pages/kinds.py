@@ -44,8 +44,11 @@ _HTML_BEGINS = re.compile(
     rb"<(?:!doctype\s+html|html|head|body|title|meta|link|script|style|div|table|h1|p|a|br|b|iframe)[\s>/]",
     re.IGNORECASE,
 )
+_FEED_BEGINS = re.compile(rb"<(?:rss|feed|rdf:RDF|urlset|sitemapindex)[\s>]")
+_JSON_BEGINS = re.compile(rb"\s*(?:\{\s*(?:\"|\})|\[\s*(?:[\[{\"\d\]-]|true|false|null))")
 _XHTML_BEGINS = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _XML_BEGINS = re.compile(rb"<\?xml[\s?]", re.IGNORECASE)
+_DECLARATIONS = re.compile(rb"\A(?:<[!?](?!doctype\s+html|--)[^>]*>\s*)+", re.IGNORECASE)
 _BOMS = tuple(mark for mark, _ in MARKS)
 # Bytes that do not occur in text in any common encoding: control characters except white space, ESC (used in
 # ISO-2022) and SUB.
@@ -66,24 +69,29 @@ def kind_of(media_type: str, beginning: bytes) -> Kind:
     if b"%PDF-" in head[:1024] and (media_type in _VAGUE | _PDF or head.startswith(b"%PDF-")):
         return "pdf"
     declared = _declared(media_type)
-    if declared == "html":
-        return "html" if _looks_like_text(head) else "binary"
     if declared is None and media_type not in _VAGUE:
         return "binary"
     if declared == "pdf" or not _looks_like_text(head):
         return "binary"
     bare = head[3:] if head.startswith(b"\xef\xbb\xbf") else head
     bare = _without_comments(bare)
+    if declared == "html" and _JSON_BEGINS.match(bare):
+        return "text"
     is_xml = _XML_BEGINS.match(bare) is not None
     if is_xml:
         bare = _without_comments(bare.partition(b"?>")[2])
-    # Servers send HTML as text/plain, as XML, or without a type; other types are believed.
+        bare = _without_comments(_DECLARATIONS.sub(b"", bare))
+    # Servers send HTML and feeds as each other, as JSON, as text/plain, or without a type; other types are
+    # believed.
+    if declared != "text" or media_type in _VAGUE | {"text/plain"} or media_type.endswith("json"):
+        if _FEED_BEGINS.match(bare):
+            return "xml"
+        if _XHTML_BEGINS.match(bare):
+            return "html"
     if media_type in _VAGUE | {"text/plain"}:
         if _HTML_BEGINS.match(bare):
             return "html"
         return "xml" if is_xml else "text"
-    if declared == "xml" and _XHTML_BEGINS.match(bare):
-        return "html"
     return declared or "text"
 
 

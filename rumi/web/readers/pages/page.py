@@ -1,6 +1,7 @@
 """Conversion of a response body to text, depending on its kind."""
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from rumi.platform.text_decoding import decode
@@ -40,11 +41,12 @@ def describe(body: bytes, media_type: str) -> str:
 def _read_html(source: str, url: str, max_chars: int) -> PageText:
     from rumi.web.readers.pages.html import to_markdown
 
-    title, text, deeper = to_markdown(clean(source), url)
+    title, text, deeper, refresh = to_markdown(clean(source), url)
     if text.strip():
-        return _shown(title, text, max_chars, lost=_TOO_DEEP if deeper else "")
+        shown = _shown(title, text, max_chars, lost=_TOO_DEEP if deeper else "")
+        return replace(shown, refresh=refresh)
     why = _TOO_DEEP if deeper else "scripts may make it when it is shown"
-    return PageText(one_line(title), described=f"A page without text; {why}.")
+    return PageText(one_line(title), described=f"A page without text; {why}.", refresh=refresh)
 
 
 def _read_xml(source: str, url: str, max_chars: int) -> PageText:
