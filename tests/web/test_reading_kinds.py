@@ -222,3 +222,12 @@ def test_a_text_of_one_long_line_is_cut_and_says_so() -> None:
     text = read(b"y" * 300_000, "text/plain", max_chars=1000)
     assert 900 < len(text.text) <= 1000
     assert "of 300,000 characters were left out" in text.cut
+
+
+def test_a_page_under_a_wrong_label_says_so_and_one_with_few_broken_bytes_does_not() -> None:
+    body = "<p>Завтра утром придёт мастер и починит котёл на кухне."
+    wrong = read_page(body.encode("cp1251"), media_type="text/html", charset="utf-8", url=URL, max_chars=999)
+    assert wrong.cut == "it is not in the encoding that it declares: 41 characters cannot be read"
+    few = read_page(body.encode() * 9 + b"\xff", media_type="text/html", charset="", url=URL, max_chars=9999)
+    assert "котёл" in few.text
+    assert few.cut == ""

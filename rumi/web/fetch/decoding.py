@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from rumi.platform.text_decoding import MARKS
+from rumi.web.codings import CODINGS, UNSUPPORTED, coding_names
 from rumi.web.messages import FetchError
 from rumi.web.readers.pages.kinds import looks_like
 
@@ -34,17 +35,6 @@ _BETWEEN: Final = 4
 _MARKS: Final = tuple(mark for mark, _ in MARKS)
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _TOKEN: Final = re.compile(r"[a-z0-9._-]{1,20}")
-_CODINGS: Final = {
-    "gzip": "gzip",
-    "x-gzip": "gzip",
-    "deflate": "deflate",
-    "x-deflate": "deflate",
-    "zlib": "deflate",
-    "br": "br",
-    "brotli": "br",
-    "zstd": "zstd",
-}
-_UNSUPPORTED: Final = frozenset(("compress", "x-compress", "bzip2", "xz", "lzma", "sdch", "dcb", "dcz"))
 
 
 class Broken(Exception):
@@ -83,9 +73,9 @@ def decoder_for(codings: Sequence[str], *, text: bool = False) -> Decoder:
     Raises:
         FetchError: The server used a compression that is not supported.
     """
-    names = _names(codings)
-    stages = [_CODINGS[name] for name in names if name in _CODINGS]
-    unknown = [name for name in names if name in _UNSUPPORTED]
+    names = coding_names(codings)
+    stages = [CODINGS[name] for name in names if name in CODINGS]
+    unknown = [name for name in names if name in UNSUPPORTED]
     if unknown or len(stages) > _MOST_CODINGS:
         named = unknown or names
         known = len(named) <= 3 and all(map(_TOKEN.fullmatch, named))
@@ -100,23 +90,23 @@ def decoder_for(codings: Sequence[str], *, text: bool = False) -> Decoder:
     return _Unpacker(stages[0] if stages else "text" if text else "")
 
 
-def is_packed(codings: Sequence[str]) -> bool:
-    """Return True if values of the header `Content-Encoding` name a compression."""
-    return any(name in _CODINGS or name in _UNSUPPORTED for name in _names(codings))
-
-
-def _names(codings: Sequence[str]) -> list[str]:
-    return [name.partition(";")[0].strip(" \t\"'").lower() for value in codings for name in value.split(",")]
-
-
 class _Codec(Protocol):
     """One compressed stream. Keeps input that it could not decompress yet."""
 
-    eof: bool
-    unused_data: bytes
+    @property
+    def eof(self) -> bool:
+        """True after the end of the stream."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """The bytes after the end of the stream."""
 
     def unpack(self, data: bytes, max_bytes: int) -> bytes:
-        """Return at most `max_bytes` decompressed bytes; raises the errors of `_ERRORS`."""
+        """Return at most `max_bytes` decompressed bytes.
+
+        Raises:
+            Broken: The bytes are damaged.
+        """
 
 
 class _Plain:
@@ -155,7 +145,7 @@ class _Zstd:
     def __init__(self) -> None:
         from backports import zstd
 
-        options = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
+        options = {int(zstd.DecompressionParameter.window_log_max): _ZSTD_WINDOW_LOG}
         self._error = zstd.ZstdError
         self._decompressor = zstd.ZstdDecompressor(options=options)
 

@@ -14,9 +14,9 @@ from actors import Actor, Refused, answers
 from rumi.platform.fair_limiter import FairLimiter, LimiterBounds, NoTurn
 from rumi.platform.http import Tls
 from rumi.texts import Text
+from rumi.web.codings import is_packed
 from rumi.web.fetch.body import STEP_BYTES, PartialBody
 from rumi.web.fetch.cache import Cache
-from rumi.web.fetch.decoding import is_packed
 from rumi.web.fetch.download import Download, Downloader, FetchLimits
 from rumi.web.fetch.headers import Headers
 from rumi.web.messages import Fetch, FetchError, Page, PageText, SearchResults, SearchWeb, WebMessage

@@ -8,7 +8,7 @@ from typing import Final
 import httpcore
 
 from rumi.platform.http import Tls
-from rumi.web.fetch.decoding import is_packed
+from rumi.web.codings import is_packed
 from rumi.web.fetch.download import Journey, Response, on_the_way, redirect
 from rumi.web.fetch.http_exchange import HttpExchange, Interrupted, connected
 from rumi.web.messages import FetchError, Streamed

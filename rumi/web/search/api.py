@@ -12,7 +12,7 @@ from rumi.platform import http
 from rumi.platform.network_state import is_offline
 from rumi.platform.text_decoding import decode
 from rumi.texts import os_error
-from rumi.web.fetch.decoding import is_packed
+from rumi.web.codings import is_packed
 from rumi.web.messages import FetchError, SearchResult
 from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, SearchQuery, found, malformed
 
