@@ -38,6 +38,13 @@ _DETECTED: Final = frozenset(
     | {f"iso8859-{number}" for number in (1, 2, 4, 5, 6, 7, 8, 9, 15)}
     | {"tis-620", "koi8-r", "koi8-u", "euc_kr", "gb18030", "big5hkscs", "euc_jis_2004"}
 )
+_ISO_8859: Final = frozenset(codec for codec in _DETECTED if codec.startswith("iso8859"))
+_LATIN: Final = frozenset(
+    {"cp1250", "cp1252", "cp1254", "cp1257", "cp1258", "iso8859-1", "iso8859-2", "iso8859-4"}
+    | {"iso8859-9", "iso8859-15"}
+)
+_HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
+_C1: Final = re.compile(rb"[\x80-\x9f]")
 _WHERE_NOTHING_FITS: Final = "cp1252"
 _GUESSED_FROM_BYTES: Final = 20_000
 _PIECE_BYTES: Final = 1000
@@ -236,9 +243,24 @@ def _guess(body: bytes) -> str:
 def _guess_part(pieces: list[bytes]) -> str:
     from chardet import detect
 
-    found = detect(b"\n".join(pieces), include_encodings=_DETECTED, no_match_encoding=_WHERE_NOTHING_FITS)
+    sample = b"\n".join(pieces)
+    possible = _LATIN if _is_latin(sample) else _DETECTED
+    if _C1.search(sample):  # control characters in ISO 8859, and letters and punctuation in other encodings
+        possible -= _ISO_8859
+    found = detect(sample, include_encodings=possible, no_match_encoding=_WHERE_NOTHING_FITS)
     label = found["encoding"] or _WHERE_NOTHING_FITS
-    return codec_of(label) or codecs.lookup(label).name
+    codec = codec_of(label) or codecs.lookup(label).name
+    # Where the most common encoding reads the same text, an edit can add more characters in it.
+    common = sample.decode(_WHERE_NOTHING_FITS, "replace")
+    return _WHERE_NOTHING_FITS if sample.decode(codec, "replace") == common else codec
+
+
+def _is_latin(sample: bytes) -> bool:
+    """Return True for letters with accents among ASCII: nearly each byte above 127 stands alone."""
+    runs = _HIGH_RUN.findall(sample)
+    high = sum(map(len, runs))
+    alone = sum(1 for run in runs if len(run) == 1)
+    return alone * 10 >= len(runs) * 9 and (len(sample) - high) >= 2 * high
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:
