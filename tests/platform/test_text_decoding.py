@@ -234,6 +234,7 @@ WORDS = "наша страница"
     "head",
     [
         "<!-- <meta charset=koi8-r> --><meta charset=windows-1251>",
+        "<!-- <b>old</b> <meta charset=koi8-r> --><meta charset=windows-1251>",
         "<!-- <meta charset=koi8-r>\n--><meta http-equiv=content-type content='text/html;charset=cp1251'>",
         "<!--><meta charset=cp1251>--><meta charset=koi8-r>",
         "<a title='<meta charset=koi8-r>'><meta charset=cp1251>",

@@ -109,6 +109,13 @@ def test_another_template_is_not_shown(attribute: str) -> None:
     assert "SECRET" not in read(f"<div><template {attribute}><p>SECRET</p></template></div>{WORDS}").text
 
 
+def test_a_host_has_one_shadow_root() -> None:
+    roots = "<template shadowrootmode=open><p>One.</p></template>" + (
+        "<template shadowrootmode=open><p>SECRET</p></template>" * 10_000
+    )
+    assert read(f"<x-a>{roots}</x-a>").text == "One."
+
+
 def test_thousands_of_shadow_roots_are_read() -> None:
     text = read("<x-a><template shadowrootmode=open><slot></slot></template>a </x-a>" * 3000 + WORDS).text
     assert "museum" in text

@@ -8,6 +8,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from lxml import etree
@@ -17,6 +18,7 @@ from rumi.web.readers.pages.pruning import Element
 from rumi.web.refresh import refresh_url
 
 _MOST_FRAMES: Final = 30
+_MOST_REFRESHES: Final = 10
 _MOST_NODES: Final = 20_000
 _LEAST_CHARS: Final = 80
 """Minimum length of a text for readers without scripts, and of an article in structured data."""
@@ -33,9 +35,8 @@ _WORDS: Final = re.compile(r"\w+")
 
 def refresh_of(root: Element, hrefs: Hrefs) -> tuple[str, bool]:
     """Return the URL to which a page redirects by itself, and True if only readers without scripts follow."""
-    for meta in root.iter("meta"):
-        if meta.get("http-equiv", "").strip().lower() != "refresh":
-            continue
+    metas = (meta for meta in root.iter("meta") if meta.get("http-equiv", "").strip().lower() == "refresh")
+    for meta in islice(metas, _MOST_REFRESHES):
         url = hrefs.followed(refresh_url(meta.get("content", "")))
         above = {str(element.tag) for element in meta.iterancestors(etree.Element)}
         if url and "template" not in above:
@@ -45,9 +46,12 @@ def refresh_of(root: Element, hrefs: Hrefs) -> tuple[str, bool]:
 
 def reveal(root: Element, hrefs: Hrefs, parse: Callable[[str], Element | None], *, everything: bool) -> None:
     """Turn these parts into ordinary elements. With `everything`, short texts without scripts stay too."""
-    for template in reversed(list(root.iter("template"))):
+    shadows: dict[Element | None, Element] = {}
+    for template in root.iter("template"):
         if any(template.get(name) in ("open", "closed") for name in _SHADOW):
-            _open_shadow(template)
+            shadows.setdefault(template.getparent(), template)  # a host has one shadow root: the first
+    for template in reversed(shadows.values()):
+        _open_shadow(template)
     for frameset in list(root.iter("frameset")):
         frameset.tag = "div"
     for frame in list(root.iter("iframe", "frame", "embed", "object"))[:_MOST_FRAMES]:
