@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.platform.openat import FOLDER, READ, is_ordinary, openat2, opened
+from rumi.platform.text_decoding import decode
 
 INSTRUCTION_FILES: Final = ("AGENTS.md", "CLAUDE.md", ".rumi/AGENTS.md")
 """Files in which people tell agents how to work in a folder, by the paths at which they are looked for."""
@@ -124,7 +125,7 @@ def _instructions(top: int) -> tuple[InstructionFile, ...]:
     found: list[InstructionFile] = []
     for path in INSTRUCTION_FILES:
         body = _read(top, path, MOST_INSTRUCTION_BYTES + 1)
-        text = body[:MOST_INSTRUCTION_BYTES].decode("utf-8", "replace").strip()
+        text = decode(body[:MOST_INSTRUCTION_BYTES]).strip()
         # CLAUDE.md often is a copy of AGENTS.md.
         if text and all(text != other.text for other in found):
             found.append(InstructionFile(path, text, len(body) > MOST_INSTRUCTION_BYTES))

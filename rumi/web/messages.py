@@ -119,7 +119,8 @@ class PageText:
     `text` is Markdown if the page was HTML, and plain text otherwise. It is empty for unreadable content;
     `described` then describes the content in one line. `links` contains the URLs in `text`, as normalized by
     the WHATWG parser, without duplicates and in order of appearance. `cut` describes the omitted part, and is
-    empty if the text is complete.
+    empty if the text is complete. `refresh` is the URL to which the page redirects by itself; it is empty for
+    most pages.
     """
 
     title: str = ""
@@ -127,6 +128,7 @@ class PageText:
     links: tuple[str, ...] = ()
     cut: str = ""
     described: str = ""
+    refresh: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import trio
 from typing_extensions import override
 
 from rumi.platform.http import close
+from rumi.platform.network_state import is_offline
 from rumi.web.addresses import Endpoint, read_address
 from rumi.web.guard import AddressGuard
 from rumi.web.messages import FetchError, FetchRefused
@@ -109,6 +110,12 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
                         await over.wait()
             if not arrived:
                 why = failed[-1]
+                if is_offline():
+                    raise FetchError(
+                        "{host} does not answer: this machine has no network.",
+                        "Connect it and try again.",
+                        host=host,
+                    ) from why
                 raise FetchError(
                     "{host} does not answer on port {port}.", "Try again later.", host=host, port=port
                 ) from why

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import trio
 
+from rumi.platform.network_state import is_offline
 from rumi.web.messages import FetchError
 
 DEFAULT_LOOKUPS: Final = 64
@@ -66,6 +67,10 @@ def _ask(host: str) -> tuple[str, ...]:
         # AI_ADDRCONFIG: with it, a machine without IPv6 would not see a forbidden IPv6 address.
         found = socket.getaddrinfo(host.encode("ascii"), None, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
+        if is_offline():
+            raise FetchError(
+                "The name has no address: this machine has no network.", "Connect it and try again."
+            ) from None
         if error.errno == socket.EAI_AGAIN:
             raise FetchError("The name could not be looked up.", "Check the network and try again.") from None
         raise FetchError("The name has no address.", "Check its spelling.") from None

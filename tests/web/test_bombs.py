@@ -4,11 +4,13 @@ import gzip
 import itertools
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import brotli
 import pytest
 import trio
+from backports import zstd
 
 from rumi.web.fetch.decoding import decoder_for
 from tests.fakes.web_server import (
@@ -54,6 +56,14 @@ def empty_members() -> Iterator[bytes]:
     yield from itertools.repeat(gzip.compress(b"") * 500)
 
 
+def zstd_bomb(size: int) -> Iterator[bytes]:
+    packer = zstd.ZstdCompressor()
+    for _ in range(size >> 24):
+        yield packer.compress(bytes(1 << 24), packer.FLUSH_BLOCK)
+
+
+BROTLI_BOMB = brotli.compress(bytes(500 << 20), quality=1)
+
 BOMBS: dict[str, tuple[Answering, str]] = {
     "10 GB of zeros in gzip": (
         streams(lambda: gzip_bomb(TEN_GB), headers=GZIP),
@@ -73,9 +83,17 @@ BOMBS: dict[str, tuple[Answering, str]] = {
         streams(empty_blocks, headers=GZIP),
         "the rest of the page is packed into more bytes than it has",
     ),
-    "empty gzip members without end": (
-        streams(empty_members, headers=GZIP),
-        "the rest of the page is packed into more bytes than it has",
+    "10 GB of zeros in brotli": (
+        streams(lambda: iter([BROTLI_BOMB]), headers={"Content-Encoding": "br"}),
+        "only the first 1,000,000 bytes of the page were read",
+    ),
+    "10 GB of zeros in zstandard": (
+        streams(lambda: zstd_bomb(TEN_GB), headers={"Content-Encoding": "zstd"}),
+        "only the first 1,000,000 bytes of the page were read",
+    ),
+    "10 GB of zeros, packed twice": (
+        streams(lambda: iter([gzip.compress(BROTLI_BOMB)]), headers={"Content-Encoding": "br, gzip"}),
+        "only the first 1,000,000 bytes of the page were read",
     ),
     "300 MB": (
         streams(lambda: many(b"a line of text\n" * 4000, 5000), headers={"Content-Length": "300000000"}),
@@ -131,6 +149,26 @@ async def test_a_body_without_end_ends_and_takes_no_memory(kind: str) -> None:
     assert len(page.text) <= 40_000
 
 
+@pytest.mark.parametrize(
+    ("coding", "pieces"),
+    [
+        ("gzip", empty_members),
+        ("gzip, gzip", lambda: iter([gzip.compress(b"".join(itertools.islice(empty_members(), 2000)))])),
+        ("gzip, br", lambda: iter([brotli.compress(gzip.compress(b"") * 200_000, quality=1)])),
+        ("gzip, gzip", lambda: iter([gzip.compress(b"".join(itertools.islice(empty_blocks(), 2000)))])),
+        ("zstd", lambda: itertools.repeat(zstd.compress(b"") * 500)),
+    ],
+)
+async def test_packed_bytes_without_content_end(coding: str, pieces: Callable[[], Iterator[bytes]]) -> None:
+    body = pieces()  # made here: the memory that this takes does not count
+    answer = streams(lambda: body, headers={"Content-Encoding": coding})
+    async with serving({"/": answer, "/warm": gives("x")}) as server, fetcher(server.endpoint) as world:
+        await world.fetch(server.url("/warm"))
+        with flat_memory():
+            error = await world.trouble(server.url())
+    assert error.message == "The page's compression is damaged."
+
+
 async def test_many_bombs_at_once_take_no_more_than_their_bounds() -> None:
     answer = streams(lambda: gzip_bomb(TEN_GB), headers=GZIP)
     async with serving({"/": answer, "/warm": gives("x")}) as server:
@@ -181,10 +219,18 @@ async def test_a_head_of_any_size_is_bounded() -> None:
     assert error.message == "The answer of 127.0.0.1 is not valid HTTP."
 
 
-@pytest.mark.parametrize("coding", ["gzip", "deflate", ""])
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, br", ""])
 @pytest.mark.parametrize("step", [1, 7, 1000, 1_000_000])
 def test_a_decoder_gives_no_more_than_there_is_room_for(coding: str, step: int) -> None:
-    packed = {"gzip": gzip.compress, "deflate": zlib.compress, "": bytes}[coding](b"0" * 1_000_000)
+    packed = b"".join(b"%d, " % number for number in range(5_000))
+    for name in coding.split(", "):
+        packed = {
+            "gzip": gzip.compress,
+            "deflate": zlib.compress,
+            "br": brotli.compress,
+            "zstd": zstd.compress,
+            "": bytes,
+        }[name](packed)
     decoder = decoder_for([coding])
     max_bytes = 5000
     for start in range(0, len(packed), step):

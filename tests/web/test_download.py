@@ -200,7 +200,7 @@ NO_HTTP = "The answer of 127.0.0.1 is not valid HTTP."
     ("answer", "said"),
     [
         (says(b"SSH-2.0-OpenSSH_9.6\r\n"), NO_HTTP),
-        (says(b"HTTP/1.1 200 OK\r\nignore all: \x00\r\n\r\n"), NO_HTTP),
+        (says(b"HTTP/1.1 20 ignore all\r\n\r\n"), NO_HTTP),
         (says(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), NO_HTTP),
         (says(), "127.0.0.1 closed the connection without an answer."),
         (resets(), "The connection to 127.0.0.1 was cut."),

@@ -2,12 +2,14 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import brotli
 import pytest
 import trio
 import trustme
+from backports import zstd
 
 from rumi.platform.config.schema import FetchSection
 from rumi.platform.config.secrets import Secrets
@@ -26,6 +28,7 @@ from tests.fakes.web_server import (
 )
 from tests.web.fetching import Names, children, fetcher, open_sockets
 
+Packing = Callable[[bytes], bytes]
 PAGE = (
     "<html><head><title>Bread</title></head><body>"
     "<h1>Bread</h1><p>Flour and <a href='/water'>water</a>.</p></body></html>"
@@ -151,7 +154,11 @@ async def test_bytes_under_a_vague_name_are_looked_at() -> None:
         ("GZIP", gzip.compress(PAGE[:50].encode()) + gzip.compress(PAGE[50:].encode())),
         ("gzip", gzip.compress(PAGE.encode()) + b"\0" * 100),
         ("deflate", zlib.compress(PAGE.encode())),
-        ("deflate", zlib.compress(PAGE.encode(), wbits=-15)),
+        ("br", brotli.compress(PAGE.encode())),
+        ("zstd", zstd.compress(PAGE.encode())),
+        ("gzip, br", brotli.compress(gzip.compress(PAGE.encode()))),
+        ("gzip", PAGE.encode()),
+        ("utf-8", PAGE.encode()),
         ("identity", PAGE.encode()),
         ("", PAGE.encode()),
     ],
@@ -167,11 +174,8 @@ async def test_what_is_packed_is_unpacked(coding: str, body: bytes) -> None:
 @pytest.mark.parametrize(
     ("coding", "body", "said"),
     [
-        ("br", b"whatever", "unrequested compression: br."),
-        ("gzip, gzip", b"whatever", "unrequested compression: gzip, gzip."),
-        ("ignore what you were told and", b"x", "unrequested compression: an unknown way."),
-        ("gzip", b"no gzip at all", "compression is damaged"),
-        ("deflate", b"\xff\xffno deflate", "compression is damaged"),
+        ("compress", b"whatever", "unrequested compression: compress."),
+        ("gzip", b"\x1f\x8b no gzip at all", "compression is damaged"),
     ],
 )
 async def test_what_cannot_be_unpacked_is_said(coding: str, body: bytes, said: str) -> None:
@@ -182,9 +186,14 @@ async def test_what_cannot_be_unpacked_is_said(coding: str, body: bytes, said: s
     assert error.answered
 
 
-async def test_packed_bytes_that_end_early_give_what_came() -> None:
-    packed = gzip.compress(b"".join(b"%d, " % n for n in range(100_000)))
-    answer = gives(packed[: len(packed) // 2], media_type="text/plain", headers={"Content-Encoding": "gzip"})
+@pytest.mark.parametrize(
+    ("coding", "pack"), [("gzip", gzip.compress), ("br", brotli.compress), ("zstd", zstd.compress)]
+)
+async def test_packed_bytes_that_end_early_give_what_came(
+    coding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    packed = pack(b"".join(b"%d, " % n for n in range(100_000)))
+    answer = gives(packed[: len(packed) // 2], media_type="text/plain", headers={"Content-Encoding": coding})
     async with serving({"/": answer}) as server, fetcher(server.endpoint) as world:
         page = await world.fetch(server.url())
     assert page.text.startswith("0, 1, 2")

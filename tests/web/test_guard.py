@@ -193,3 +193,12 @@ def test_the_systems_resolver_is_believed_for_all_addresses_and_not_waited_for(t
         assert verdict["allowed"] == (urls[verdict["url"]] == "")
         assert urls[verdict["url"]] in verdict["reason"]
     assert sorted(verdicts[0]["addresses"]) == [PUBLIC6, PUBLIC]
+
+
+@pytest.mark.bubblewrap
+def test_a_machine_without_a_network_is_told_as_such(tmp_path: Path) -> None:
+    told = run_in_own_network("tests.web.offline", "a.test", "93.184.216.34", folder=tmp_path)
+    assert told.splitlines() == [
+        "The name has no address: this machine has no network. Connect it and try again.",
+        "93.184.216.34 does not answer: this machine has no network. Connect it and try again.",
+    ]

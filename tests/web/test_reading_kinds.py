@@ -37,6 +37,28 @@ def local_header(name: str) -> bytes:
         ("application/json", b'{"a": "<html>"}', "text"),
         ("application/problem+json", b"{}", "text"),
         ("application/javascript", b"<!doctype html>", "text"),
+        ("application/json", b"<!doctype html><p>Not found", "html"),
+        ("text/html", b"<?xml version='1.0'?>\n<rss version='2.0'><channel/></rss>", "xml"),
+        ("text/html", b"\n\n<rss version='2.0'><channel/></rss>", "xml"),
+        (
+            "text/html",
+            b"<?xml version='1.0'?><!-- made by x --><feed xmlns='http://www.w3.org/2005/Atom'>",
+            "xml",
+        ),
+        ("text/html", b"<?xml version='1.0'?><?xml-stylesheet href='a.xsl'?><rdf:RDF xmlns='b'>", "xml"),
+        ("text/html", b"<?xml version='1.0'?><!DOCTYPE rss SYSTEM 'rss.dtd'><rss>", "xml"),
+        ("text/html", b"<?xml version='1.0'?><sitemapindex><sitemap>", "xml"),
+        ("text/html", b"<?xml version='1.0'?><note><to>Ana</to></note>", "html"),
+        ("text/html", b"<?xml version='1.0'?><!DOCTYPE html PUBLIC 'x'><html>", "html"),
+        ("text/html", b"<rssless><p>x", "html"),
+        ("text/plain", b"<rss version='2.0'><channel/></rss>", "xml"),
+        ("application/json", b"<feed xmlns='http://www.w3.org/2005/Atom'>", "xml"),
+        ("text/html", b'{"a": "<b>", "c": [1, 2]}', "text"),
+        ("text/html", b'[{"a": 1}]', "text"),
+        ("text/html", b"{{ page }} <p>x", "html"),
+        ("text/html", b"[edit] <p>words", "html"),
+        ("text/plain", "Ёж идёт".encode("utf-16-le"), "text"),
+        ("text/html", "<p>Ёж идёт".encode("utf-32-be"), "html"),
         ("text/csv", b"a,b\n1,2\n", "text"),
         ("text/markdown", b"# <b>x</b>", "text"),
         ("application/rss+xml", b"<rss/>", "xml"),
@@ -222,3 +244,12 @@ def test_a_text_of_one_long_line_is_cut_and_says_so() -> None:
     text = read(b"y" * 300_000, "text/plain", max_chars=1000)
     assert 900 < len(text.text) <= 1000
     assert "of 300,000 characters were left out" in text.cut
+
+
+def test_a_page_under_a_wrong_label_says_so_and_one_with_few_broken_bytes_does_not() -> None:
+    body = "<p>Завтра утром придёт мастер и починит котёл на кухне."
+    wrong = read_page(body.encode("cp1251"), media_type="text/html", charset="utf-8", url=URL, max_chars=999)
+    assert wrong.cut == "it is not in the encoding that it declares: 41 characters cannot be read"
+    few = read_page(body.encode() * 9 + b"\xff", media_type="text/html", charset="", url=URL, max_chars=9999)
+    assert "котёл" in few.text
+    assert few.cut == ""

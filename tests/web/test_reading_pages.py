@@ -132,7 +132,7 @@ def test_links_are_those_that_the_text_still_shows() -> None:
         "<textarea>SECRET</textarea><select><option>SECRET</select><input value=SECRET>",
         "<a href='/x' title=SECRET></a>",
         "<dialog>SECRET</dialog>",
-        "<iframe srcdoc=SECRET>SECRET</iframe>",
+        "<iframe src=/frame>SECRET</iframe>",
     ],
 )
 def test_what_is_hidden_reaches_nobody(hidden: str) -> None:

@@ -1,5 +1,6 @@
 """Tavily and Kagi: what they are asked, what becomes of their answers, and where their keys never go."""
 
+import json
 import logging
 import socket
 import ssl
@@ -44,6 +45,16 @@ async def test_tavily_is_asked_as_it_documents() -> None:
     assert (asked.method, asked.target) == ("POST", "/search")
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert asked.body == {"query": "pan casero", "topic": "general", "max_results": 5}
+
+
+@pytest.mark.parametrize("broken", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\x80\x80"])
+async def test_a_broken_byte_costs_an_answer_no_other_text(broken: bytes) -> None:
+    body = json.dumps({"results": [{**ITEM, "title": "Größe @ Maß"}]}, ensure_ascii=False).encode()
+    answer = body.replace(b"@", broken)
+    async with serve_api(gives(answer, headers={"content-encoding": "utf-8"})) as server:
+        (result,) = (await tavily(server).search(QUERY))[:1]
+    assert result.title.startswith("Größe ")
+    assert result.title.endswith(" Maß")
 
 
 async def test_tavily_gives_dates_with_news() -> None:

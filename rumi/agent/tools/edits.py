@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from itertools import accumulate
 from typing import Final
 
-from rumi.agent.tools.text_file import TextDifference, TextFile, difference, lines_of
+from rumi.agent.tools.text_file import TextDifference, TextFile, difference, lines_of, visible
 from rumi.platform.openat import shown
 
 MOST_EDITS: Final = 50
@@ -82,6 +82,8 @@ def apply_edits(name: str, file: TextFile, edits: tuple[Edit, ...], most_bytes: 
 
     `name` is the file's name in the diff, `most_bytes` the maximum size of the edited file.
     """
+    if not file.exact:
+        return Edited(why_not=f"its {file.encoding} text would not stay the same. Convert it to UTF-8 first")
     edited, count = file, 0
     for number, edit in enumerate(edits, 1):
         done = _apply(edited, edit, most_bytes)
@@ -97,7 +99,7 @@ def apply_edits(name: str, file: TextFile, edits: tuple[Edit, ...], most_bytes: 
     except UnicodeEncodeError as error:
         lacks = shown(edited.text[error.start : error.end][:10])
         return Edited(why_not=f"it is {file.encoding} text, which has no {lacks}")
-    return Edited(content, count, difference(name, file.text, edited.text))
+    return Edited(content, count, difference(name, visible(file.text), visible(edited.text)))
 
 
 def _apply(file: TextFile, edit: Edit, most_bytes: int) -> tuple[str, int] | str:

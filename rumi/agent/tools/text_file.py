@@ -1,4 +1,8 @@
-"""Text files, and unified diffs of two texts. Edits to a text file preserve its encoding and line ends."""
+"""Text files, and unified diffs of two texts. Edits to a text file preserve its encoding and line ends.
+
+A byte that stands for no character in the file's encoding is a lone surrogate in the text (Python's error
+handler `surrogateescape`), so that an edit of another part preserves the byte. Models see it as U+FFFD.
+"""
 
 import re
 from bisect import bisect_left
@@ -8,6 +12,8 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Final, TypeAlias
 
+from rumi.platform.text_decoding import REPLACEMENT, encoding_of
+
 DIFF_CHARS: Final = 8000
 """Maximum length of a diff."""
 
@@ -16,31 +22,38 @@ _CONTEXT: Final = 3
 _COMPARED: Final = 400
 """Maximum number of lines for an exact comparison. Its time grows with the square of this number."""
 
-_MARKS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_BROKEN: Final = "surrogateescape"
+_BYTE: Final = re.compile("[\udc80-\udcff]")
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A decoded text file. `mark` is the file's byte order mark, or empty if the file has none."""
+    """A decoded text file. `mark` is the file's byte order mark, or empty if the file has none.
+
+    `exact` is False if the encoding would not encode the text to the same bytes again.
+    """
 
     text: str
     encoding: str = "utf-8"
     mark: bytes = b""
+    exact: bool = True
 
     @property
     def plain(self) -> str:
         """The text with LF line ends, as models read and write it."""
-        return self.text.replace("\r\n", "\n")
+        return visible(self.text).replace("\r\n", "\n")
 
     @property
     def about(self) -> list[str]:
         """Notes on unusual properties: the encoding, the line ends, a missing final newline."""
         returns, newlines = self.text.count("\r\n"), self.text.count("\n")
         kinds = {newlines: "CRLF line ends", 0: ""}
+        broken = len(_BYTE.findall(self.text))
         return [
             *([self.encoding] if self.encoding != "utf-8" else []),
             *(["byte order mark"] if self.mark else []),
+            *([f"{broken} broken bytes, shown as {REPLACEMENT}"] if broken else []),
             *([kind] if (kind := kinds.get(returns, "LF and CRLF line ends")) else []),
             *(["no newline at the end"] if self.text and not self.text.endswith("\n") else []),
         ]
@@ -51,7 +64,7 @@ class TextFile:
         Raises:
             UnicodeEncodeError: The text has characters that the encoding lacks.
         """
-        return self.mark + text.encode(self.encoding)
+        return self.mark + text.encode(self.encoding, _BROKEN)
 
     def found(self, old: str) -> list[int]:
         """Return the start indexes of `old` in the plain text; the occurrences may overlap."""
@@ -87,22 +100,26 @@ class TextFile:
 
 
 def decoded(content: bytes) -> TextFile | None:
-    """Decode a file's content; return None if the content is not text.
+    """Decode a file's content as `rumi.platform.text_decoding` does; return None if the content is not text.
 
-    Without a byte order mark, UTF-8, Windows-1252 and Latin-1 are tried in this order; the last two are only
-    accepted if the text has no control characters. The chosen encoding always encodes the text to the same
-    bytes again.
+    Text that is neither in Unicode nor free of control characters is not accepted.
     """
-    mark, encoding = next((byte_mark for byte_mark in _MARKS if content.startswith(byte_mark[0])), (b"", ""))
-    for name in (encoding,) if mark else ("utf-8", "cp1252", "latin-1"):
-        try:
-            text = content[len(mark) :].decode(name)
-        except UnicodeDecodeError:
-            continue
-        if "\0" in text or (not mark and name != "utf-8" and _CONTROLS.search(text)):
-            return None
-        return TextFile(text, name, mark)
-    return None
+    mark, encoding = encoding_of(content)
+    body = content[len(mark) :]
+    try:
+        text = body.decode(encoding, _BROKEN)
+        exact = text.encode(encoding, _BROKEN) == body
+    except UnicodeError:  # not every codec has a byte for an error
+        text, exact = body.decode(encoding, "replace"), False
+    in_unicode = encoding.startswith("utf") and not _BYTE.search(text) and exact
+    if "\0" in text or (not in_unicode and _CONTROLS.search(text)):
+        return None
+    return TextFile(text, encoding, mark, exact)
+
+
+def visible(text: str) -> str:
+    """Return a file's text with U+FFFD in place of each byte that stands for no character."""
+    return _BYTE.sub(REPLACEMENT, text)
 
 
 def lines_of(plain: str) -> list[str]:

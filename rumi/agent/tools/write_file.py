@@ -7,7 +7,7 @@ import trio
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.file_access import FileTool, FoundPath, named, path_in
 from rumi.agent.tools.syntax import syntax_note
-from rumi.agent.tools.text_file import TextDifference, decoded, difference, lines_of
+from rumi.agent.tools.text_file import TextDifference, decoded, difference, lines_of, visible
 from rumi.models.model import ToolSpec
 
 
@@ -58,4 +58,4 @@ async def _changed(path: str, found: FoundPath, text: str) -> TextDifference | N
     if file is None:
         return None
     name = named(path)
-    return await trio.to_thread.run_sync(difference, name, file.text, text)
+    return await trio.to_thread.run_sync(difference, name, visible(file.text), text)

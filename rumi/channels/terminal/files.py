@@ -105,6 +105,9 @@ def _text_of(name: str, max_chars: int, reader: Reader) -> str | None:
     except (OSError, ValueError, RuntimeError) as error:
         why = os_error(error) if isinstance(error, OSError) else str(error)
         raise UsageError("{name} cannot be read: {why}.", name=name, why=why) from None
-    if b"\0" in data or kind_of_file(data, name) is not None:
+    # Imported at first use, because most messages have no file.
+    from rumi.platform.text_decoding import decode
+
+    if kind_of_file(data, name) is not None or "\0" in (text := decode(data)):
         return None
-    return data.decode("utf-8-sig", "replace")[: max_chars + 1]
+    return text[: max_chars + 1]

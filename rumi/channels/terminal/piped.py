@@ -66,17 +66,20 @@ async def _piped(
     """
     if not source.piped:
         return ()
-    pieces: list[str] = []
-    length, silent = 0, False
-    while length <= max_chars and not silent:
-        with trio.move_on_after(PAUSE_S if pieces else SILENT_S) as patience:
+    from rumi.platform.text_decoding import decode  # at first use: most messages have no piped data
+
+    # No encoding has more characters than bytes. Decoded again each time that a quarter more has come.
+    data, text, silent, looked_at = bytearray(), "", False, max_chars
+    while len(text) <= max_chars and not silent:
+        with trio.move_on_after(PAUSE_S if data else SILENT_S) as patience:
             piece = await source.more()
-            if piece is None:
+            if not piece:
                 break
-            pieces.append(piece)
-            length += len(piece)
+            data += piece
+            if len(data) > looked_at:
+                text, looked_at = decode(bytes(data)), len(data) * 5 // 4
         silent = patience.cancelled_caught
-    text = "".join(pieces)
+    text = decode(bytes(data))
     if silent:
         await report(
             (
@@ -91,7 +94,7 @@ async def _piped(
                 )
             ).format(seconds=SILENT_S, pause=PAUSE_S)
         )
-    elif length > max_chars:
+    elif len(text) > max_chars:
         await report(
             gettext(
                 reader.language,
@@ -101,5 +104,5 @@ async def _piped(
         )
     if not text.strip():
         return ()
-    cut = silent or length > max_chars
+    cut = silent or len(text) > max_chars
     return (Attachment("words", source=SOURCE, text=text[:max_chars], cut=cut),)

@@ -5,9 +5,9 @@ cannot handle a non-blocking one. Python's own file objects are not used, becaus
 file object prevents the interpreter from exiting.
 """
 
-import codecs
 import errno
 import os
+import re
 import select
 import stat
 import termios
@@ -21,6 +21,7 @@ from rumi.errors import RumiError
 from rumi.texts import os_error
 
 _CHUNK_BYTES = 65536
+_UTF8_TEXT = re.compile("[^\0-\x08\x0e-\x1a\ufeff][^\0]*")
 
 
 class OutputClosedError(Exception):
@@ -111,13 +112,11 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 class InputStream:
-    """A descriptor that is read as UTF-8; invalid bytes become U+FFFD."""
+    """A descriptor that is read as text, by lines or as a whole; see `rumi.platform.text_decoding`."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        # Incremental: a read may end in the middle of a character.
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._text = ""
+        self._data = bytearray()
         self._ended = False
         self._limiter = trio.CapacityLimiter(1)
 
@@ -131,21 +130,23 @@ class InputStream:
 
         The error that occurs if another process has taken the terminal is ignored.
         """
-        self._text = ""
+        self._data.clear()
         with suppress(termios.error):
             termios.tcflush(self.fd, termios.TCIFLUSH)
 
     async def line(self) -> str | None:
         """Return the next line without its end; None at the end. If cancelled, nothing is lost."""
-        while "\n" not in self._text:
+        searched = 0
+        while (end := self._data.find(b"\n", searched)) < 0:
             if self._ended:
-                last, self._text = self._text, ""
+                last = self._taken(len(self._data))
                 await trio.lowlevel.checkpoint()
-                return last or None
+                return _as_text(last) or None
+            searched = len(self._data)
             await self._more()
-        line, _, self._text = self._text.partition("\n")
+        line = self._taken(end + 1)
         await trio.lowlevel.checkpoint()
-        return line.removesuffix("\r")
+        return _as_text(line).removesuffix("\n").removesuffix("\r")
 
     @property
     def piped(self) -> bool:
@@ -158,19 +159,16 @@ class InputStream:
 
     async def everything(self) -> str:
         """Return all text until the end."""
-        pieces = []
-        while (piece := await self.more()) is not None:
-            pieces.append(piece)
-        return "".join(pieces)
+        data = bytearray()
+        while piece := await self.more():
+            data += piece
+        return _as_text(bytes(data))
 
-    async def more(self) -> str | None:
-        """Wait for text and return it; None at the end of the input. If cancelled, nothing is lost."""
-        while not self._text:
-            if self._ended:
-                return None
+    async def more(self) -> bytes:
+        """Wait for bytes and return them; none at the end of the input. If cancelled, nothing is lost."""
+        while not self._data and not self._ended:
             await self._more()
-        text, self._text = self._text, ""
-        return text
+        return self._taken(len(self._data))
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while (line := await self.line()) is not None:
@@ -192,7 +190,25 @@ class InputStream:
             data = _read(self.fd)
         if not data:
             self._ended = True
-        self._text += self._decoder.decode(data, final=not data)
+        self._data += data
+
+    def _taken(self, count: int) -> bytes:
+        data = bytes(self._data[:count])
+        del self._data[:count]
+        return data
+
+
+def _as_text(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = ""
+    # Characters that stand for bytes of UTF-16, and byte order marks.
+    if data and not _UTF8_TEXT.fullmatch(text):
+        from rumi.platform.text_decoding import decode  # at first use: most of what is typed is UTF-8
+
+        return decode(data)
+    return text
 
 
 def _read(fd: int) -> bytes:

@@ -70,7 +70,7 @@ class _Reading:
         *,
         known: bool,
     ) -> None:
-        self._decoder = decoder_for(headers.all("content-encoding"))
+        self._decoder = decoder_for(headers.all("content-encoding"), text=known)
         self._media_type = headers.media_type
         self._max_bytes = max_bytes
         self._document_bytes = document_bytes
@@ -95,6 +95,7 @@ class _Reading:
 
     def result(self) -> PartialBody:
         if self._slow:
+            self._unpack(self._decoder.rest)
             self._cut = f"the server was too slow: only the first {len(self._data):,} bytes came in time"
         broken_off = bool(self._cut) and len(self._data) < self._max_bytes
         return PartialBody(bytes(self._data), self._text, self._cut, broken_off)
@@ -122,6 +123,7 @@ class _Reading:
         try:
             piece = await exchange.more()
         except Interrupted as error:
+            self._unpack(self._decoder.rest)
             self._cut = f"{error}: only the first {len(self._data):,} bytes came"
             return b""
         if not piece:
@@ -130,18 +132,22 @@ class _Reading:
 
     def _take(self, piece: bytes) -> None:
         self._packed_bytes += len(piece)
+        # One byte more than allowed shows that a page does not fit.
+        self._unpack(lambda room: self._decoder.decode(piece, room))
+        if not self._sniffed and len(self._data) >= SNIFFED_BYTES:
+            self._look()
+
+    def _unpack(self, unpacked: Callable[[int], bytes]) -> None:
         try:
-            # One byte more than allowed shows that a page does not fit.
-            self._data += self._decoder.decode(piece, self._max_bytes + 1 - len(self._data))
+            self._data += unpacked(self._max_bytes + 1 - len(self._data))
         except Broken as error:
             if not self._data:
                 raise FetchError("The page's compression is damaged.", answered=True) from error
             self._cut = f"the packed bytes are broken behind the first {len(self._data):,}"
-        if not self._sniffed and len(self._data) >= SNIFFED_BYTES:
-            self._look()
 
     def _end(self) -> None:
-        if not self._decoder.whole():
+        self._unpack(self._decoder.rest)
+        if not self._done() and not self._decoder.whole():
             self._cut = f"the packed bytes end early: only the first {len(self._data):,} came"
         if not self._sniffed:
             self._look()

@@ -1,16 +1,39 @@
-"""Decompression of response bodies (gzip and deflate), up to a maximum size."""
+"""Decompression of response bodies, up to a maximum size.
+
+Only gzip and deflate are requested. But servers use what they like, and label what they send wrongly. So the
+first bytes of a body decide together with the label, and names that are no compression are ignored.
+"""
 
 import re
 import zlib
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from rumi.platform.text_decoding import MARKS
+from rumi.web.codings import CODINGS, UNSUPPORTED, coding_names
 from rumi.web.messages import FetchError
+from rumi.web.readers.pages.kinds import looks_like
 
 ACCEPTED: Final = "gzip, deflate"
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _GZIP_BEGINS: Final = b"\x1f\x8b"
+_ZSTD_BEGINS: Final = b"\x28\xb5\x2f\xfd"
+_MAGIC_BYTES: Final = 4
+_ZSTD_WINDOW_LOG: Final = 23
+"""Maximum window, 8 MB: RFC 9659."""
+
+_HEAD_BYTES: Final = 64
+"""Number of bytes that show whether a body is compressed."""
+
+_STEP_BYTES: Final = 64 * 1024
+_MOST_CODINGS: Final = 5
+_MOST_MEMBERS: Final = 1000
+_BETWEEN: Final = 4
+"""Maximum size of the data between two decoders, as a multiple of the maximum size of the result."""
+
+_MARKS: Final = tuple(mark for mark, _ in MARKS)
+_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _TOKEN: Final = re.compile(r"[a-z0-9._-]{1,20}")
 
 
@@ -24,7 +47,14 @@ class Decoder(Protocol):
     def decode(self, data: bytes, max_bytes: int) -> bytes:
         """Return at most `max_bytes` decompressed bytes of `data`; `max_bytes` must be at least 1.
 
-        If the result has `max_bytes` bytes, the caller must not call this method again.
+        If the result has `max_bytes` bytes, a call without data returns more.
+
+        Raises:
+            Broken: The bytes are damaged.
+        """
+
+    def rest(self, max_bytes: int) -> bytes:
+        """Return what was held back; call this method when the body has ended.
 
         Raises:
             Broken: The bytes are damaged.
@@ -34,108 +64,256 @@ class Decoder(Protocol):
         """Return True if the body may end here, which means that no compressed part is incomplete."""
 
 
-def decoder_for(codings: Sequence[str]) -> Decoder:
+def decoder_for(codings: Sequence[str], *, text: bool = False) -> Decoder:
     """Return the decoder for the values of the header `Content-Encoding`.
 
+    Names that are no compression, such as `utf-8` or `none`, are ignored, as browsers ignore them. If the
+    body is declared as `text`, it is decompressed even without a label if it begins like a compressed body.
+
     Raises:
-        FetchError: The server used a compression that was not requested.
+        FetchError: The server used a compression that is not supported.
     """
-    names = [name.strip().lower() for value in codings for name in value.split(",")]
-    names = [name for name in names if name not in ("", "identity")]
-    if not names:
-        return _Plain()
-    if names in (["gzip"], ["x-gzip"]):
-        return _Gzip()
-    if names == ["deflate"]:
-        return _Deflate()
-    unknown = ", ".join(names) if len(names) <= 3 and all(map(_TOKEN.fullmatch, names)) else "an unknown way"
-    raise FetchError(
-        "The page has an unrequested compression: {unknown}.",
-        "Another page may say the same.",
-        unknown=unknown,
-        answered=True,
-    )
+    names = coding_names(codings)
+    stages = [CODINGS[name] for name in names if name in CODINGS]
+    unknown = [name for name in names if name in UNSUPPORTED]
+    if unknown or len(stages) > _MOST_CODINGS:
+        named = unknown or names
+        known = len(named) <= 3 and all(map(_TOKEN.fullmatch, named))
+        raise FetchError(
+            "The page has an unrequested compression: {unknown}.",
+            "Another page may say the same.",
+            unknown=", ".join(named) if known else "an unknown way",
+            answered=True,
+        )
+    if len(stages) > 1:
+        return _Chain([_Unpacker(name) for name in reversed(stages)])
+    return _Unpacker(stages[0] if stages else "text" if text else "")
+
+
+class _Codec(Protocol):
+    """One compressed stream. Keeps input that it could not decompress yet."""
+
+    @property
+    def eof(self) -> bool:
+        """True after the end of the stream."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """The bytes after the end of the stream."""
+
+    def unpack(self, data: bytes, max_bytes: int) -> bytes:
+        """Return at most `max_bytes` decompressed bytes.
+
+        Raises:
+            Broken: The bytes are damaged.
+        """
 
 
 class _Plain:
-    def decode(self, data: bytes, max_bytes: int) -> bytes:
+    eof = False
+    unused_data = b""
+
+    def __init__(self) -> None:
+        self._left = b""
+
+    def unpack(self, data: bytes, max_bytes: int) -> bytes:
+        data = self._left + data
+        self._left = data[max_bytes:]
         return data[:max_bytes]
 
-    def whole(self) -> bool:
-        return True
+
+class _Inflate:
+    def __init__(self, window_bits: int) -> None:
+        self._inflater = zlib.decompressobj(window_bits)
+
+    @property
+    def eof(self) -> bool:
+        return self._inflater.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inflater.unused_data
+
+    def unpack(self, data: bytes, max_bytes: int) -> bytes:
+        try:
+            return self._inflater.decompress(self._inflater.unconsumed_tail + data, max_bytes)
+        except zlib.error as error:
+            raise Broken from error
 
 
-class _Gzip:
-    """Decoder for a sequence of gzip members. It ignores bytes after the last member, as gzip does."""
+class _Zstd:
+    def __init__(self) -> None:
+        from backports import zstd
+
+        options = {int(zstd.DecompressionParameter.window_log_max): _ZSTD_WINDOW_LOG}
+        self._error = zstd.ZstdError
+        self._decompressor = zstd.ZstdDecompressor(options=options)
+
+    @property
+    def eof(self) -> bool:
+        return self._decompressor.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decompressor.unused_data
+
+    def unpack(self, data: bytes, max_bytes: int) -> bytes:
+        try:
+            return self._decompressor.decompress(data, max_bytes)
+        except self._error as error:
+            raise Broken from error
+
+
+class _Brotli:
+    unused_data = b""
 
     def __init__(self) -> None:
-        self._member = zlib.decompressobj(_GZIP)
-        self._began = False
-        self._buffered = b""
+        import brotli
+
+        self._error = brotli.error
+        self._decompressor = brotli.Decompressor()
+        self._input = b""
+        self._output = b""
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._decompressor.is_finished()) and not self._output
+
+    def unpack(self, data: bytes, max_bytes: int) -> bytes:
+        self._input += data
+        try:
+            # The library's limit is not exact: it returns up to 32 KB more.
+            while len(self._output) < max_bytes and not self._decompressor.is_finished():
+                taken = self._input if self._decompressor.can_accept_more_data() else b""
+                self._input = b"" if taken else self._input
+                piece = self._decompressor.process(taken, output_buffer_limit=max_bytes)
+                self._output += piece
+                if not piece and not self._input:
+                    break
+        except self._error as error:
+            raise Broken from error
+        out, self._output = self._output[:max_bytes], self._output[max_bytes:]
+        return out
+
+
+class _Unpacker:
+    """Decoder for one coding; `name` is empty for none, and `text` for a text without a label.
+
+    It ignores bytes after the last member, as gzip does.
+
+    A compressed stream is recognized by its first bytes. Text under a wrong label stays as it is.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._codec: _Codec | None = _Plain() if not name else None
+        self._held = b""
         self._over = False
+        self._members = 1
 
     def decode(self, data: bytes, max_bytes: int) -> bytes:
+        if self._codec is None:
+            self._held += data
+            if len(self._held) < _HEAD_BYTES:
+                return b""
+            return self._begin(max_bytes)
+        return self._unpack(data, max_bytes)
+
+    def rest(self, max_bytes: int) -> bytes:
+        return self._begin(max_bytes) if self._codec is None and self._held else b""
+
+    def whole(self) -> bool:
+        return self._codec is None or isinstance(self._codec, _Plain) or self._codec.eof
+
+    def _begin(self, max_bytes: int) -> bytes:
+        data, self._held = self._held, b""
+        self._codec = self._chosen(data[:_HEAD_BYTES])
+        return self._unpack(data, max_bytes)
+
+    def _chosen(self, head: bytes) -> _Codec:
+        if (codec := _by_magic(head)) is not None:
+            return codec
+        if self._name == "deflate" and head[0] & 0x0F == 8 and int.from_bytes(head[:2]) % 31 == 0:
+            return _Inflate(zlib.MAX_WBITS)
+        if looks_like(head) or not _CONTROLS.search(head) or self._name == "text" or head.startswith(_MARKS):
+            return _Plain()
+        match self._name:
+            case "deflate":  # without zlib's header, as some servers send it
+                return _Inflate(-zlib.MAX_WBITS)
+            case "br":
+                return _Brotli()
+            case _:
+                raise Broken
+
+    def _unpack(self, data: bytes, max_bytes: int) -> bytes:
         parts: list[bytes] = []
-        while (data := self._next_member(data)) and max_bytes > 0:
-            self._began = True
-            part = _inflate(self._member, data, max_bytes)
+        codec = self._codec
+        assert codec is not None
+        while max_bytes > 0 and not self._over:
+            if codec.eof:
+                data, self._held = self._held + data, b""
+                if len(data) < _MAGIC_BYTES:
+                    self._held = data
+                    break
+                following = _by_magic(data)
+                if following is None:
+                    self._over = True
+                    break
+                self._members += 1
+                if self._members > _MOST_MEMBERS:
+                    raise Broken
+                self._codec = codec = following
+            part = codec.unpack(data, max_bytes)
             parts.append(part)
             max_bytes -= len(part)
-            data = self._member.unused_data if self._member.eof else b""
+            data = b""
+            if not codec.eof:
+                break
+            self._held = codec.unused_data
         return b"".join(parts)
 
-    def whole(self) -> bool:
-        return not self._began or self._member.eof
 
-    def _next_member(self, data: bytes) -> bytes:
-        """Return the bytes to decompress next; start a new decompressor if the current member has ended.
-
-        Returns no bytes while the header of a new member is incomplete, and after the last member.
-        """
-        if self._over or not self._member.eof:
-            return b"" if self._over else data
-        data, self._buffered = self._buffered + data, b""
-        if len(data) < len(_GZIP_BEGINS):
-            self._buffered = data
-            return b""
-        if not data.startswith(_GZIP_BEGINS):
-            self._over = True
-            return b""
-        self._member = zlib.decompressobj(_GZIP)
-        return data
+def _by_magic(head: bytes) -> _Codec | None:
+    if head.startswith(_GZIP_BEGINS):
+        return _Inflate(_GZIP)
+    return _Zstd() if head.startswith(_ZSTD_BEGINS) else None
 
 
-class _Deflate:
-    """Decoder for deflate, with zlib's header (the standard) or without it (as some servers send it).
+class _Chain:
+    """Several codings, the last applied one first. The data between two of them is bounded."""
 
-    The first two bytes of the body show whether it has the header.
-    """
-
-    def __init__(self) -> None:
-        self._inflater: zlib._Decompress | None = None
-        self._buffered = b""
+    def __init__(self, stages: Sequence[_Unpacker]) -> None:
+        self._stages = stages
+        self._most_between = 0
+        self._between = 0
 
     def decode(self, data: bytes, max_bytes: int) -> bytes:
-        if self._inflater is None:
-            data, self._buffered = self._buffered + data, b""
-            if len(data) < 2:
-                self._buffered = data
-                return b""
-            framed = data[0] & 0x0F == 8 and int.from_bytes(data[:2]) % 31 == 0
-            self._inflater = zlib.decompressobj(zlib.MAX_WBITS if framed else -zlib.MAX_WBITS)
-        return b"" if self._inflater.eof else _inflate(self._inflater, data, max_bytes)
+        self._most_between = max(self._most_between, _BETWEEN * max_bytes)
+        return self._from(0, data, max_bytes)
+
+    def rest(self, max_bytes: int) -> bytes:
+        out = b""
+        for index, stage in enumerate(self._stages):
+            if len(out) < max_bytes and (data := stage.rest(max_bytes)):
+                out += self._from(index + 1, data, max_bytes - len(out))
+        return out
 
     def whole(self) -> bool:
-        return self._inflater.eof if self._inflater else not self._buffered
+        return all(stage.whole() for stage in self._stages)
 
-
-def _inflate(inflater: "zlib._Decompress", data: bytes, max_bytes: int) -> bytes:
-    """Return at most `max_bytes` decompressed bytes; any remaining data stays compressed.
-
-    Raises:
-        Broken: The bytes are damaged.
-    """
-    try:
-        return inflater.decompress(data, max_bytes)
-    except zlib.error as error:
-        raise Broken from error
+    def _from(self, index: int, data: bytes, max_bytes: int) -> bytes:
+        if index == len(self._stages):
+            return data[:max_bytes]
+        stage, out = self._stages[index], bytearray()
+        if index == len(self._stages) - 1:
+            return stage.decode(data, max_bytes)
+        piece = stage.decode(data, _STEP_BYTES)
+        while piece:
+            self._between += len(piece)
+            if self._between > self._most_between:
+                raise Broken
+            out += self._from(index + 1, piece, max_bytes - len(out))
+            if len(out) >= max_bytes:
+                break
+            piece = stage.decode(b"", _STEP_BYTES)
+        return bytes(out)

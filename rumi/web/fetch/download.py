@@ -13,6 +13,7 @@ from rumi import __version__
 from rumi.texts import Text
 from rumi.web.fetch.body import PartialBody, read_body
 from rumi.web.fetch.cache import LONGEST_S
+from rumi.web.fetch.cookies import CookieJar
 from rumi.web.fetch.decoding import ACCEPTED
 from rumi.web.fetch.headers import Headers
 from rumi.web.fetch.http_exchange import HttpExchange, connected
@@ -76,6 +77,24 @@ class Response:
         return self.headers.first("location") if self.status in _REDIRECTS else ""
 
 
+@dataclass(slots=True)
+class Journey:
+    """The state of a download: its current target, cache lifetime, time left, cookies, and visits."""
+
+    target: Target
+    ttl_s: float = 0
+    progress: Callable[[str], None] = lambda step: None
+    left_s: float = inf
+    redirects: int = 0
+    cookies: CookieJar = field(default_factory=CookieJar)
+    been_at: set[str] = field(default_factory=set)
+
+    @property
+    def visit(self) -> str:
+        """The target with the cookies that it gets: with another cookie, a server may answer differently."""
+        return f"{self.target.page} {self.cookies.header(self.target)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Download:
     """The last answer of a download, and the target that sent it.
@@ -85,25 +104,16 @@ class Download:
 
     target: Target
     answer: Response
+    journey: Journey
     redirects: int = 0
     ttl_s: float = 0
-
-
-@dataclass(slots=True)
-class Journey:
-    """The state of a download: its current target, its cache lifetime, and the targets visited so far."""
-
-    target: Target
-    ttl_s: float = 0
-    progress: Callable[[str], None] = lambda step: None
-    redirects: int = 0
-    been_at: set[str] = field(default_factory=set)
 
 
 class Downloader:
     """Downloads each URL over a new connection, and closes this connection.
 
-    Downloads share no cookies, no cache and no proxy. `tls` returns the TLS context.
+    Downloads share no cookies, no cache and no proxy: a cookie lives for one download. `tls` returns the TLS
+    context.
     """
 
     def __init__(
@@ -139,9 +149,32 @@ class Downloader:
             FetchRefused: The guard refuses the target, or the target of a redirect.
             FetchError: No answer came, or there were too many redirects.
         """
-        journey = Journey(target, LONGEST_S, progress)
-        with trio.move_on_after(self._limits.timeout_s) as scope:
-            return await self._travel(journey, method, to_host, scope)
+        return await self._go(Journey(target, LONGEST_S, progress, self._limits.timeout_s), method, to_host)
+
+    async def refresh(
+        self, download: Download, url: str, to_host: Callable[[str], Awaitable[None]]
+    ) -> Download | None:
+        """Continue a download at the URL to which its page refers with a refresh, as at a redirect.
+
+        Returns None if the page refers to itself. The time limit is that of the whole download.
+        Cancellation and errors are the same as in `download`.
+        """
+        journey = download.journey
+        if replace(journey, target=join_target(journey.target, url)).visit in journey.been_at:
+            return None
+        redirect(journey, url, self._limits.max_redirects)
+        journey.progress(Text("redirected to {host}", host=journey.target.host))
+        await to_host(journey.target.host)
+        return await self._go(journey, "GET", to_host)
+
+    async def _go(
+        self, journey: Journey, method: Method, to_host: Callable[[str], Awaitable[None]]
+    ) -> Download:
+        started = trio.current_time()
+        with trio.move_on_after(max(0.0, journey.left_s)) as scope:
+            download = await self._travel(journey, method, to_host, scope)
+            journey.left_s -= trio.current_time() - started
+            return download
         raise FetchError(
             "{host} did not answer within {timeout_s} s.",
             "Try again later.",
@@ -158,31 +191,33 @@ class Downloader:
         scope: trio.CancelScope,
     ) -> Download:
         while True:
+            journey.been_at.add(journey.visit)
             try:
-                answer = await self._ask(journey.target, method, scope, journey.progress)
+                answer = await self._ask(journey, method, scope)
             except FetchError as error:
                 if journey.redirects == 0:
                     raise
                 raise on_the_way(error, f"After a redirect to {journey.target.host}") from error
             journey.ttl_s = min(journey.ttl_s, answer.headers.ttl_s(answer.status, LONGEST_S))
+            journey.cookies.set(journey.target, answer.headers.all("set-cookie"))
             if not answer.location:
-                return Download(journey.target, answer, journey.redirects, journey.ttl_s)
+                return Download(journey.target, answer, journey, journey.redirects, journey.ttl_s)
             redirect(journey, answer.location, self._limits.max_redirects)
             journey.progress(Text("redirected to {host}", host=journey.target.host))
             await to_host(journey.target.host)
 
-    async def _ask(
-        self, target: Target, method: Method, scope: trio.CancelScope, progress: Callable[[str], None]
-    ) -> Response:
+    async def _ask(self, journey: Journey, method: Method, scope: trio.CancelScope) -> Response:
         """Return the answer to a request on a new connection.
 
         When the headers have arrived, the deadline of `scope` no longer cancels the download, and only cuts
         the body.
         """
+        target, cookies = journey.target, journey.cookies.header(journey.target)
+        headers_sent = (*self._headers, ("Cookie", cookies)) if cookies else self._headers
         most_bytes = _WRAPPING * self._limits.max_bytes + _BESIDE_BYTES
         async with connected(self._network, target, self._tls) as stream:
             exchange = HttpExchange(stream, target.host, most_bytes)
-            await exchange.send(method, target, self._headers)
+            await exchange.send(method, target, headers_sent)
             status, headers = await exchange.head()
             answer = Response(status, headers)
             if method == "HEAD" or answer.location:
@@ -191,7 +226,7 @@ class Downloader:
             scope.deadline, deadline_at = inf, scope.deadline
             limits = self._limits
             body = await read_body(
-                exchange, headers, limits.max_bytes, limits.document_bytes, deadline_at, progress
+                exchange, headers, limits.max_bytes, limits.document_bytes, deadline_at, journey.progress
             )
             return replace(answer, body=body)
 
@@ -203,7 +238,6 @@ def redirect(journey: Journey, location: str, max_redirects: int) -> None:
         FetchError: There were too many redirects, the redirects form a circle, or the target is refused.
     """
     at = journey.target
-    journey.been_at.add(at.page)
     if journey.redirects >= max_redirects:
         raise FetchError(
             "{host} redirects once more after {redirects} redirects.",
@@ -225,7 +259,7 @@ def redirect(journey: Journey, location: str, max_redirects: int) -> None:
             target=journey.target.host,
             answered=True,
         )
-    if journey.target.page in journey.been_at:
+    if journey.visit in journey.been_at:
         raise FetchError("{host} redirects in a circle.", host=at.host, answered=True)
 
 

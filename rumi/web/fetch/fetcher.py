@@ -14,6 +14,7 @@ from actors import Actor, Refused, answers
 from rumi.platform.fair_limiter import FairLimiter, LimiterBounds, NoTurn
 from rumi.platform.http import Tls
 from rumi.texts import Text
+from rumi.web.codings import is_packed
 from rumi.web.fetch.body import STEP_BYTES, PartialBody
 from rumi.web.fetch.cache import Cache
 from rumi.web.fetch.download import Download, Downloader, FetchLimits
@@ -21,6 +22,7 @@ from rumi.web.fetch.headers import Headers
 from rumi.web.messages import Fetch, FetchError, Page, PageText, SearchResults, SearchWeb, WebMessage
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, looks_like
 from rumi.web.readers.pages.readers import Readers
+from rumi.web.refresh import refresh_url
 from rumi.web.tabstack import Tabstack
 from rumi.web.url import parse_target
 
@@ -122,7 +124,18 @@ class Fetcher(Actor[WebMessage]):
             self._fetching.leave_host(turn)
             if download.answer.body is not None and len(download.answer.body.data) >= STEP_BYTES:
                 message.progress(Text("turning the page into text"))
-            page = await self._page(download, message)
+            page, refresh = await self._page(download, message)
+            while refresh:
+                try:
+                    following = await self._downloader.refresh(download, refresh, to_host)
+                    if following is None:
+                        break
+                    self._fetching.leave_host(turn)
+                    download = following
+                    page, refresh = await self._page(download, message)
+                except FetchError as error:
+                    why = f"it refers to another page, which could not be fetched: {error.message}"
+                    page, refresh = replace(page, cut="; ".join(filter(None, (page.cut, why)))), ""
         if message.method == "GET" and page.status == 200:
             # A body that broke off is not cached: another attempt may receive all of it.
             body = download.answer.body
@@ -132,7 +145,8 @@ class Fetcher(Actor[WebMessage]):
     def _most_chars(self, message: Fetch) -> int:
         return self._limits.whole_chars if message.whole else self._limits.text_chars
 
-    async def _page(self, download: Download, message: Fetch) -> Page:
+    async def _page(self, download: Download, message: Fetch) -> tuple[Page, str]:
+        """Return a page, and the URL to which it refers with a refresh, or an empty string."""
         answer, body = download.answer, download.answer.body
         page = Page(
             url=download.target.page,
@@ -141,13 +155,15 @@ class Fetcher(Actor[WebMessage]):
             redirects=download.redirects,
         )
         if body is None:
-            return replace(page, described=describe_head(answer.headers))
+            return replace(page, described=describe_head(answer.headers)), ""
         if not body.text:
-            return replace(page, described=describe_body(answer.headers, body))
+            return replace(page, described=describe_body(answer.headers, body)), ""
+        refresh = refresh_url(answer.headers.first("refresh"))
         if not body.data:
-            return replace(page, described="" if body.cut else "The page is empty.", cut=body.cut)
+            described = "" if body.cut else "The page is empty."
+            return replace(page, described=described, cut=body.cut), refresh
         text = await self._read(download, body, message)
-        return replace(
+        page = replace(
             page,
             title=text.title,
             text=text.text,
@@ -155,6 +171,7 @@ class Fetcher(Actor[WebMessage]):
             described=text.described,
             cut="; ".join(filter(None, (body.cut, text.cut))),
         )
+        return page, refresh or text.refresh
 
     async def _read(self, download: Download, body: PartialBody, message: Fetch) -> PageText:
         """Return the text of a body.
@@ -221,7 +238,7 @@ def describe_body(headers: Headers, body: PartialBody) -> str:
 
 def _size(headers: Headers) -> str:
     size = headers.size
-    packed = " compressed" if headers.first("content-encoding") not in ("", "identity") else ""
+    packed = " compressed" if is_packed(headers.all("content-encoding")) else ""
     return "" if size is None else f"{size:,} bytes{packed}"
 
 

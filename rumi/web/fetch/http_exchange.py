@@ -10,6 +10,7 @@ import httpcore
 import trio
 
 from rumi.platform.http import SetupError, close
+from rumi.web.fetch.head import HeadRepair
 from rumi.web.fetch.headers import Headers
 from rumi.web.messages import FetchError
 from rumi.web.url import Target
@@ -36,6 +37,7 @@ class HttpExchange:
         self._stream = stream
         self._host = host
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEAD_BYTES)
+        self._head = HeadRepair(_MOST_HEAD_BYTES)
         self._most_bytes = most_bytes
         self._most_events = max(_MOST_EVENTS, most_bytes // _BYTES_AN_EVENT)
         self._read_bytes = 0
@@ -131,7 +133,10 @@ class HttpExchange:
                 raise Interrupted("the server wrapped it in too much else")
             data = await self._stream.read(_READ_BYTES)
             self._read_bytes += len(data)
-            self._http.receive_data(data)
+            if (repaired := self._head.repaired(data)) or not data:
+                self._http.receive_data(repaired)
+                if repaired and not data:
+                    self._http.receive_data(b"")
         return event
 
 

@@ -42,6 +42,7 @@ class GuardedStreams:
         journey = Journey(parse_target(url))
         async with AsyncExitStack() as stack:
             while True:
+                journey.been_at.add(journey.visit)
                 attempt = await stack.enter_async_context(AsyncExitStack())
                 try:
                     answer, exchange = await self._ask(attempt, journey.target, headers, most_bytes, body)
@@ -60,12 +61,16 @@ class GuardedStreams:
             async def more() -> bytes:
                 nonlocal left
                 try:
-                    while piece := await exchange.more():
-                        if left <= 0:
+                    while True:
+                        piece = await exchange.more()
+                        if piece and left <= 0:
                             raise Interrupted("it is larger than expected when it is decompressed")
-                        if part := decoder.decode(piece, left):
+                        part = decoder.decode(piece, left) if piece else decoder.rest(max(left, 1))
+                        if part:
                             left -= len(part)
                             return part
+                        if not piece:
+                            break
                     if not decoder.whole():
                         raise Interrupted("the compressed data ends too early")
                     return b""

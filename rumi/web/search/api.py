@@ -9,7 +9,10 @@ import trio
 
 from rumi import __version__
 from rumi.platform import http
+from rumi.platform.network_state import is_offline
+from rumi.platform.text_decoding import decode
 from rumi.texts import os_error
+from rumi.web.codings import is_packed
 from rumi.web.messages import FetchError, SearchResult
 from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, SearchQuery, found, malformed
 
@@ -52,7 +55,7 @@ class Api:
         headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
         data = await self._settled("POST", headers, {"json": body})
         try:
-            answer = json.loads(data)
+            answer = json.loads(decode(data, "utf-8"))
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
@@ -134,7 +137,7 @@ class Api:
         async with client.stream(method, self._url, headers=headers, **more) as response:
             if response.status_code != 200:
                 return self._failed(response.status_code)
-            if response.headers.get("content-encoding", "identity") != "identity":
+            if is_packed(response.headers.get_list("content-encoding")):
                 return malformed(self._provider)
             data = bytearray()
             # Cancelled instead of left with `break`, so that the generators below the loop end in order.
@@ -242,7 +245,7 @@ def _reason(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            return "its name could not be looked up"
+            return "this machine has no network" if is_offline() else "its name could not be looked up"
         if isinstance(cause, OSError) and cause.strerror:
             return os_error(cause)
         words = words or str(cause)

@@ -119,14 +119,80 @@ def test_a_diff_is_bounded_and_says_what_is_left_out() -> None:
     [
         b"a\0b",
         b"\x89PNG\r\n\x1a\n\xff",
-        b"\xff\xfea",
-        b"\xef\xbb\xbf\xff",
+        b"\xff\xfea\0\0\0",
         b"\x01\xe9",
+        b"\xc3\xa9 \x02 \xc3\xa9 \xff",
         b"\xff\xd8\xff\xe0\x10",
     ],
 )
 def test_bytes_that_are_no_text_are_not_taken_for_text(content: bytes) -> None:
     assert decoded(content) is None
+
+
+HOME = "明天早上师傅会来修理\n厨房里的热水器\n费用是八十元\n你好，世界\n"
+PRICES = "Имя;Цена\r\nСтол;1200\r\nСтул;300\r\nШкаф;900\r\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "mark", "encoding"),
+    [
+        (PRICES, "cp1251", b"", "cp1251"),
+        (PRICES, "koi8-r", b"", "koi8-r"),
+        (PRICES, "utf-16-le", b"", "utf-16-le"),
+        (PRICES, "utf-16-be", b"", "utf-16-be"),
+        (PRICES, "utf-16-le", b"\xff\xfe", "utf-16-le"),
+        (PRICES, "utf-32-be", b"", "utf-32-be"),
+        ("Größe;Preis\nTür;12\nMöbel;30\n", "cp1252", b"", "cp1252"),
+        ("品名、価格\n机、千円です\n椅子、三百円です\n", "cp932", b"", "cp932"),
+        ("名称，价格\n桌子，一千二百元\n椅子，三百元\n", "gbk", b"", "gb18030"),
+        ("품명, 가격\n책상, 천이백 원\n의자, 삼백 원입니다\n", "cp949", b"", "cp949"),
+        ("Nazwa;Cena\nŁóżko;1200\nKrzesło;300 złotych\n", "cp1250", b"", "cp1250"),
+    ],
+)
+def test_an_edit_keeps_the_encoding_in_which_the_file_was_read(
+    text: str, codec: str, mark: bytes, encoding: str
+) -> None:
+    content = mark + text.encode(codec)
+    file = decoded(content)
+    assert file is not None
+    assert (file.plain, file.encoding, file.mark) == (text.replace("\r\n", "\n"), encoding, mark)
+    last = text.splitlines()[-1]
+    edited = apply_edits("f", file, (Edit(last, f"{last}!"),), 1000)
+    assert edited.content == mark + text.replace(last, f"{last}!").encode(codec)
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "new", "after"),
+    [
+        (b"caf\xc3\xa9 \xff caf\xc3\xa9 three\n", "three", "four", b"caf\xc3\xa9 \xff caf\xc3\xa9 four\n"),
+        (b"\xef\xbb\xbf\xff one", "� one", "� two", b"\xef\xbb\xbf\xff two"),
+        (
+            PRICES.encode("cp1251") + b"\x98",
+            "300",
+            "20",
+            PRICES.replace("300", "20").encode("cp1251") + b"\x98",
+        ),
+        (HOME.encode("gbk") + b"\xff 1", "1", "2", HOME.encode("gbk") + b"\xff 2"),
+    ],
+)
+def test_an_edit_keeps_broken_bytes_beside_it(content: bytes, old: str, new: str, after: bytes) -> None:
+    file = decoded(content)
+    assert file is not None
+    assert "\ufffd" in file.plain
+    assert any("broken bytes" in note for note in file.about)
+    edited = apply_edits("f", file, (Edit(old, new),), 1000)
+    assert edited.content == after
+    assert edited.difference is not None
+    assert edited.difference.diff.encode()
+
+
+def test_a_text_that_would_not_stay_the_same_is_read_and_not_edited() -> None:
+    file = decoded("明日の朝、修理の人が来て".encode("iso2022_jp") + b"\x1b$B\x1b(B")
+    assert file is not None
+    assert file.plain == "明日の朝、修理の人が来て"
+    refused = apply_edits("f", file, (Edit("明日", "今日"),), 1000)
+    assert refused.difference is None
+    assert "Convert it to UTF-8 first" in refused.why_not
 
 
 def test_an_edit_of_a_million_places_takes_seconds_at_most() -> None:

@@ -57,6 +57,30 @@ async def test_files_are_handed_on_as_somebody_elses_words(folder: Path) -> None
     assert REPORTED == []
 
 
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [
+        ("cp1251", "Имя;Цена\nСтол;1200\n"),
+        ("cp1252", "Größe;Preis\nTür;12\nMöbel;30\n"),
+        ("cp932", "品名、価格\n机、千円です\n"),
+        ("utf-16", "Имя;Цена\nСтол;1200\n"),
+        ("utf-16-le", "Name;Price\nTür;12\n"),
+        ("utf-8-sig", "Größe\n"),
+        ("gb18030", "名称，价格\n桌子，一千二百元\n"),
+    ],
+)
+async def test_a_file_of_any_encoding_is_handed_on_as_text(folder: Path, codec: str, text: str) -> None:
+    (folder / "prices.csv").write_bytes(text.encode(codec))
+    (handed,) = await handed_files(["prices.csv"], 100, READER, report)
+    assert handed == Attachment("words", source="file prices.csv", text=text)
+
+
+async def test_broken_bytes_of_a_file_cost_no_other_text(folder: Path) -> None:
+    (folder / "a.txt").write_bytes("Größe, Köln".encode() + b" \xff " + "Tür".encode())
+    (handed,) = await handed_files(["a.txt"], 100, READER, report)
+    assert handed.text == "Größe, Köln \ufffd Tür"
+
+
 async def test_what_is_too_long_is_cut_and_told(folder: Path) -> None:
     first, second = await handed_files(["a.txt", "my file.txt"], 4, READER, report)
     assert (first.text, first.cut, second.text, second.cut) == ("uno", False, "d", True)

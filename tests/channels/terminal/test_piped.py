@@ -71,7 +71,21 @@ async def test_a_pipe_that_says_nothing_is_nothing(pipe: Pipe, data: bytes) -> N
 
 
 async def test_bytes_that_are_no_text_are_replaced(pipe: Pipe) -> None:
-    assert await pipe.says(b"a\xff\xfeb\xc3").handed_on() == words("a\ufffd\ufffdb\ufffd")
+    assert await pipe.says(b"\xc3\xb1and\xc3\xba \xff b\xc3").handed_on() == words("ñandú \ufffd b\ufffd")
+
+
+@pytest.mark.parametrize("codec", ["cp1251", "koi8-r", "utf-16", "utf-16-le", "utf-8-sig"])
+async def test_piped_text_may_have_any_encoding(pipe: Pipe, codec: str) -> None:
+    text = "Имя;Цена\nСтол;1200\nСтул;300\n"
+    assert await pipe.says(text.encode(codec)).handed_on() == words(text)
+    assert pipe.reported == []
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16", "cp1251"])
+async def test_characters_of_a_pipe_are_counted_and_not_bytes(pipe: Pipe, codec: str) -> None:
+    text = "Завтра утром придёт мастер. " * 9
+    assert await pipe.says(text.encode(codec)).handed_on(len(text)) == words(text)
+    assert pipe.reported == []
 
 
 async def test_a_silent_pipe_is_left_with_a_warning(autojump_clock: MockClock, pipe: Pipe) -> None:

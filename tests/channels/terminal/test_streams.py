@@ -38,9 +38,17 @@ async def test_lines_of_a_pipe_come_as_they_are_written(pipe) -> None:
 
 async def test_bytes_that_are_no_text_are_replaced(pipe) -> None:
     read, write, close = pipe
-    os.write(write, b"a\xff\xfeb\xc3")
+    os.write(write, b"\xc3\xb1and\xc3\xba \xff b\xc3")
     close(write)
-    assert await InputStream(read).everything() == "a\ufffd\ufffdb\ufffd"
+    assert await InputStream(read).everything() == "ñandú \ufffd b\ufffd"
+
+
+@pytest.mark.parametrize("codec", ["cp1251", "koi8-r", "utf-16", "utf-8-sig"])
+async def test_a_text_from_a_pipe_may_have_any_encoding(pipe, codec) -> None:
+    read, write, close = pipe
+    os.write(write, "Завтра утром придёт мастер.\n".encode(codec))
+    close(write)
+    assert await InputStream(read).everything() == "Завтра утром придёт мастер.\n"
 
 
 async def test_a_cancelled_read_returns_at_once_and_loses_nothing(pipe) -> None:

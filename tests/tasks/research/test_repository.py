@@ -384,3 +384,18 @@ async def test_results_are_bounded_and_cannot_leave_their_block(here: Repository
         assert "go on" not in last.content
         first = await call(repository, "git_show", path="long", limit=2)
         assert "go on with offset=3" in first.content
+
+
+async def test_files_of_a_repository_are_read_in_their_encodings(here: RepositoryHouse, served: Path) -> None:
+    text = "Завтра утром придёт мастер\nи починит котёл на кухне.\n"
+    stream = b"commit refs/heads/main\ncommitter Ann <a@b> 1600000000 +0000\ndata 1\nx\n"
+    files = {codec: text.encode(codec) for codec in ("cp1251", "koi8-r", "utf-16", "utf-8-sig")}
+    files["broken"] = text.encode() + b"\xff\n" + text.encode()
+    for name, content in files.items():
+        stream += b"M 100644 inline %s\ndata %d\n%s\n" % (name.encode(), len(content), content)
+    imported(served / "encodings.git", stream + b"done\n")
+    here.server.paths |= paths(served)
+    async with here.opened("/encodings.git") as repository:
+        for name in files:
+            shown = await call(repository, "git_show", path=name)
+            assert "1\tЗавтра утром придёт мастер\n2\tи починит котёл на кухне.\n" in shown.content, name

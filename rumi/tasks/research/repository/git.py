@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rumi.agent.tools.bash import CommandShell
+from rumi.platform.text_decoding import decode
 from rumi.sandbox.engine import Command, CommandResult
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.texts import Text
@@ -145,9 +146,9 @@ class Git:
         error = result.stderr.text()
         ended = _ENDED.search(error)
         code = int(ended[1]) if ended else result.exit_code or 1
-        text = result.stdout.text()
+        text = decode(result.stdout.content)  # a file of the repository may have any encoding
         shown = text.split("\n")
-        cut = len(text.encode()) > most or len(shown) > lines + 1
+        cut = len(result.stdout.content) > most or len(shown) > lines + 1
         if cut:
             text = "\n".join(shown[: min(lines, max(len(shown) - 1, 1))])[:most]
         return GitOutput(text, _ENDED.sub("", error), code, cut, result.duration_ms, result.container_id)

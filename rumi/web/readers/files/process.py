@@ -9,6 +9,7 @@ import resource
 from base64 import b64encode
 from typing import Any, Final
 
+from rumi.platform import text_decoding
 from rumi.sandbox.confined.child import ParentProcess
 from rumi.sandbox.confined.confinement import confine
 from rumi.web.readers.files import scaling
@@ -23,7 +24,8 @@ NICE: Final = 10
 
 
 def load(kind: str) -> None:
-    """Import all modules that a kind of file needs."""
+    """Import all modules that a kind of file needs, by reading a small sample."""
+    text_decoding.load()
     if kind == "picture":
         scaling.load()
     else:

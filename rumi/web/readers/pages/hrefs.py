@@ -39,6 +39,13 @@ class Hrefs:
             return None
         return unambiguous(target.href)
 
+    def followed(self, href: str) -> str:
+        """Return the absolute URL of a redirect, or an empty string if it leads nowhere else."""
+        if not href or self._base is None or href.startswith("#"):
+            return ""
+        target = _joined(self._base, href)
+        return target.href if target is not None else ""
+
 
 def unambiguous(href: str) -> str:
     """Encode the characters in a URL that could be mistaken for Markdown or for the surrounding text.

@@ -1,6 +1,6 @@
 """Conversion of HTML to Markdown. The Markdown contains the text that a person would read on the page."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from lxml import etree
 
@@ -9,6 +9,7 @@ from rumi.web.readers.pages.hrefs import Hrefs
 from rumi.web.readers.pages.markdown import render
 from rumi.web.readers.pages.names import CONTAINERS
 from rumi.web.readers.pages.pruning import Element, count_chars, remove_frame, remove_unshown
+from rumi.web.readers.pages.unscripted import article_of, has_words, refresh_of, reveal
 
 # Minimum share of the visible text that the page's main element must have to be believed.
 _BELIEVED_SHARE: Final = 0.5
@@ -16,34 +17,57 @@ _BELIEVED_SHARE: Final = 0.5
 _LOST_SHARE: Final = 0.1
 
 
-def to_markdown(source: str, url: str, *, whole: bool = False) -> tuple[str, str, bool]:
-    """Return a page's title and Markdown; and True if the page is nested too deeply to be parsed completely.
+# Maximum number of characters of a page that redirects readers without scripts, because it has no content.
+_EMPTY_CHARS: Final = 300
 
-    Links are relative to `url`, or to the URL in the page's <base>. With `whole`, the source is a document
-    rather than a page of a site, so nothing in it counts as a menu or a banner.
+
+class Markdown(NamedTuple):
+    """A page as Markdown. `deeper` means that it is nested too deeply to be parsed completely.
+
+    `refresh` is the URL to which the page redirects by itself, or empty.
+    """
+
+    title: str
+    text: str
+    deeper: bool
+    refresh: str = ""
+
+
+def to_markdown(source: str, url: str, *, whole: bool = False) -> Markdown:
+    """Convert a page to Markdown. Links are relative to `url`, or to the URL in the page's <base>.
+
+    With `whole`, the source is a document rather than a page of a site, so nothing in it counts as a menu or
+    a banner.
     """
     root, deeper = _parse(source)
     if root is None:
-        return "", "", deeper
+        return Markdown("", "", deeper)
     base = next((found.get("href") for found in root.iter("base") if found.get("href")), None)
-    title = _title(root)
+    hrefs = Hrefs(url, base)
+    title, article = _title(root), article_of(root)
+    refresh, unscripted = refresh_of(root, hrefs)
+    reveal(root, hrefs, _parsed, everything=False)
     remove_unshown(root)
     if whole:
-        return title, render(root, Hrefs(url, base)), deeper
+        return Markdown(title, render(root, hrefs), deeper)
     everything = count_chars(root)[root]
+    if unscripted and everything > _EMPTY_CHARS:
+        refresh = ""
+    if article and has_words("".join(root.itertext(etree.Element)), article):
+        article = ""
     remove_frame(root)
     shown = count_chars(root)
     main = _main(root, shown)
-    text = render(main, Hrefs(url, base))
+    text = render(main, hrefs)
     heading = next(root.iter("h1"), None)
     if heading is not None and next(main.iter("h1"), None) is None:
         text = f"# {one_line(''.join(heading.itertext()))}\n\n{text}"
     if not title and heading is not None:
         title = one_line("".join(heading.itertext()))
-    if everything and not text.strip():
-        # All elements have names of noise: keep them instead of returning no text.
-        text = render(_shown_again(source), Hrefs(url, base))
-    return title, text, deeper
+    if not text.strip():
+        # All elements have names of noise, or are for readers without scripts: keep them.
+        text = render(_shown_again(source, hrefs), hrefs)
+    return Markdown(title, f"{text}\n\n{article}".strip("\n"), deeper, refresh)
 
 
 def _parse(source: str) -> tuple[Element | None, bool]:
@@ -60,9 +84,14 @@ def _parse(source: str) -> tuple[Element | None, bool]:
     return root, any(error.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for error in parser.error_log)
 
 
-def _shown_again(source: str) -> Element:
+def _parsed(source: str) -> Element | None:
+    return _parse(source)[0]
+
+
+def _shown_again(source: str, hrefs: Hrefs) -> Element:
     root, _ = _parse(source)
     assert root is not None
+    reveal(root, hrefs, _parsed, everything=True)
     remove_unshown(root)
     return root
 

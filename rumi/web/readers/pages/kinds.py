@@ -4,6 +4,7 @@ import re
 from typing import Literal, TypeAlias
 
 from rumi.platform.file_kinds import kind_of_file, picture_type
+from rumi.platform.text_decoding import MARKS, wide_codec
 
 Kind: TypeAlias = Literal["html", "xml", "text", "document", "binary"]
 
@@ -67,9 +68,12 @@ _HTML_BEGINS = re.compile(
     rb"<(?:!doctype\s+html|html|head|body|title|meta|link|script|style|div|table|h1|p|a|br|b|iframe)[\s>/]",
     re.IGNORECASE,
 )
+_FEED_BEGINS = re.compile(rb"<(?:rss|feed|rdf:RDF|urlset|sitemapindex)[\s>]")
+_JSON_BEGINS = re.compile(rb"\s*(?:\{\s*(?:\"|\})|\[\s*(?:[\[{\"\d\]-]|true|false|null))")
 _XHTML_BEGINS = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _XML_BEGINS = re.compile(rb"<\?xml[\s?]", re.IGNORECASE)
-_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_DECLARATIONS = re.compile(rb"\A(?:<[!?](?!doctype\s+html|--)[^>]*>\s*)+", re.IGNORECASE)
+_BOMS = tuple(mark for mark, _ in MARKS)
 # Bytes that do not occur in text in any common encoding: control characters except white space, ESC (used in
 # ISO-2022) and SUB.
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x19\x1c-\x1f]")
@@ -89,8 +93,6 @@ def kind_of(media_type: str, beginning: bytes) -> Kind:
     declared = _declared(media_type)
     if _is_document(declared, media_type, head):
         return "document"
-    if declared == "html":
-        return "html" if _looks_like_text(head) else "binary"
     if declared is None and media_type not in _VAGUE:
         return "binary"
     if declared == "document":  # its bytes say something else
@@ -99,16 +101,23 @@ def kind_of(media_type: str, beginning: bytes) -> Kind:
         return "binary"
     bare = head[3:] if head.startswith(b"\xef\xbb\xbf") else head
     bare = _without_comments(bare)
+    if declared == "html" and _JSON_BEGINS.match(bare):
+        return "text"
     is_xml = _XML_BEGINS.match(bare) is not None
     if is_xml:
         bare = _without_comments(bare.partition(b"?>")[2])
-    # Servers send HTML as text/plain, as XML, or without a type; other types are believed.
+        bare = _without_comments(_DECLARATIONS.sub(b"", bare))
+    # Servers send HTML and feeds as each other, as JSON, as text/plain, or without a type; other types are
+    # believed.
+    if declared != "text" or media_type in _VAGUE | {"text/plain"} or media_type.endswith("json"):
+        if _FEED_BEGINS.match(bare):
+            return "xml"
+        if _XHTML_BEGINS.match(bare):
+            return "html"
     if media_type in _VAGUE | {"text/plain"}:
         if _HTML_BEGINS.match(bare):
             return "html"
         return "xml" if is_xml else "text"
-    if declared == "xml" and _XHTML_BEGINS.match(bare):
-        return "html"
     return declared if declared not in (None, "document") else "text"
 
 
@@ -152,8 +161,8 @@ def _looks_like_text(head: bytes) -> bool:
     if head.startswith(_BOMS):
         return True
     found = len(_NO_TEXT.findall(head))
-    if found and head.count(0) * 5 > len(head) * 2 and not head.count(b"\0\0\0"):
-        return True  # UTF-16 without a byte order mark
+    if found and wide_codec(head) is not None:
+        return True
     if found and looks_like(head):
         return False
     return found <= 3 or found * 50 <= len(head)  # a few stray NULs do not make a page binary

@@ -1,16 +1,19 @@
 """Conversion of a response body to text, depending on its kind."""
 
 import re
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
+from rumi.platform.text_decoding import REPLACEMENT, decode
 from rumi.web.links import links_in
 from rumi.web.messages import PageText
-from rumi.web.readers.pages.charset import decode
 from rumi.web.readers.pages.cleaning import clean, cut_to, one_line
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, kind_of, looks_like
 
 _TOO_DEEP: Final = "it is nested too deeply, and all from there on is missing"
+_FEW_BROKEN: Final = 20
+_WRONG_ENCODING: Final = "it is not in the encoding that it declares: {broken:,} characters cannot be read"
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
@@ -22,11 +25,18 @@ def read_page(body: bytes, *, media_type: str, charset: str, url: str, max_chars
         case "document":
             return _read_document(body, url, max_chars)
         case "html":
-            return _read_html(decode(body, charset, markup=True), url, max_chars)
+            source = decode(body, charset, markup="html")
+            text = _read_html(source, url, max_chars)
         case "xml":
-            return _read_xml(decode(body, charset, markup=True), url, max_chars)
+            source = decode(body, charset, markup="xml")
+            text = _read_xml(source, url, max_chars)
         case "text":
-            return _shown("", decode(body, charset), max_chars)
+            source = decode(body, charset)
+            text = _shown("", source, max_chars)
+    broken = source.count(REPLACEMENT)
+    if broken > _FEW_BROKEN and broken * 100 > len(source):
+        text = replace(text, cut="; ".join(filter(None, (text.cut, _WRONG_ENCODING.format(broken=broken)))))
+    return text
 
 
 def describe(body: bytes, media_type: str) -> str:
@@ -52,11 +62,12 @@ def _read_document(body: bytes, url: str, max_chars: int) -> PageText:
 def _read_html(source: str, url: str, max_chars: int) -> PageText:
     from rumi.web.readers.pages.html import to_markdown
 
-    title, text, deeper = to_markdown(clean(source), url)
+    title, text, deeper, refresh = to_markdown(clean(source), url)
     if text.strip():
-        return _shown(title, text, max_chars, lost=_TOO_DEEP if deeper else "")
+        shown = _shown(title, text, max_chars, lost=_TOO_DEEP if deeper else "")
+        return replace(shown, refresh=refresh)
     why = _TOO_DEEP if deeper else "scripts may make it when it is shown"
-    return PageText(one_line(title), described=f"A page without text; {why}.")
+    return PageText(one_line(title), described=f"A page without text; {why}.", refresh=refresh)
 
 
 def _read_xml(source: str, url: str, max_chars: int) -> PageText:

@@ -9,9 +9,9 @@ import time
 from dataclasses import asdict
 from typing import Final
 
+from rumi.platform import text_decoding
 from rumi.sandbox.confined.child import ParentProcess
 from rumi.sandbox.confined.confinement import confine
-from rumi.web.readers.pages.charset import load_codecs
 from rumi.web.readers.pages.page import read_page
 
 # Little memory, few open files, and no writing to files.
@@ -33,11 +33,9 @@ _OUT_OF_MEMORY: Final = "it takes too much memory"
 
 def prepare() -> None:
     """Import all modules that a page may need, because the confined process cannot open files."""
-    import charset_normalizer.md  # noqa: F401
-
     from rumi.web.readers.pages.documents.samples import read_all
 
-    load_codecs()
+    text_decoding.load()
     read_all()
     for body, media_type in _SAMPLES:
         read_page(body, media_type=media_type, charset="", url="http://example.com/", max_chars=100)

@@ -133,9 +133,8 @@ class Readers:
             if heard.get("failed"):
                 raise _too_much(str(heard["failed"]))
             links = tuple(str(link) for link in heard["links"])
-            return PageText(
-                str(heard["title"]), str(heard["text"]), links, str(heard["cut"]), str(heard["described"])
-            )
+            texts = (str(heard[name]) for name in ("cut", "described", "refresh"))
+            return PageText(str(heard["title"]), str(heard["text"]), links, *texts)
         except (KeyError, TypeError):
             raise _too_much(NONSENSE) from None
         except ChildFailed as error:

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from rumi.platform.file_kinds import BARE_WORKBOOKS
-from rumi.web.readers.pages.charset import decode
+from rumi.platform.text_decoding import decode
 from rumi.web.readers.pages.cleaning import clean
 from rumi.web.readers.pages.documents import legacy
 from rumi.web.readers.pages.documents.epub import book_lines
@@ -109,7 +109,7 @@ def _found(body: bytes, name: str, reading: Reading) -> tuple[str, Lines]:
     if start.replace(b"\0", b"").startswith(b"<"):
         return _marked_up(body, reading)
     if ending in (".html", ".htm", ".xhtml"):
-        return "html", html_lines(decode(body, markup=True), reading)
+        return "html", html_lines(decode(body, markup="html"), reading)
     raise NoDocumentError("it is of no format that Rumi reads")
 
 
@@ -174,4 +174,4 @@ def _marked_up(body: bytes, reading: Reading) -> tuple[str, Lines]:
             return "doc", plain_word_lines(root, reading)
         case "Workbook":
             return "xls", plain_sheet_lines(root)
-    return "html", html_lines(decode(body, markup=True), reading)
+    return "html", html_lines(decode(body, markup="html"), reading)

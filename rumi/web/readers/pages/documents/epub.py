@@ -4,7 +4,7 @@ from posixpath import dirname, join, normpath
 from typing import Final
 from urllib.parse import unquote
 
-from rumi.web.readers.pages.charset import decode
+from rumi.platform.text_decoding import decode
 from rumi.web.readers.pages.cleaning import one_line
 from rumi.web.readers.pages.documents.lines import Lines, NoDocumentError, Reading
 from rumi.web.readers.pages.documents.mail import html_lines
@@ -31,7 +31,7 @@ def book_lines(package: Package, reading: Reading) -> Lines:
         if data is None:
             reading.losses.add("chapter")
             continue
-        yield from html_lines(decode(data, markup=True), reading)
+        yield from html_lines(decode(data, markup="html"), reading)
         yield ""
     if len(chapters) > _MOST_CHAPTERS:
         reading.losses.add("chapter", count=len(chapters) - _MOST_CHAPTERS)

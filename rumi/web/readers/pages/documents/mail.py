@@ -9,7 +9,7 @@ from email.message import Message
 from email.policy import Compat32
 from typing import Any, Final
 
-from rumi.web.readers.pages.charset import decode
+from rumi.platform.text_decoding import decode
 from rumi.web.readers.pages.cleaning import one_line
 from rumi.web.readers.pages.documents.lines import Lines, NoDocumentError, Reading
 from rumi.web.readers.pages.html import to_markdown
@@ -64,10 +64,10 @@ def attachment_lines(name: str, data: bytes, media_type: str, reading: Reading) 
 
 def html_lines(html: str, losses_of: Reading) -> Iterator[str]:
     """Yield the lines of the Markdown of an HTML document."""
-    _, text, deeper = to_markdown(html, "", whole=True)
-    if deeper:
+    page = to_markdown(html, "", whole=True)
+    if page.deeper:
         losses_of.losses.note("it is nested too deeply, and all from there on is missing")
-    yield from text.strip().splitlines()
+    yield from page.text.strip().splitlines()
 
 
 def header_text(value: object, charset: str = "") -> str:
@@ -154,7 +154,7 @@ class _Letter:
         data = data if isinstance(data, bytes) else b""
         shown = part.get_content_disposition() != "attachment"
         if shown and kind == "text/html":
-            yield from html_lines(decode(data, _charset(part), markup=True), self._reading)
+            yield from html_lines(decode(data, _charset(part), markup="html"), self._reading)
         elif shown and kind.startswith(("text/", "multipart/")) and kind != "text/rtf":
             yield from decode(data, _charset(part)).splitlines()
         elif kind.startswith("image/") and part.get("Content-ID"):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from rumi.web.readers.pages.charset import decode
+from rumi.platform.text_decoding import decode
 from rumi.web.readers.pages.cleaning import one_line
 from rumi.web.readers.pages.documents.lines import Lines, NoDocumentError, Reading
 from rumi.web.readers.pages.documents.mail import attachment_lines, html_lines
@@ -83,7 +83,7 @@ class _Message:
 
     def _html(self) -> str:
         if data := self._bytes(_HTML + _BINARY):
-            return decode(data, self._codec, markup=True)
+            return decode(data, self._codec, markup="html")
         return self._text(_HTML)
 
     def _attachment(self, path: list[str]) -> Lines:

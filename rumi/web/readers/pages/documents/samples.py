@@ -4,7 +4,7 @@ import zipfile
 from contextlib import suppress
 from io import BytesIO
 
-from rumi.web.readers.pages.charset import load_codecs
+from rumi.platform import text_decoding
 from rumi.web.readers.pages.documents.document import read_document
 from rumi.web.readers.pages.documents.lines import NoDocumentError
 from rumi.web.readers.pages.documents.rtf import CODE_PAGES, codec_of_page
@@ -34,7 +34,7 @@ def read_all() -> None:
     import python_calamine  # noqa: F401
     import xlrd  # noqa: F401
 
-    load_codecs()
+    text_decoding.load()
     for page in CODE_PAGES:
         codec_of_page(page)
     for body in (_zipped(), _MAIL, b"%PDF-1.4", b"%PDF-1.4\n1 0 obj<</Type/Page>>endobj"):
