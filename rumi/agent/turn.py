@@ -173,7 +173,7 @@ class _Turn:
             why = error_text(self.input.language, error)
             answer = reply_texts.model_failed(self.input.language, why)
             if error.partial:
-                answer = f"{error.partial}\n\n{reply_texts.model_stopped(self.input.language, why)}"
+                answer = f"{error.partial.lstrip()}\n\n{reply_texts.model_stopped(self.input.language, why)}"
             return TurnFinished("model_error", answer, self.usage)
 
     async def run_within(self, call: ToolCall, sub: SubTurn) -> SubTurnEnd:

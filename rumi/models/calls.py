@@ -82,9 +82,16 @@ def read_failed_generation(text: str, tools: Collection[str]) -> tuple[ToolCall,
     """
     found = islice(_found(text[:MAX_FAILED_CHARS], tools), MAX_CALLS)
     return tuple(
-        ToolCall(f"call_{uuid4().hex[:12]}", clean_name(name), json.dumps(arguments, ensure_ascii=False))
+        ToolCall(f"call_{uuid4().hex[:12]}", _known(name, tools), json.dumps(arguments, ensure_ascii=False))
         for name, arguments in found
     )
+
+
+def _known(name: str, tools: Collection[str]) -> str:
+    """Return a call's clean name; gpt-oss sometimes glues the format of the arguments to it (`bashjson`)."""
+    name = clean_name(name)
+    bare = name.removesuffix("json")
+    return bare if name not in tools and bare in tools else name
 
 
 def _found(text: str, tools: Collection[str]) -> Iterator[Found]:

@@ -34,7 +34,7 @@ LEAST_CONTEXT: Final = 1024
 """Smaller numbers in an error text are not taken for the model's context size."""
 _TOO_LONG = re.compile(r"(\d{3,12}) tokens > (\d{3,12}) maximum")
 """Pattern of Anthropic's error text, which contains the tokens of the request and the maximum."""
-_MODEL_WORDS = re.compile(r"(?i)\bmodels?\b|deployment|engine|endpoints? found|does not exist")
+_MODEL_WORDS = re.compile(r"(?i)\bmodels?\b|deployment|endpoints? found")
 _NO_CREDIT = re.compile(r"(?i)credit balance is too low|insufficient (?:balance|credits|quota)")
 _CONTEXT = re.compile(r"(?i)context (?:length|size|window)\D{0,40}(\d{3,12})")
 

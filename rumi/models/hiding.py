@@ -50,7 +50,7 @@ class Hiding:
         known, said = self._redact.known, "".join(self._said)
         if isinstance(outcome, ModelError):
             outcome.failed_generation = known(outcome.failed_generation)
-            outcome.partial = said.strip()
+            outcome.partial = said.rstrip()
             return outcome
         reply = self._hidden(outcome)
         if said != reply.text:

@@ -28,6 +28,9 @@ MAX_NOISE_CHARS: Final = 200
 _REASONINGS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
 """Fields of reasoning. Servers with several of them send the same text in each, so only one is used."""
 
+_PLAIN: Final = frozenset({"role", "content"})
+"""Fields of nearly every delta."""
+
 _MOST_DEPTH: Final = 5
 
 _FORMAT: Final = "<|"
@@ -79,7 +82,7 @@ class StreamedReply:
             BadStreamError: The event is malformed.
             StreamReportedError: The event is the server's report of an error.
         """
-        if data.strip().strip('"').startswith(DONE):
+        if not data.startswith("{") and data.strip().strip('"').startswith(DONE):
             self.done = True
             return
         objects = objects_in(data)
@@ -205,13 +208,22 @@ class ReplyBuilder(StreamedReply):
             self.finish_reason = str(reason)
         delta, message = choice.get("delta"), choice.get("message")
         delta = mapping((message if delta is None else delta) or {}, "a chunk's delta")
+        content = delta.get("content") or (choice.get("text") if not delta else None)
+        # A message after deltas repeats their text.
+        if content and not (delta is message and self._text and content == self.text):
+            self.begun = True
+            self._take_content(content)
+        self.begun = self.begun or bool(reason)
+        if not delta.keys() <= _PLAIN:
+            self._take_rest(delta)
+
+    def _take_rest(self, delta: Mapping[str, object]) -> None:
+        """Process what a delta has beside the content: a refusal, reasoning and calls."""
         if delta.get("error"):
             raise StreamReportedError(delta["error"])
-        for words in (delta.get("content"), delta.get("refusal"), choice.get("text") if not delta else None):
-            # A message after deltas repeats their text.
-            if words and not (delta is message and self._text and words == self.text):
-                self.begun = True
-                self._take_content(words)
+        if refusal := delta.get("refusal"):
+            self.begun = True
+            self._take_content(refusal)
         for name in (self._field,) if self._field else _REASONINGS:
             if thought := text_in(delta.get(name)):
                 self.begun, self._field = True, name
@@ -224,7 +236,6 @@ class ReplyBuilder(StreamedReply):
         if isinstance(call := delta.get("function_call"), dict) and call:
             self.begun = True
             self._take_call({"function": call})
-        self.begun = self.begun or bool(reason)
 
     def _take_content(self, content: object) -> None:
         """Process the content of a chunk: text, or a list of parts with text and reasoning."""

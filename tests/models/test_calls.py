@@ -59,6 +59,7 @@ def test_a_name_loses_what_belongs_to_the_models_format(written: str, name: str)
          '\\"ls\\"}"}}]}</tool-use>', [LS]),
         ('<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{"command": "ls"}<|call|>',
          [LS]),
+        ('<|start|>assistant<|channel|>commentary to=functions.bashjson<|message|>{"command": "ls"}', [LS]),
         ('I will look. {"name": "bash", "arguments": {"command": "ls"}}', [LS]),
         ('{"name": "bash", "arguments": {"command": "echo \n"}}', [("bash", {"command": "echo \n"})]),
         ('{"name": "launch", "arguments": {}}', [("launch", {})]),

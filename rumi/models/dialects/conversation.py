@@ -6,7 +6,7 @@ would fail, so this repairs stored conversations too.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final
@@ -45,35 +45,36 @@ def id_form(length: int | None, model: str) -> IdForm:
 
 
 def paired(messages: Sequence[Message], form: IdForm = ANY) -> tuple[Message, ...]:
-    """Return the conversation with one result after each call, and with unique ids that fit the form.
+    """Return the conversation with one result for each call, in their order, and with unique ids of the form.
 
     Results that belong to no call are dropped. A call whose result is missing gets `NO_RESULT`. The same
     conversation always gets the same ids, so that servers can use their prompt cache.
     """
     whole: list[Message] = []
     used: set[str] = set()
-    unanswered: list[tuple[str, str]] = []
+    calls: list[tuple[str, str]] = []
+    results: dict[str, Message] = {}
     for message in messages:
         if message.role == "tool":
-            pair = next((pair for pair in unanswered if pair[0] == (message.tool_call_id or "")), None)
-            if pair is None:
-                continue
-            unanswered.remove(pair)
-            if pair[1] != message.tool_call_id:
-                message = replace(message, tool_call_id=pair[1])
-        else:
-            whole.extend(_no_result(number) for _, number in unanswered)
-            unanswered = []
-            if message.tool_calls:
-                numbers = [_unique(call.id, used, form) for call in message.tool_calls]
-                unanswered = [
-                    (call.id, number) for call, number in zip(message.tool_calls, numbers, strict=True)
-                ]
-                if any(old != new for old, new in unanswered):
-                    message = replace(message, tool_calls=_numbered(message.tool_calls, numbers))
+            stored = message.tool_call_id or ""
+            number = next((new for old, new in calls if old == stored and new not in results), None)
+            if number is not None:
+                results[number] = message if number == stored else replace(message, tool_call_id=number)
+            continue
+        whole += _in_order(calls, results)
+        numbers = [_unique(call.id, used, form) for call in message.tool_calls]
+        calls = [(call.id, number) for call, number in zip(message.tool_calls, numbers, strict=True)]
+        results = {}
+        if any(old != new for old, new in calls):
+            message = replace(message, tool_calls=_numbered(message.tool_calls, numbers))
         whole.append(message)
-    whole.extend(_no_result(number) for _, number in unanswered)
+    whole += _in_order(calls, results)
     return tuple(whole)
+
+
+def _in_order(calls: Sequence[tuple[str, str]], results: Mapping[str, Message]) -> list[Message]:
+    """Return a result for each call, in the order of the calls."""
+    return [results.get(new) or Message("tool", NO_RESULT, tool_call_id=new) for _, new in calls]
 
 
 def _unique(number: str, used: set[str], form: IdForm) -> str:
@@ -87,10 +88,6 @@ def _unique(number: str, used: set[str], form: IdForm) -> str:
 
 def _numbered(calls: Iterable[ToolCall], numbers: Iterable[str]) -> tuple[ToolCall, ...]:
     return tuple(replace(call, id=number) for call, number in zip(calls, numbers, strict=True))
-
-
-def _no_result(number: str) -> Message:
-    return Message("tool", NO_RESULT, tool_call_id=number)
 
 
 def with_new_ids(calls: Sequence[ToolCall], conversation: Iterable[Message]) -> tuple[ToolCall, ...]:

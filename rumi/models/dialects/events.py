@@ -86,19 +86,25 @@ class EventReader:
             yield from self._event()
             return
         line = raw.decode("utf-8", "replace")
+        if line.startswith("data:"):
+            self._take_data(line[5:])
+            return
         name, _, value = line.partition(":")
         match name.strip():
             case "data":
-                self._data_chars += len(value)
-                if len(self._data) >= MAX_EVENT_LINES or self._data_chars > MAX_EVENT_BYTES:
-                    raise BadStreamError("an event of its stream has no end")
-                self._data.append(value.removeprefix(" "))
+                self._take_data(value)
             case "event":
                 self._name = value.strip()
             case "" | "id" | "retry":
                 pass  # a comment, which keeps the connection alive, or a field for reconnecting
             case _:
                 yield from self._bare(line)
+
+    def _take_data(self, value: str) -> None:
+        self._data_chars += len(value)
+        if len(self._data) >= MAX_EVENT_LINES or self._data_chars > MAX_EVENT_BYTES:
+            raise BadStreamError("an event of its stream has no end")
+        self._data.append(value.removeprefix(" "))
 
     def _event(self) -> Iterator[str]:
         name, self._name = self._name, ""
@@ -143,6 +149,11 @@ def objects_in(data: str) -> list[dict[str, object]]:
     Raises:
         BadStreamError: The data begins like JSON, and is not a JSON object.
     """
+    if data.startswith("{"):  # nearly every event
+        try:
+            return [json.loads(data)]
+        except (ValueError, RecursionError):
+            pass  # it may be several objects
     values = _values(data)
     for value in values:
         if not isinstance(value, dict):

@@ -1,10 +1,10 @@
 """Tool calls that a model wrote into the text of its answer, because its server has no parser for them.
 
-An answer that shows a call to its reader must not run the call. So a text counts as calls only under these
-conditions: every call names an offered tool, its arguments fit the tool's parameters, and the calls are the
-end of the answer. They also need a mark of a model's own format at the beginning of a line, outside of code,
-such as `<tool_call>`. Without a mark, the whole answer must be nothing but calls, and the server must be one
-that may lack a parser (`bare`).
+An answer that shows a call to its reader must not run the call. So a text counts as calls only if every call
+names an offered tool and the calls are the end of the answer. They also need a mark of a model's own format
+at the beginning of a line, outside of code, such as `<tool_call>`. Without a mark, the whole answer must be
+nothing but calls, their arguments must fit the tools' parameters, and the server must be one that may lack a
+parser (`bare`). Decision 110 has the reasons.
 """
 
 import ast
@@ -83,9 +83,9 @@ def calls_in_text(text: str, tools: Sequence[ToolSpec], *, bare: bool) -> tuple[
         if in_code(text[: mark.start()]):
             continue
         begin = mark.start()
-        if (calls := _read(text[begin:], tools)) is not None:
+        if (calls := _read(text[begin:], tools, strict=False)) is not None:
             return text[:begin].rstrip(), calls
-    if bare and (calls := _read(_unfenced(text), tools)) is not None:
+    if bare and (calls := _read(_unfenced(text), tools, strict=True)) is not None:
         return "", calls
     return text, ()
 
@@ -102,8 +102,11 @@ def _unfenced(text: str) -> str:
     return text if text[:1] in ("{", "[") or label.strip() == "tool_code" else ""
 
 
-def _read(text: str, tools: Sequence[ToolSpec]) -> tuple[ToolCall, ...] | None:
-    """Return the calls that a text consists of; None if it is anything else."""
+def _read(text: str, tools: Sequence[ToolSpec], *, strict: bool) -> tuple[ToolCall, ...] | None:
+    """Return the calls that a text consists of; None if it is anything else.
+
+    If `strict`, the arguments of each call must fit the tool's parameters.
+    """
     if len(text) > MAX_CALL_CHARS:
         return None
     offered = {tool.name: tool for tool in tools}
@@ -117,7 +120,7 @@ def _read(text: str, tools: Sequence[ToolSpec]) -> tuple[ToolCall, ...] | None:
             return None
         for name, arguments in found:
             tool = offered.get(clean_name(name))
-            if tool is None or not _fits(arguments, tool.parameters):
+            if tool is None or (strict and not _fits(arguments, tool.parameters)):
                 return None
             calls.append(ToolCall(new_id(), tool.name, dumped(arguments)))
         at = _skip(text, end)

@@ -114,8 +114,8 @@ def without_thoughts(text: str, *, begun: bool, separate: bool) -> tuple[str, st
     `begun` says that the reply began with reasoning. Then further reasoning is removed, too, if it begins a
     line and has an end tag. Otherwise the text before an end tag without a start tag is reasoning: some
     prompts contain the start tag, so the reply has only the end. That is certain only if the tag begins or
-    ends a line or directly follows a sentence, is neither announced by a colon nor in code, and if the server
-    sends no reasoning `separate`ly.
+    ends a line, or stands between a sentence or word and the next one without a space, is neither announced
+    by a colon nor in code, and if the server sends no reasoning `separate`ly.
     """
     if begun:
         return _without_blocks(text)
@@ -128,7 +128,10 @@ def without_thoughts(text: str, *, begun: bool, separate: bool) -> tuple[str, st
     begins_a_line = not before.rpartition("\n")[2].strip() and "\n" in before
     ends_a_line = after[:1] in ("", "\n", "\r")
     ends_a_sentence = before.endswith(_SENTENCE_ENDS) and after[:1] not in tuple(" .,;:)")
-    if not (begins_a_line or ends_a_line or ends_a_sentence) or before.rstrip().endswith((":", "：")):
+    ends_a_word = before[-1:].isalnum() and after[:1].isalnum()
+    if not (begins_a_line or ends_a_line or ends_a_sentence or ends_a_word) or before.rstrip().endswith(
+        (":", "：")
+    ):
         return text, ""
     if in_code(before) or _OPENING_AT.search(before):
         return text, ""

@@ -1,21 +1,19 @@
 """All recordings of servers' differences, played through the adapters of their protocols."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Final
 
-import httpx
 import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.models.anthropic import AnthropicModel, AnthropicProtocol
+from rumi.models.anthropic import AnthropicModel
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.model import (
     Discarded,
-    Emit,
     Message,
     ModelError,
     ModelEvent,
@@ -25,11 +23,11 @@ from rumi.models.model import (
     ToolCall,
     ToolSpec,
 )
-from rumi.models.ollama import OllamaModel, OllamaProtocol
-from rumi.models.reading import FINISH_S, AnswerReading, Builder, Seen, ServerModel
+from rumi.models.ollama import OllamaModel
+from rumi.models.reading import FINISH_S, ServerModel
 from rumi.models.server import ModelServer
-from rumi.models.stream import ReplyBuilder
 from tests.dialects.recordings import Kind, Recording, kinds, recordings
+from tests.dialects.replaying import Replayed
 from tests.fakes.anthropic_server import ANTHROPIC_KEY, serve_anthropic
 from tests.fakes.groq_server import KEY, Behaviour, Fail, GroqServer, Raw, serve_groq
 from tests.fakes.ollama_server import serve_ollama
@@ -52,11 +50,6 @@ BEFORE: Final = (
     Message("tool", "noon", tool_call_id="used_before"),
 )
 REQUEST: Final = ModelRequest((Message("system", "You are Rumi."), *BEFORE, Message("user", "hola")), TOOLS)
-BUILDERS: Final[dict[str, Callable[[Emit, str, set[str]], Builder]]] = {
-    "chat": ReplyBuilder,
-    "anthropic": AnthropicProtocol().builder,
-    "ollama": OllamaProtocol().builder,
-}
 
 
 def server_of(adapter: str, url: str) -> tuple[type[ServerModel], ModelServer]:
@@ -173,44 +166,6 @@ async def test_each_server_is_understood_over_real_sockets(kind: Kind) -> None:
                     wrong.append(f"{recording} ({name}) at {adapter}: {str(error)[:600]}\n   {outcome!r}")
             await server.aclose()
     assert not wrong, "\n".join(wrong)
-
-
-class Bytes(httpx.AsyncByteStream):
-    """A body in pieces, after which the connection may stay open or break."""
-
-    def __init__(self, recording: Recording, pieces: list[bytes]) -> None:
-        self._recording = recording
-        self._pieces = pieces
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            yield piece
-            await trio.lowlevel.checkpoint()
-        if self._recording.open:
-            await trio.sleep_forever()
-        if self._recording.cut:
-            raise httpx.RemoteProtocolError("peer closed connection without sending complete message body")
-
-    async def aclose(self) -> None:
-        pass
-
-
-class Replayed(ServerModel):
-    """The adapter of a recording's protocol, whose server is a list of pieces."""
-
-    def __init__(self, recording: Recording, pieces: list[bytes]) -> None:
-        _, server = server_of(adapters(recording)[0], "http://127.0.0.1:9")
-        super().__init__(server, "m", name="x:m", timeout_s=60)
-        self._recording = recording
-        self._pieces = pieces
-
-    async def _answered(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply | ModelError:
-        builder = BUILDERS[self._recording.protocol](emit, "x:m", {tool.name for tool in request.tools})
-        headers = {"content-type": self._recording.content_type}
-        response = httpx.Response(200, headers=headers, stream=Bytes(self._recording, self._pieces))
-        with trio.move_on_after(60) as silence:
-            return await AnswerReading(self._failures, silence, (60, 60), seen).read(response, builder)
-        return self._failures.silent(begun=builder.begun)
 
 
 def chopped(data: bytes, random: Random) -> Iterator[bytes]:
