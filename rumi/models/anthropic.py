@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rumi.models.body import Sampling, most_tokens
-from rumi.models.calls import clean_name
 from rumi.models.dialects.call_parts import joined, new_id
 from rumi.models.dialects.events import BadStreamError
+from rumi.models.dialects.failed_calls import clean_name
 from rumi.models.model import (
     Emit,
     Message,

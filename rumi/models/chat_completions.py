@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from rumi.models.body import body_of, takes_schema
-from rumi.models.calls import read_failed_generation
+from rumi.models.dialects.failed_calls import read_failed_generation
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply
 from rumi.models.rates import RateLimits
 from rumi.models.reading import AnswerReading, Seen, ServerModel

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from rumi.models.calls import clean_text, read_failed_generation
 from rumi.models.dialects.call_parts import CallParts, parts_in
 from rumi.models.dialects.events import BadStreamError, objects_in
+from rumi.models.dialects.failed_calls import clean_text, read_failed_generation
 from rumi.models.dialects.reported_errors import reported_in
 from rumi.models.dialects.thoughts import Thoughts, without_thoughts
 from rumi.models.model import Emit, Reply, TextDelta, ToolCallNamed, Usage

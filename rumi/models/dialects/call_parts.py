@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
-from rumi.models.calls import clean_name
 from rumi.models.dialects.events import BadStreamError
+from rumi.models.dialects.failed_calls import clean_name
 from rumi.models.dialects.values import arguments_in, dumped, json_value
 from rumi.models.model import ToolCall
 

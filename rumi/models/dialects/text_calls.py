@@ -7,27 +7,26 @@ nothing but calls, their arguments must fit the tools' parameters, and the serve
 parser (`bare`). Decision 110 has the reasons.
 """
 
-import ast
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from rumi.models.calls import (
+from rumi.models.dialects.call_parts import MAX_CALLS, new_id
+from rumi.models.dialects.failed_calls import (
     ARGUMENTS,
-    MAX_FAILED_CHARS,
     NAMES,
     Found,
     calls_of,
     clean_name,
     json_at,
 )
-from rumi.models.dialects.call_parts import MAX_CALLS, new_id
+from rumi.models.dialects.literals import MAX_LITERAL_CHARS, LiteralReader, literal
 from rumi.models.dialects.thoughts import in_code
-from rumi.models.dialects.values import dumped, json_value, literal
+from rumi.models.dialects.values import dumped, json_value
 from rumi.models.model import ToolCall, ToolSpec
 
-MAX_CALL_CHARS: Final = 200_000
+MAX_CALL_CHARS: Final = MAX_LITERAL_CHARS
 """Longer texts of calls are not read as calls."""
 
 MAX_MARKS: Final = 20
@@ -138,8 +137,8 @@ def _call_at(text: str, at: int, tools: Mapping[str, ToolSpec]) -> tuple[list[Fo
         return _tagged(text, head[1] or head[2], head.end(), tools)
     if text[at] in "{[":
         value, end = json_at(text, at)
-        if value is None:  # a Python literal
-            value, end = literal(text[at : _end_of(text, at)]), _end_of(text, at)
+        if value is None:
+            value, end = _python_value(text, at)
         found = _only_calls(value)
         if found:
             return found, end
@@ -192,36 +191,19 @@ def _typed(text: str, name: str, parameter: str, tools: Mapping[str, ToolSpec]) 
 
 def _python(text: str, at: int) -> tuple[list[Found], int]:
     """Return the calls of a Python expression: one call, or a list of calls, with literals as arguments."""
+    reader = LiteralReader(text, at)
     try:
-        tree = ast.parse(text[at:MAX_FAILED_CHARS].strip().rstrip("`;").strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return reader.calls(), reader.at
+    except ValueError:
         return [], at
-    found: list[Found] = []
-    for node in tree.elts if isinstance(tree, ast.List) else [tree]:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-            node = node.args[0] if len(node.args) == 1 else node
-        if not isinstance(node, ast.Call) or node.args or not all(key.arg for key in node.keywords):
-            return [], at
-        function = node.func
-        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-            name = function.value.id if function.attr == "call" else function.attr
-        elif isinstance(function, ast.Name):
-            name = function.id
-        else:
-            return [], at
-        try:
-            arguments = {str(key.arg): ast.literal_eval(key.value) for key in node.keywords}
-        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-            return [], at
-        found.append((name, arguments))
-    return found, len(text)
 
 
-def _end_of(text: str, at: int) -> int:
-    """Return the index after the last closing bracket of the line block that begins at an index."""
-    stop = text.find("</", at)
-    piece = text[at : stop if stop >= 0 else len(text)]
-    return at + max(piece.rfind("}"), piece.rfind("]")) + 1
+def _python_value(text: str, at: int) -> tuple[object, int]:
+    reader = LiteralReader(text, at)
+    try:
+        return reader.value(), reader.at
+    except ValueError:
+        return None, at
 
 
 def _only_calls(value: object) -> list[Found]:

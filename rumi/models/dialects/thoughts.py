@@ -23,7 +23,7 @@ _CLOSING: Final = dict(_TAGS)
 _LONGEST: Final = max(len(opening) for opening, _ in _TAGS)
 _OPENING_AT: Final = re.compile("|".join(re.escape(opening) for opening, _ in _TAGS), re.IGNORECASE)
 _FORMAT: Final = "<|"
-"""The beginning of gpt-oss's own format; such a reply is held back until `calls.clean_text` has read it."""
+"""The beginning of gpt-oss's own format; such a reply is held back until `clean_text` has read it."""
 
 _ORPHAN: Final = re.compile("|".join(re.escape(closing) for _, closing in _TAGS), re.IGNORECASE)
 _BLOCK: Final = re.compile(

@@ -1,11 +1,8 @@
 """Values in texts of models: JSON, JSON inside JSON, and Python literals."""
 
-import ast
 import json
-from typing import Final
 
-MAX_LITERAL_CHARS: Final = 100_000
-"""Longer texts are not parsed as Python literals."""
+from rumi.models.dialects.literals import literal
 
 
 def arguments_in(text: str) -> dict[str, object] | None:
@@ -30,18 +27,6 @@ def json_value(text: str) -> object:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return None
-
-
-def literal(text: str) -> object:
-    """Return the value of a Python literal; None if the text is none, or has no form in JSON."""
-    if len(text) > MAX_LITERAL_CHARS:
-        return None
-    try:
-        value = ast.literal_eval(text)
-        json.dumps(value, allow_nan=False)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return None
-    return value
 
 
 def dumped(value: object) -> str:

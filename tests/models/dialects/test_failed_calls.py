@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.models.calls import MAX_FAILED_CHARS, clean_name, read_failed_generation
+from rumi.models.dialects.failed_calls import MAX_FAILED_CHARS, clean_name, read_failed_generation
 
 TOOLS = {"bash", "web_search"}
 LS = ("bash", {"command": "ls"})
