@@ -269,7 +269,9 @@ class AnthropicReply(StreamedReply):
             if not isinstance(name, str) or not name:
                 raise BadStreamError("a tool call has no name")
             # Without deltas, the block's start holds the whole input, normally an empty object.
-            arguments = joined(block.parts) or json.dumps(plain(block.fields.get("input") or {}))
+            given = block.fields.get("input") or {}
+            given = given if isinstance(given, str) else json.dumps(plain(given))
+            arguments = joined(block.parts or [given])
             number = number if isinstance(number, str) and number else new_id()
             calls.append(ToolCall(number, clean_name(name), arguments, signature))
             signature = ""  # one signature holds all thoughts: only the first call carries it

@@ -123,11 +123,10 @@ class Failures:
 
     def other_api(self, said: str) -> ModelError:
         """Return the error for an answer of something else than a chat model's API, such as a web page."""
-        how = error_object(said)["message"] or Text("it sent a web page")
         return self._error(
             "malformed",
             Text("{host} does not answer as a chat model does", host=self._host),
-            str(how) if said else Text("it sent a web page"),
+            str(error_object(said)["message"] or said) or Text("it sent a web page"),
             advice=self._check_address(),
         )
 

@@ -82,7 +82,7 @@ class StreamedReply:
             BadStreamError: The event is malformed.
             StreamReportedError: The event is the server's report of an error.
         """
-        if not data.startswith("{") and data.strip().strip('"').startswith(DONE):
+        if not data.startswith("{") and data.strip().strip('"').upper().startswith(DONE):
             self.done = True
             return
         objects = objects_in(data)
@@ -204,7 +204,10 @@ class ReplyBuilder(StreamedReply):
             return  # only one answer was requested
         if choice.get("error"):
             raise StreamReportedError(choice["error"])
-        if (reason := choice.get("finish_reason")) and reason != "null":
+        reason = choice.get("finish_reason")
+        if isinstance(reason, dict):  # SGLang's own form
+            reason = reason.get("type")
+        if reason and reason != "null":
             self.finish_reason = str(reason)
         delta, message = choice.get("delta"), choice.get("message")
         delta = mapping((message if delta is None else delta) or {}, "a chunk's delta")

@@ -103,7 +103,8 @@ class CallParts:
             return call
         if call.arguments:
             return call if _named(call, name) and self._goes_on(call, piece, call_id) else None
-        if call_id and call.ids and not known:
+        # With one index and one name, only the id has changed if the first part had no arguments yet.
+        if call_id and call.ids and not known and not (piece and index is not None and _named(call, name)):
             return None
         return call if _named(call, name) or self._continues(call, name) else None
 

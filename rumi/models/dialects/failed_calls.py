@@ -32,7 +32,7 @@ ARGUMENTS: Final = ("arguments", "parameters", "args", "input", "action_input", 
 """Keys of a call's name and of its arguments, in the formats of models."""
 
 _RECIPIENT = re.compile(r"(?:^|\s)to=(\S+)")
-_PREFIX = re.compile(r"^(?:functions?|tools?)[.:/]")
+_PREFIX = re.compile(r"^(?:functions?|tools?|default_api)[.:/]")
 _TAGGED = re.compile(r"<function\s*[=(]\s*([\w.-]+)[\s)>=,]*")
 """Llama's format: `<function=bash>{…}</function>`, with or without the `>`."""
 _CHANNEL = re.compile(r"to=([\w.-]+)[^{]*<\|message\|>\s*")

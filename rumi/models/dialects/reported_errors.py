@@ -157,8 +157,13 @@ def reported_in(chunk: Mapping[str, object]) -> object:
 
     An event without choices is an error only if it says so: heartbeats and costs are none.
     """
-    if chunk.get("error"):
-        return chunk["error"]
+    error = chunk.get("error")
+    if isinstance(error, str | list) and error:
+        return error
+    if isinstance(error, dict) and any(error.values()):  # some servers send one without content
+        return error
+    if error and not isinstance(error, dict):
+        return chunk
     if chunk.get("choices") and "base_resp" not in chunk:
         return None
     if isinstance(chunk.get("errors"), list | dict) and chunk["errors"]:

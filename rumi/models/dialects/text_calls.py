@@ -37,7 +37,7 @@ _MARK: Final = re.compile(
       <(?:tool[_-]?calls?|function[_-]?calls?|tools|minimax:tool_call)>        # Qwen, Hermes, GLM, MiniMax
     | <function[ =](?:name=)? | <invoke\s                                      # Llama, Qwen coder, Claude
     | \[TOOL_CALLS\] | <\|python_tag\|> | functools\[                          # Mistral, Llama, Phi
-    | <\|tool_calls?(?:_section_begin)?\|> | <\|action_start\|>              # Granite, Kimi, InternLM
+    | <\|tool_calls?(?:_section_begin|_start)?\|> | <\|action_start\|>              # Granite, Kimi, InternLM
     | <\|START_ACTION\|> | <[｜|]tool[▁_]calls[▁_]begin[｜|]>                   # Cohere, DeepSeek
     | <[｜|]DSML[｜|](?:function_calls|tool_calls)>
     )""",

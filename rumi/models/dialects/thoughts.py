@@ -5,6 +5,7 @@ rest of the work needs the whole text, so `without_thoughts` does it once, at th
 """
 
 import re
+from itertools import islice
 from typing import Final
 
 _TAGS: Final = (
@@ -28,8 +29,7 @@ _FORMAT: Final = "<|"
 _ORPHAN: Final = re.compile("|".join(re.escape(closing) for _, closing in _TAGS), re.IGNORECASE)
 _BLOCK: Final = re.compile(
     "|".join(
-        rf"(?:(?<=\n)|\A)[ \t]*{re.escape(opening)}"
-        rf"(?:(?!{re.escape(opening)})[\s\S])*?{re.escape(closing)}\s*"
+        rf"{re.escape(opening)}(?:(?!{re.escape(opening)})[\s\S])*?{re.escape(closing)}"
         for opening, closing in _TAGS
     ),
     re.IGNORECASE,
@@ -111,11 +111,12 @@ def _may_open(start: str) -> bool:
 def without_thoughts(text: str, *, begun: bool, separate: bool) -> tuple[str, str]:
     """Return the answer in a reply's whole text, and the reasoning that was between or before its words.
 
-    `begun` says that the reply began with reasoning. Then further reasoning is removed, too, if it begins a
-    line and has an end tag. Otherwise the text before an end tag without a start tag is reasoning: some
-    prompts contain the start tag, so the reply has only the end. That is certain only if the tag begins or
-    ends a line, or stands between a sentence or word and the next one without a space, is neither announced
-    by a colon nor in code, and if the server sends no reasoning `separate`ly.
+    `begun` says that the reply began with reasoning. Then further reasoning is removed, too, if it has an end
+    tag, is not in code, and begins a line or has text after it. Otherwise the text before an end tag without
+    a start tag is reasoning: some prompts contain the start tag, so the reply has only the end. That is
+    certain only if the tag begins or ends a line, or stands between a sentence or word and the next one
+    without a space, is neither announced by a colon nor in code, and if the server sends no reasoning
+    `separate`ly.
     """
     if begun:
         return _without_blocks(text)
@@ -140,14 +141,17 @@ def without_thoughts(text: str, *, begun: bool, separate: bool) -> tuple[str, st
 
 def _without_blocks(text: str) -> tuple[str, str]:
     kept, removed, at = [], [], 0
-    for number, block in enumerate(_BLOCK.finditer(text)):
-        if number >= _MOST_BLOCKS:
-            break
-        if in_code(text[: block.start()]):
+    for block in islice(_BLOCK.finditer(text), _MOST_BLOCKS):
+        before, after = text[: block.start()], text[block.end() :]
+        begins_a_line = not before.rpartition("\n")[2].strip()
+        if in_code(before) or not (begins_a_line or after.strip()):
             continue
         kept.append(text[at : block.start()])
         removed.append(_ORPHAN.sub("", _OPENING_AT.sub("", block[0])).strip())
+        space = after if begins_a_line else after.partition("\n")[0]
         at = block.end()
+        if begins_a_line or before[-1:].isspace():
+            at += len(space) - len(space.lstrip())
     return "".join((*kept, text[at:])), "\n".join(removed)
 
 

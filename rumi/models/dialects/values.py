@@ -1,8 +1,11 @@
 """Values in texts of models: JSON, JSON inside JSON, and Python literals."""
 
 import json
+from typing import Final
 
 from rumi.models.dialects.literals import literal
+
+_JSON: Final = json.JSONDecoder(strict=False)
 
 
 def arguments_in(text: str) -> dict[str, object] | None:
@@ -18,7 +21,21 @@ def arguments_in(text: str) -> dict[str, object] | None:
         value = json_value(value)
     if value is None and text.startswith("{"):
         value = literal(text)
+    if value is None:
+        value = _first(text)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
     return value if isinstance(value, dict) and all(isinstance(key, str) for key in value) else None
+
+
+def _first(text: str) -> object:
+    """Return the first JSON value of a text if only its repetition, or brackets too many, follow it."""
+    try:
+        value, end = _JSON.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    rest = text[end:].strip()
+    return value if rest.strip("}] \n") == "" or rest == text[:end].strip() else None
 
 
 def json_value(text: str) -> object:
