@@ -226,7 +226,8 @@ class AnswerReading:
         if not reason and whole:
             return self._failures.malformed("its answer is not a chat completion")
         if not reason:
-            return self._failures.cut(builder.noise)
+            # The words of a proxy may say why; a heartbeat says nothing.
+            return self._failures.cut("" if builder.noise.startswith("{") else builder.noise)
         ending = ending_of(reason)
         if ending in ("failed", "malformed", "filtered"):
             return self._failures.ended(ending, reason)

@@ -123,9 +123,13 @@ def without_thoughts(text: str, *, begun: bool, separate: bool) -> tuple[str, st
     if text.startswith(_BARE_ANALYSIS) and _BARE_FINAL in text:
         before, _, after = text.partition(_BARE_FINAL)
         return after.lstrip(), before.removeprefix(_BARE_ANALYSIS).strip()
-    if separate or (end := _ORPHAN.search(text)) is None:
+    if (end := _ORPHAN.search(text)) is None:
         return text, ""
     before, after = text[: end.start()], text[end.end() :]
+    if not before.strip():  # the server took the reasoning out, and left the tag
+        return after.lstrip(), ""
+    if separate:
+        return text, ""
     begins_a_line = not before.rpartition("\n")[2].strip() and "\n" in before
     ends_a_line = after[:1] in ("", "\n", "\r")
     ends_a_sentence = before.endswith(_SENTENCE_ENDS) and after[:1] not in tuple(" .,;:)")
