@@ -292,17 +292,6 @@ def mapping(value: object, what: str) -> Mapping[str, object]:
     return value
 
 
-def text_of(value: object, what: str) -> str:
-    """Return `value` if it is a string.
-
-    Raises:
-        BadStreamError: The value is not a string; the message calls it `what`.
-    """
-    if not isinstance(value, str):
-        raise BadStreamError(f"{what} is not text")
-    return value
-
-
 def count_of(value: object) -> int:
     """Return a positive number as an integer; 0 for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
