@@ -106,7 +106,8 @@ class Acting:
 
     def tool(self, name: str) -> Tool | None:
         """Return the tool with the given name, or None."""
-        return self._tools.get(name) or next((t for t in self.tools if t.spec.name == name), None)
+        found = self._tools.get(name) or next((t for t in self.tools if t.spec.name == name), None)
+        return found or next((tool for b in self._bringing if (tool := b.named(name)) is not None), None)
 
     def batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         """Group the calls into batches, in order. A batch has one call, or consecutive concurrent calls."""

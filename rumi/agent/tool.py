@@ -171,6 +171,10 @@ class BringsTools(Protocol):
         """The tools that this tool has added to the turn so far."""
         ...
 
+    def named(self, name: str) -> Tool | None:
+        """Return a tool that a model calls by its name without having looked for it, and add it; or None."""
+        ...
+
 
 @runtime_checkable
 class LooksOutside(Protocol):

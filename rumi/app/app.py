@@ -1,5 +1,6 @@
 """Starts all parts of a running Rumi, and ends them."""
 
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
@@ -19,6 +20,7 @@ from rumi.chats.services import ChatServices
 from rumi.errors import RumiError
 from rumi.models.build import ModelSet, build_models
 from rumi.models.settings import lacks_key, model_settings_of
+from rumi.platform import proxies
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import read_keys
@@ -31,7 +33,9 @@ from rumi.sandbox.engine import Engine
 from rumi.store.cluster.building import Cluster
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.tasks import Tasks
-from rumi.texts import gettext
+from rumi.texts import gettext, translate
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,9 @@ async def open_app(
                 for channel in channels:
                     await stack.enter_async_context(channel.open(process))
                 ids = BUILT_IN.including(channel.prefix for channel in channels)
+                if proxy_trouble := proxies.trouble():
+                    notes.append(translate(language, proxy_trouble))
+                    logger.warning("%s", proxy_trouble)
                 told = tuple(notes)
                 tree = ActorTree(
                     home,

@@ -18,7 +18,7 @@ from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.files import read_text
 from rumi.platform.config.people import listed
-from rumi.platform.config.schema import McpSection, RoleSection, filled
+from rumi.platform.config.schema import LogSection, McpSection, RoleSection, filled
 from rumi.platform.config.secrets import plain
 from rumi.platform.home import Home
 from rumi.platform.redact import Redactor
@@ -34,10 +34,14 @@ def mcp_settings_of(loaded: Loaded) -> tuple[ServerSettings, ...]:
     """
     known = {name: secret.reveal() for name, secret in loaded.secrets.referenced.items()}
     redact = Redactor(loaded.secrets.values())
-    return tuple(_mcp_server(name, section, known, redact) for name, section in loaded.settings.mcp.items())
+    log = loaded.settings.log
+    servers = loaded.settings.mcp.items()
+    return tuple(_mcp_server(name, section, known, redact, log) for name, section in servers)
 
 
-def _mcp_server(name: str, section: McpSection, known: Mapping[str, str], redact: Redactor) -> ServerSettings:
+def _mcp_server(
+    name: str, section: McpSection, known: Mapping[str, str], redact: Redactor, log: LogSection
+) -> ServerSettings:
     tables: list[dict[str, str]] = []
     fault = None
     for table in (section.env, section.headers):
@@ -51,7 +55,7 @@ def _mcp_server(name: str, section: McpSection, known: Mapping[str, str], redact
                 name=name,
                 variable=missing.args[0],
             )
-    return ServerSettings(name, section, tables[0], tables[1], fault, redact)
+    return ServerSettings(name, section, tables[0], tables[1], fault, log, redact)
 
 
 def budget_rules_of(loaded: Loaded) -> Rules:

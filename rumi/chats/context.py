@@ -45,7 +45,7 @@ from rumi.platform.config.schema import Settings
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Attachment, Incoming
-from rumi.texts import Language, gettext
+from rumi.texts import Language, Text, gettext
 from rumi.web.readers.files.viewer import Seen
 
 logger = logging.getLogger(__name__)
@@ -135,8 +135,11 @@ class ChatContext:
     """Names of configured models that accept pictures."""
     tools_for: Callable[[ChatView], tuple[Tool, ...]] = field(default=lambda view: ())
     """Returns the tools of a chat, except the tools of its sandbox."""
-    tools_ready: Callable[[], Awaitable[None]] = field(default=trio.lowlevel.checkpoint)
-    """Waits, for a limited time, for tools that are starting."""
+    tools_ready: Callable[[str, str], Awaitable[Sequence[Text]]] | None = None
+    """Waits, for a limited time, for tools that are starting and that a message may need.
+
+    Its arguments are the text of the message and the chat. Returns what the chat's users have to know.
+    """
     memory: AskMemory | None = None
     """The memory actor; None if turns get no facts."""
     choose: Callable[[str, Sequence[Fact], float], Sequence[Fact]] | None = None

@@ -183,9 +183,7 @@ class Worker:
             )
         store = partial(self._session.append, job.turn)
         limits = self._context.turn_limits(job.message)
-        job.stage = Text("waiting for tools that start")
-        await self._context.tools_ready()
-        job.stage = ""
+        await self._prepare_tools(job)
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
         # Cut before the note is stored: the cut may remove the full note, and then a new one is needed.
         await self._context.fit_history(self._session, tools, model)
@@ -219,6 +217,15 @@ class Worker:
             job.stage = "showing files"
             await self._context.show(self._chat, tuple(job.shows)[:MOST_SHOWN])
         return finished
+
+    async def _prepare_tools(self, job: Job) -> None:
+        """Wait for tools that are starting; note in the job which of them are missing."""
+        if self._context.tools_ready is not None:
+            job.stage = Text("waiting for tools that start")
+            notes = await self._context.tools_ready(job.message.text, self._chat)
+            missing = (text.in_language(job.language) for text in notes)
+            job.note = "\n\n".join(filter(None, (job.note, *missing)))
+            job.stage = ""
 
     def _tools_for(self, job: Job) -> tuple[Tool, ...]:
         """Return tools created for this turn: thousands of idle chats should not hold tools in memory."""

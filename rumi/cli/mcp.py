@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rumi.agent.mcp.described import DescriptionChange
-    from rumi.agent.mcp.messages import RemoteTool, ServerSettings
+    from rumi.agent.mcp.messages import McpError, RemoteTool, ServerSettings
     from rumi.agent.mcp.server import KnownServer
     from rumi.platform.home import Home
 
@@ -71,8 +72,14 @@ def list_(as_json: bool = False) -> None:
                 names=names,
                 name=server.name,
             )
+        for lines in row.get("changes", {}).values():
+            for line in lines:
+                echo(f"    {flat(line)}")
+        _tell_unusable(row.get("unusable", {}), row.get("notes", ()))
         if row.get("why") and row.get("state") != "ready":
-            echo(f"  {flat(translate(text_of(row['why'])))}")
+            echo(
+                f"  {flat(translate(text_of(row['why'])))} {flat(translate(text_of(row['advice'])))}".rstrip()
+            )
 
 
 @command.command()
@@ -106,7 +113,7 @@ def add(
 
     Secrets are given as $VAR, the name of a variable of the environment or of .env.
     """
-    from rumi.agent.mcp.bwrap import find
+    from rumi.agent.mcp.launchers import DOWNLOADERS
     from rumi.platform.config.editing import set_keys
     from rumi.platform.home import Home
 
@@ -115,7 +122,11 @@ def add(
         raise UsageError(
             "There is a server {name} already.", "Remove it first: rumi mcp remove {name}", name=name
         )
-    program = str(find(words[0])) if words else ""  # an absolute path: the daemon may have another PATH
+    if not words and not url:
+        raise UsageError(
+            "The server needs a command or --url.", "Example: rumi mcp add time -- mcp-server-time"
+        )
+    command = _command(words, sandbox=not no_sandbox) if words else ()
     if words and no_sandbox and not yes:
         say(
             "Without a sandbox {words} can read and change all that you can, and its keys.",
@@ -123,14 +134,18 @@ def add(
             err=True,
         )
         confirm(tr("Run it so?"), abort=True, err=True)
+    paths = [str(Path(folder).expanduser().absolute()) for folder in path]
+    variables = _pairs(env)
+    if words and not no_sandbox:
+        paths += _missing_paths(name, root, command, variables, paths, yes=yes)
     chosen: dict[str, object] = {
-        "command": program,
-        "args": [*words[1:]],
+        "command": command[0] if command else "",
+        "args": [*command[1:]],
         "url": url,
-        "env": _pairs(env),
+        "env": variables,
         "headers": _pairs(header),
         "tools": [*tool],
-        "paths": [str(Path(folder).expanduser().absolute()) for folder in path],
+        "paths": paths,
         "network": network,
         "trusted": trusted,
     }
@@ -139,25 +154,75 @@ def add(
         keys[f"mcp.{name}.sandbox"] = False
     if closed:
         keys[f"mcp.{name}.open_world"] = False
-    if not words and not url:
-        raise UsageError(
-            "The server needs a command or --url.", "Example: rumi mcp add time -- mcp-server-time"
-        )
     home = Home(root).make()
     set_keys(home.root / "config.toml", keys)
     say("Added {name}. Try it with: rumi mcp test {name}", name=name)
-    unseen = [word for word in words[1:] if os.path.isabs(word) and os.path.exists(word)]
-    for path_name in () if no_sandbox else unseen:
-        if not any(
-            Path(path_name).is_relative_to(folder) for folder in ("/usr", *map(os.path.abspath, path))
-        ):
-            say(
-                "Its sandbox does not have {path_name}. To give it to the server: --path {path_name}",
-                path_name=path_name,
-                err=True,
-            )
+    if command and Path(command[0]).name in DOWNLOADERS and not (network or no_sandbox):
+        say(
+            "{program} downloads the server, which needs a network: --network, or in config.toml: "
+            "[mcp.{name}] network = true",
+            program=Path(command[0]).name,
+            name=name,
+            err=True,
+        )
     if lock_holder := home.lock_holder():
         say("{lock_holder} uses it after its next start.", lock_holder=lock_holder, err=True)
+
+
+def _command(words: "Sequence[str]", *, sandbox: bool) -> "tuple[str, ...]":
+    """Return a command with the absolute path of its program, because the daemon may have another PATH."""
+    from rumi.agent.mcp.launchers import started
+    from rumi.platform.config.schema import McpSection
+
+    section = McpSection.model_construct(command=words[0], args=tuple(words[1:]), sandbox=sandbox)
+    program, arguments = started(section)
+    return (str(program), *arguments)
+
+
+def _missing_paths(
+    name: str,
+    root: Path,
+    command: "Sequence[str]",
+    variables: "Mapping[str, str]",
+    paths: "Sequence[str]",
+    *,
+    yes: bool,
+) -> list[str]:
+    """Ask for each path that the server names and its sandbox would not show; return the folders to give it.
+
+    Where nobody can answer, only say how to give the server each folder.
+    """
+    from rumi.agent.mcp.bwrap import installation
+    from rumi.agent.mcp.messages import ServerSettings
+    from rumi.agent.mcp.paths import advice, unseen
+    from rumi.platform.config.schema import McpSection
+
+    section = McpSection.model_construct(args=tuple(command[1:]), paths=tuple(paths))
+    settings = ServerSettings(name, section, dict(variables))
+    given: list[str] = []
+    for one in unseen(settings, root, installation(Path(command[0]), root)):
+        folder = one.folder
+        asked = tr("It names {path}. May it read and change {folder}?", path=one.path, folder=folder)
+        if folder is None:
+            say(
+                "Its sandbox does not have {path_name}. {advice}",
+                path_name=one.path,
+                advice=advice(one, name),
+                err=True,
+            )
+        elif str(folder) in given:
+            continue
+        elif yes or (sys.stdin.isatty() and confirm(asked, err=True)):
+            folder.mkdir(parents=True, exist_ok=True)
+            given.append(str(folder))
+        else:
+            say(
+                "Its sandbox does not have {path_name}. To give it to the server: --path {folder}",
+                path_name=one.path,
+                folder=folder,
+                err=True,
+            )
+    return given
 
 
 @command.command()
@@ -170,6 +235,7 @@ def test(name: str, accept: bool, as_json: bool) -> None:
     A tool of which anything has changed since it was accepted is withheld until --accept. Each change is
     shown, before and with --accept.
     """
+    from rumi.agent.mcp.messages import McpError
     from rumi.agent.mcp.servers import try_once
     from rumi.platform.home import Home
 
@@ -180,7 +246,12 @@ def test(name: str, accept: bool, as_json: bool) -> None:
     async def trying() -> "Any":
         return await try_once(settings, home.root, accept=accept)
 
-    known = run_async(trying)
+    try:
+        known = run_async(trying)
+    except McpError as error:
+        if not as_json:
+            _show_complaints(error, home.root, name)
+        raise
     tools: Sequence[RemoteTool] = known.tools
     accepted = {tool.name: known.pin is not None and known.pin.takes(tool) for tool in tools}
     changes = _changes(known)
@@ -194,6 +265,10 @@ def test(name: str, accept: bool, as_json: bool) -> None:
             }
             for tool in tools
         ]
+        rows += [
+            {"name": tool, "accepted": False, "unusable": translate(why)}
+            for tool, why in known.unusable.items()
+        ]
         echo_json(rows, indent=2)
         return
     for tool in tools:
@@ -204,9 +279,36 @@ def test(name: str, accept: bool, as_json: bool) -> None:
         _show(changes.get(tool.name, ()))
     for gone in (change for change in changes if change not in accepted):
         say("{gone} is gone.", gone=flat(gone))
+    _tell_unusable(known.unusable, known.notes)
     say("{name} works: tools: {count}.", name=name, count=len(tools))
+    if not tools:
+        say("It lists no tools. It may need variables or arguments; see its documentation.", err=True)
+    _warn_of_folders(settings, home.root)
     if not all(accepted.values()):
         say("What is withheld has changed. If it is as you want it: rumi mcp test {name} --accept", name=name)
+
+
+def _show_complaints(error: "McpError", root: Path, name: str) -> None:
+    """Print the last lines that a failed server wrote to its standard error, and where the others are."""
+    from rumi.agent.mcp.complaints import log_of
+    from rumi.agent.mcp.failures import ServerFailed
+
+    if isinstance(error, ServerFailed) and error.lines:
+        for line in error.lines:
+            echo(f"  {line}")
+        say("All that it wrote is in {log}.", log=log_of(root, name))
+
+
+def _warn_of_folders(settings: "ServerSettings", root: Path) -> None:
+    """Name the folders that a server's arguments name, but that its sandbox shows as empty."""
+    from rumi.agent.mcp.bwrap import hidden_folders
+
+    for one in hidden_folders(settings, root):
+        say(
+            "Its sandbox does not have {path_name}. To give it to the server: --path {path_name}",
+            path_name=one.path,
+            err=True,
+        )
 
 
 @command.command()
@@ -296,6 +398,14 @@ def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]"
         **{name: changes_of(before.said.get(name), said_of(now[name])) for name in changed},
         **dict.fromkeys(gone, ()),
     }
+
+
+def _tell_unusable(unusable: "Mapping[str, str]", notes: "Sequence[str]") -> None:
+    """Print the tools that no model can be given, with the reasons, and what else of the list is left out."""
+    for name, why in unusable.items():
+        say("  {name} is withheld: {why}", name=flat(name), why=flat(translate(text_of(why))))
+    for note in notes:
+        echo(f"  {flat(translate(text_of(note)))}")
 
 
 def _show(changes: "Sequence[DescriptionChange]") -> None:

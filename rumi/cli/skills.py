@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rumi.agent.skills.trust import TrustedSkills
 
 WIDTH = 80
+MOST_NOTED = 20
 
 
 @click.group()
@@ -55,6 +56,12 @@ def list_(everything: bool) -> None:
         )
     if not listed.entries:
         say("There are no skills. Make one with: rumi skills create NAME")
+    noted = [(entry.skill.name, note) for entry in shown for note in entry.skill.header.notes]
+    for name, note in noted[:MOST_NOTED]:
+        say("{name}: {note}", name=name, note=note, err=True)
+    if len(noted) > MOST_NOTED:
+        left = len(noted) - MOST_NOTED
+        say("And {count} more notes: rumi skills info NAME shows a skill's.", count=left, err=True)
     for problem in listed.problems:
         say(problem, err=True)
 

@@ -59,7 +59,7 @@ def body_of(
         ),
         "stream": not (schema and groq),
     }
-    if tools := tools_json(request):
+    if tools := tools_json(request, facts.tools):
         body["tools"] = tools
         if groq:
             # Rumi answers a call of an unknown tool with an error result, so that the model can correct it.

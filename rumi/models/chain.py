@@ -1,9 +1,8 @@
 """The fallback chain: a model for a turn, which tries several other models in order, with retries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 from random import Random
 from typing import Final, Protocol, runtime_checkable
 
@@ -11,6 +10,7 @@ import trio
 
 from actors import ActorCrashed, ActorStopped, MailboxFull
 from rumi.models.actor import HoldPermit, HowLong, LimitsSeen, ModelsRef
+from rumi.models.cutting import CERTAIN, exceeds_plan, nothing_left, smaller_request, with_reply
 from rumi.models.fitting import fitted, request_tokens, seen_by
 from rumi.models.metering import Account, Meter, counted
 from rumi.models.model import (
@@ -49,6 +49,9 @@ fewer other calls run during a later attempt.
 
 REFUSALS: Final = frozenset({"rate_limited", "server", "timeout"})
 """Kinds of failures that show that a server has too many calls; they lower the concurrency limit."""
+
+MOST_CUTS: Final = 14
+"""Maximum number of requests of one call that are cut further and further: from a million tokens to a few."""
 
 SHOW_WAIT_AFTER_S: Final = 0.3
 EXPECTED_REPLY_TOKENS: Final = 512
@@ -132,8 +135,11 @@ class Chain:
     attempt if text was already emitted. If no model answers, the error has the longest partial reply.
 
     The request is cut to each model's budget. If a server still refuses the request as too large, the chain
-    cuts the request to the limit in the server's answer and sends it once more. If the model wrote an
-    unreadable tool call, the next attempt includes that text and a correction.
+    cuts the request to the limit in the server's answer, or to a share of its size, and sends it again, until
+    it fits or nothing more can be cut. A refusal with another reason, or none, is treated like that too if no
+    prompt of this size has passed (`TokenBudget.may_be_too_large`); if the smallest request is refused too,
+    the error is the first one. If the model wrote an unreadable tool call, the next attempt includes that
+    text and a correction.
 
     Without `permits`, the chain requests no permits; this is for a single chat or a test. All waits use
     trio's clock.
@@ -212,7 +218,7 @@ class Chain:
                     model=step.model.name,
                 )
                 emit(Waiting(0.0, why))
-            outcome = await self._ask(step, request, events, others)
+            outcome = await self._ask(step, request, events, others, last=step is self._steps[-1])
             if isinstance(outcome, Reply):
                 return outcome
             # A budget limits all models of the account alike, so the fallbacks would be refused too.
@@ -226,36 +232,53 @@ class Chain:
         raise self._summary(failures)
 
     async def _ask(
-        self, step: ChainStep, request: ModelRequest, events: _EventForwarder, others: Sequence[ChainStep]
+        self,
+        step: ChainStep,
+        request: ModelRequest,
+        events: _EventForwarder,
+        others: Sequence[ChainStep],
+        *,
+        last: bool,
     ) -> Reply | ModelError:
-        """Call one model with the request cut to the model's budget.
+        """Call one model with the request cut to the model's budget; cut it further while it is refused.
 
-        If the server refuses the request as too large, call the model once more with a shorter request.
-
-        `others` are the models that come later in the chain and are at other servers.
+        `others` are the models that come later in the chain and are at other servers. `last` means that no
+        model comes later; otherwise a request that was cut to a stated limit is not cut again.
         """
-        request = seen_by(request, takes_pictures=step.pictures)
-        request = fitted(request, step.budget.prompt_tokens)
-        tries = count(1)
-        outcome = await self._persist(step, request, events, others, tries)
-        if isinstance(outcome, Reply) or outcome.kind != "too_large":
-            return outcome
+        budget = step.budget
+        request = fitted(seen_by(request, takes_pictures=step.pictures), budget.prompt_tokens)
         tokens = request_tokens(request)
-        smaller = fitted(request, step.budget.refused(tokens, outcome.too_large))
-        # Instructions and tools cannot be cut, so the request may not get smaller: it would be refused again.
-        if request_tokens(smaller) >= tokens:
-            return outcome
-        events(
-            Waiting(
-                0.0,
-                gettext(
+        request = with_reply(request, budget.most_reply_to(tokens))
+        failures: list[ModelError] = []
+        retried: list[ModelError] = []
+        limited = without_limit = False
+        for _ in range(MOST_CUTS):
+            outcome = await self._persist(step, request, events, others, retried)
+            if isinstance(outcome, Reply):
+                budget.took(tokens, after_refusal=without_limit)
+                return outcome
+            failures.append(outcome)
+            smaller = smaller_request(request, outcome, budget, last=last)
+            if smaller is None and outcome.kind == "too_large" and (limited or without_limit):
+                return nothing_left(outcome)
+            if smaller is None or (limited and not last):
+                break
+            size = request_tokens(smaller)
+            if size < tokens:  # otherwise only the reply is asked for shorter, and nothing is left out
+                limited = outcome.too_large is not None and outcome.too_large.limit is not None
+                without_limit = not limited
+                why = gettext(
                     self._language,
                     "{model} does not take so much at once; trying again with less",
                     model=step.model.name,
-                ),
-            )
-        )
-        return await self._persist(step, smaller, events, others, tries)
+                )
+                events.discard()
+                events(Waiting(0.0, why))
+            request, tokens = smaller, size
+        first, latest = failures[0], failures[-1]
+        if first.kind == "too_large" or latest.kind in {"too_large", "budget"}:
+            return latest
+        return first  # what the server said about the whole request is the useful error
 
     async def _persist(
         self,
@@ -263,17 +286,21 @@ class Chain:
         request: ModelRequest,
         events: _EventForwarder,
         others: Sequence[ChainStep],
-        numbers: Iterator[int],
+        retried: list[ModelError],
     ) -> Reply | ModelError:
-        """Call one model, with retries. `numbers` yields the numbers of all attempts at this model."""
+        """Call one model, with retries. `retried` has the failures after which it was called again."""
         partial = ""
-        for tries in numbers:
+        while True:
+            tries = len(retried) + 1
             outcome = await self._attempt(step, request, events, others)
             if isinstance(outcome, ModelError):  # the user gets the longest part if no attempt succeeds
                 outcome.partial = partial = max(outcome.partial, partial, key=len)
             if isinstance(outcome, Reply) or not outcome.retriable or tries >= self._most(step, outcome):
                 return outcome
+            if exceeds_plan(outcome, request_tokens(request), CERTAIN):
+                return outcome
             pause = BACKOFF_S[min(tries, len(BACKOFF_S)) - 1]
+            retried.append(outcome)
             seconds = outcome.retry_after_s
             if seconds is None:
                 # Jitter, so that chats that failed at the same time do not retry at the same time.
@@ -289,7 +316,6 @@ class Chain:
             await trio.sleep(seconds)
             if outcome.failed_generation:
                 request = _corrected(request, outcome.failed_generation)
-        raise AssertionError("the last attempt returns")
 
     def _most(self, step: ChainStep, outcome: ModelError) -> int:
         """Return the maximum number of attempts for a call with this failure."""
@@ -384,8 +410,7 @@ class Chain:
         # The forwarder serves all attempts, but whether this one is billed depends on its own output.
         events.has_output = False
         try:
-            if hold.most_reply is not None:
-                request = replace(request, max_output_tokens=hold.most_reply)
+            request = with_reply(request, hold.most_reply)
             outcome = await _reply(model, request, events, seen)
         finally:
             # Cancelled: the server may have produced and billed a reply that Rumi did not see.

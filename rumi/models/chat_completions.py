@@ -37,8 +37,9 @@ class ChatCompletions(ServerModel):
         outcome = await self._once(request, emit, saw, schema=schema)
         # Whether a server supports schemas is only known from its refusal. It is remembered for the server.
         if schema and isinstance(outcome, ModelError) and outcome.kind == "refused":
-            self._server.takes_schema = False
             outcome = await self._once(request, emit, saw, schema=False)
+            # A second refusal says that something else was wrong.
+            self._server.takes_schema = isinstance(outcome, ModelError) and outcome.kind == "refused"
         return outcome
 
     async def _once(

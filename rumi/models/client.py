@@ -18,11 +18,12 @@ class Client(DirectClient):
     without delay, and only if it used an existing connection and no part of a response arrived.
     """
 
+    # Permits limit the calls; a limit here would only make them queue a second time, unfairly.
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=30.0)
+
     def __init__(self, **settings: Any) -> None:
-        # Permits limit the calls; a limit here would only make them queue a second time, unfairly.
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=30.0)
         # No timeout here: ChatCompletions and NativeModel time the silence around the whole exchange.
-        super().__init__(timeout=None, limits=limits, **settings)
+        super().__init__(timeout=None, limits=self.limits, **settings)
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """Send a request. On cancellation, closes the connection.

@@ -13,6 +13,8 @@ from rumi.models.dialects.endings import Ending
 from rumi.models.dialects.reported_errors import error_object, is_filtered, status_in
 from rumi.models.model import FailureKind, ModelError, TooLarge
 from rumi.models.rates import reset_s, retry_after_s, retry_in
+from rumi.models.too_long import plan_of, refusal_for_size
+from rumi.platform.proxies import proxies
 from rumi.platform.redact import HIDDEN, Redactor
 from rumi.texts import Text
 
@@ -22,21 +24,10 @@ _PARTLY_MASKED = re.compile(r"(?i)\bbearer\s+\S+|\b(?:gsk|sk|pk|key)[-_][\w*.-]{
 """Pattern of keys that servers quote in errors partly masked with stars, which the redactor does not know."""
 _ORGANISATION = re.compile(r"(?: in organization)? ?`?\borg[-_]\w{6,}`?")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
-_CONTEXT_WORDS = re.compile(
-    r"(?i)context.{0,20}(length|size|window)|too (long|large|many tokens)"
-    r"|maximum.{0,20}tokens|reduce the length"
-)
 _NOT_A_CALL: Final = "Failed to call a function."
 """The start of an error text from Groq that is meant for programmers, and is not shown to users."""
-_A_MINUTE = re.compile(r"(?i)tokens per min(?:ute)?\b[^:]{0,40}: *Limit (\d{1,12}), *Requested (\d{1,12})")
-"""Pattern of Groq's and OpenAI's error text, which contains the plan's and the request's tokens."""
-LEAST_CONTEXT: Final = 1024
-"""Smaller numbers in an error text are not taken for the model's context size."""
-_TOO_LONG = re.compile(r"(\d{3,12}) tokens > (\d{3,12}) maximum")
-"""Pattern of Anthropic's error text, which contains the tokens of the request and the maximum."""
 _MODEL_WORDS = re.compile(r"(?i)\bmodels?\b|deployment|endpoints? found")
 _NO_CREDIT = re.compile(r"(?i)credit balance is too low|insufficient (?:balance|credits|quota)")
-_CONTEXT = re.compile(r"(?i)context (?:length|size|window)\D{0,40}(\d{3,12})")
 
 
 def scrub(text: str, redact: Redactor) -> str:
@@ -104,6 +95,13 @@ class Failures:
             cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | httpx.UnsupportedProtocol
         ):
             return self.cut(words)
+        proxy = proxies().to_url(self._host)
+        if proxy is not None:
+            text = Text(
+                "cannot connect to {host} through the proxy of {name}", host=self._host, name=proxy.variable
+            )
+            advice = Text("Check the network, and {name}.", name=proxy.variable)
+            return self._error("unreachable", text, words, advice=advice)
         advice = Text("Check the network, and the server's address.")
         return self._error(
             "unreachable", Text("cannot connect to {host}", host=self._host), words, advice=advice
@@ -200,7 +198,9 @@ class Failures:
                 said,
                 advice=self._check_address(),
             )
-        kind = _kind(status, code, said)
+        param = error.get("param")  # some servers write the reason there
+        told = refusal_for_size(status, code, f"{said} {param}" if isinstance(param, str) else said, error)
+        kind = _kind(status, code, said, for_size=told is not None)
         if kind == "auth" and _is_about_money(status, code, said):
             advice = Text("Add credit there, or choose another model.")
             return self._error(
@@ -223,6 +223,10 @@ class Failures:
             return self._error(
                 kind, Text("{host} does not know {model}", host=host, model=model), said, advice=advice
             )
+        if kind == "too_large" and told is not None and told.reply is not None:
+            advice = Text("Set a smaller model.max_output_tokens.")
+            text = Text("{model} does not write replies as long as were asked for", model=model)
+            return self._error(kind, text, said, advice=advice, too_large=told, status=status)
         if kind == "too_large":
             advice = Text("Use /reset, a shorter message, or a model with more room.")
             return self._error(
@@ -230,7 +234,8 @@ class Failures:
                 Text("the conversation is too large for {model}", model=model),
                 said,
                 advice=advice,
-                too_large=_limits(error, said),
+                too_large=told if told != TooLarge() else None,
+                status=status,
             )
         if kind == "rate_limited":
             return self._error(
@@ -238,6 +243,7 @@ class Failures:
                 Text("{model} has reached its rate limit", model=model),
                 said,
                 retry_after_s=retry_after_s,
+                too_large=plan_of(said),
             )
         if kind == "malformed":
             return self._error(
@@ -248,7 +254,7 @@ class Failures:
             )
         if kind == "server":
             text = Text("{host} failed ({status})", host=host, status=status)
-            return self._error(kind, text, said, retry_after_s=retry_after_s)
+            return self._error(kind, text, said, retry_after_s=retry_after_s, status=status)
         if 300 <= status < 400:
             advice = Text(
                 "Redirects are not followed, for they would take the key along: set the final address."
@@ -256,9 +262,8 @@ class Failures:
             return self._error(
                 kind, Text("{host} redirects elsewhere ({status})", host=host, status=status), advice=advice
             )
-        return self._error(
-            kind, Text("{host} refused the request ({status})", host=host, status=status), said
-        )
+        text = Text("{host} refused the request ({status})", host=host, status=status)
+        return self._error(kind, text, said, status=status)
 
     def _error(
         self,
@@ -270,6 +275,7 @@ class Failures:
         retry_after_s: float | None = None,
         too_large: TooLarge | None = None,
         failed_generation: str = "",
+        status: int | None = None,
     ) -> ModelError:
         detail = scrub(detail, self._redact)
         return ModelError(
@@ -281,6 +287,7 @@ class Failures:
             model=self._model,
             too_large=too_large,
             failed_generation=failed_generation,
+            status=status,
         )
 
 
@@ -301,7 +308,7 @@ def _is_about_money(status: int, code: str, said: str) -> bool:
     return status == 402 or (money and status in {400, 403, 429})
 
 
-def _kind(status: int, code: str, said: str) -> FailureKind:
+def _kind(status: int, code: str, said: str, *, for_size: bool) -> FailureKind:
     if code in {"tool_use_failed", "json_validate_failed"}:
         return "malformed"  # the model's mistake: the same request may succeed the next time
     if code in {"model_not_found", "model_decommissioned", "model_not_active"} or status == 404:
@@ -310,29 +317,10 @@ def _kind(status: int, code: str, said: str) -> FailureKind:
         return "auth"
     if _is_about_money(status, code, said):  # waiting does not help
         return "auth"
-    if status == 413 or code in {"context_length_exceeded", "exceed_context_size_error"}:
-        return "too_large"
-    # Before the check for 429: a request above the whole plan never succeeds, so it must not be retried
-    # as a rate limit.
-    if (found := _A_MINUTE.search(said)) is not None and int(found[2]) > int(found[1]):
-        return "too_large"
-    if status in {400, 422} and _CONTEXT_WORDS.search(said):
+    if for_size:
         return "too_large"
     if status == 429 or code in {"rate_limit_exceeded", "rate_limit_error"}:
         return "rate_limited"
     if status in {408, 498} or status >= 500:
         return "server"  # 498 is Groq's status for "no capacity left"
     return "refused"
-
-
-def _limits(error: Mapping[str, object], said: str) -> TooLarge | None:
-    """Return the sizes (limit and request) that a refusal states in its text or, for llama.cpp, as JSON."""
-    if (found := _A_MINUTE.search(said)) is not None:
-        return TooLarge(int(found[1]), int(found[2]), a_minute=True)
-    if (found := _TOO_LONG.search(said)) is not None:
-        return TooLarge(int(found[2]), int(found[1]))
-    limit, requested = error.get("n_ctx"), error.get("n_prompt_tokens")
-    if isinstance(limit, int) and limit > 0:
-        return TooLarge(limit, requested if isinstance(requested, int) else None)
-    found = _CONTEXT.search(said)
-    return None if found is None or int(found[1]) < LEAST_CONTEXT else TooLarge(int(found[1]))

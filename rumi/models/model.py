@@ -229,14 +229,18 @@ FailureKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TooLarge:
-    """The sizes that a server reports when a request is too large: the limit, and the size of the request.
+    """The sizes that a server reports when a request is too large: the limit, and the size of the prompt.
 
     `a_minute` is True if the limit is the tokens per minute of the server's plan, not the model's context.
+    `with_reply` is True if the limit also counts the longest reply that the request asked for. `reply` is the
+    longest reply that the server allows; then only that part of the request is too large.
     """
 
-    limit: int
+    limit: int | None = None
     requested: int | None = None
     a_minute: bool = False
+    with_reply: bool = False
+    reply: int | None = None
 
 
 class ModelError(RumiError):
@@ -244,8 +248,9 @@ class ModelError(RumiError):
 
     `retry_after_s` is the wait that the server asked for, if any. `detail` is the server's text. `model` is
     the name of the model that failed. `too_large` contains the sizes if the server reported them.
-    `failed_generation` is the model's text if the server could not parse a tool call in the text. `partial`
-    is the text of the reply that arrived before the failure.
+    `failed_generation` is the model's text if the server could not parse a tool call in the text. `status` is
+    the HTTP status if the server refused the request or reported an error. `partial` is the text of the reply
+    that arrived before the failure.
     """
 
     exit_code = 4
@@ -262,6 +267,7 @@ class ModelError(RumiError):
         model: str = "",
         too_large: TooLarge | None = None,
         failed_generation: str = "",
+        status: int | None = None,
         **fields: object,
     ) -> None:
         super().__init__(message, advice, **({"model": model, **fields} if model else fields))
@@ -271,6 +277,7 @@ class ModelError(RumiError):
         self.model = model
         self.too_large = too_large
         self.failed_generation = failed_generation
+        self.status = status
         self.partial = ""
 
     @property

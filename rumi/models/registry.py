@@ -27,6 +27,9 @@ FIRST_TOKEN_S: Final = 300.0
 MOST_CHOSEN: Final = 32
 """Maximum number of cached chains in addition to the default chain; clients may choose any model."""
 
+MOST_BUDGETS: Final = 4 * MOST_CHOSEN
+"""Maximum number of kept budgets. A model whose budget was dropped learns its limits again."""
+
 _HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
 
 
@@ -58,6 +61,7 @@ class Registry:
     def __init__(self, settings: ModelSettings) -> None:
         self.settings = settings
         self._chosen: dict[str, tuple[ChainStep, ...]] = {}
+        self._budgets: dict[tuple[str, int | None], TokenBudget] = {}
         self.servers: dict[str, ModelServer] = {}
         self._redact = Redactor(settings.secrets.values())
 
@@ -94,7 +98,7 @@ class Registry:
         """Return the chain step of a model at a server. `first` is True for the first model of a chain."""
         settings = self.settings.section
         patient_s = settings.timeout_s if server.dialect == "groq" else max(settings.timeout_s, FIRST_TOKEN_S)
-        budget = TokenBudget(self._context_tokens(name, first))
+        budget = self._budget(name, self._context_tokens(name, first))
         first_s = settings.first_token_timeout_s or patient_s
         sampling = Sampling(settings.temperature, settings.max_output_tokens, settings.reasoning_effort)
         made = MODELS.get(server.dialect, lambda: ChatCompletions)()(
@@ -107,6 +111,12 @@ class Registry:
             budget=budget,
         )
         return ChainStep(made, server.name, budget, model_takes_pictures(name, self.settings))
+
+    def _budget(self, name: str, context: int | None) -> TokenBudget:
+        """Return the budget of a model. All chains with the model share it, so that each learns for all."""
+        if len(self._budgets) > MOST_BUDGETS:
+            del self._budgets[next(iter(self._budgets))]
+        return self._budgets.setdefault((name, context), TokenBudget(context))
 
     def _context_tokens(self, name: str, first: bool) -> int | None:
         """Return a model's context size, in tokens; None if a fallback's size is not known.

@@ -9,7 +9,7 @@ import trio
 
 from rumi.models.model import ModelError
 from rumi.platform import http
-from rumi.platform.config.providers import PROVIDERS, Dialect, Provider
+from rumi.platform.config.providers import PROVIDERS, Dialect, KnownModel, Provider
 from rumi.platform.redact import Redactor
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rumi.models.client import Client
 
-OWN_SERVER = Provider("custom", "", "", local=True)
+OWN_SERVER = Provider("custom", "", "", local=True, unknown=KnownModel("*", tools="grammar"))
 """The provider data for servers from the sections `[model.custom.NAME]`."""
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from rumi.models.model import Message, ModelRequest, Picture, ToolCall, ToolSpec
+from rumi.models.schema_rules import sent_schema
+from rumi.platform.config.providers import SchemaRules
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
@@ -49,9 +51,9 @@ def messages_json(
     return messages
 
 
-def tools_json(request: ModelRequest) -> list[dict[str, object]]:
-    """Return the tools, one object each; empty if the request has none."""
-    return [_tool(tool) for tool in request.tools]
+def tools_json(request: ModelRequest, rules: SchemaRules = "open") -> list[dict[str, object]]:
+    """Return the tools, one object each, as `rules` allow; empty if the request has none."""
+    return [_tool(tool, rules) for tool in request.tools]
 
 
 def sendable(text: str) -> str:
@@ -129,13 +131,13 @@ def sent_arguments(call: ToolCall) -> dict[str, object]:
     return {"invalid_arguments": arguments} if found is None else found
 
 
-def _tool(tool: ToolSpec) -> dict[str, object]:
+def _tool(tool: ToolSpec, rules: SchemaRules) -> dict[str, object]:
     return {
         "type": "function",
         "function": {
             "name": tool.name,
             "description": sendable(tool.description),
-            "parameters": tool.parsed,
+            "parameters": sent_schema(tool, rules),
         },
     }
 

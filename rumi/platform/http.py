@@ -1,19 +1,22 @@
 """HTTP clients for the servers that the configuration names: models, web searches, Telegram.
 
-The clients use the environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`,
-`SSL_CERT_FILE` and `SSL_CERT_DIR`, because a machine may reach these servers only through a proxy. Requests
-to loopback addresses never use a proxy. Redirects are not followed, so that a key is never sent to another
-server. For URLs from users, models and pages, `rumi.web` has a separate client. httpx is imported at its
-first use, because the import is slow.
+The clients use the environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY` (see
+`rumi.platform.proxies`), `SSL_CERT_FILE` and `SSL_CERT_DIR`, because a machine may reach these servers only
+through a proxy. Requests to loopback addresses never use a proxy. Redirects are not followed, so that a key
+is never sent to another server. For URLs from users, models and pages, `rumi.web` has a separate client,
+which uses no proxy. httpx is imported at its first use, because the import is slow.
 """
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from rumi.errors import RumiError
+from rumi.platform.proxied import ProxiedTransport
+from rumi.platform.proxies import SetupError as SetupError
+from rumi.platform.proxies import proxies
 
 if TYPE_CHECKING:
     import httpx
@@ -28,14 +31,31 @@ CLOSE_S: Final = 2.0
 _LOADING: Final = trio.CapacityLimiter(1)
 
 
-class SetupError(RumiError):
-    """The environment's proxy or certificates cannot be used. The error message contains no secret."""
+def settings(
+    trusted: ssl.SSLContext, *, limits: Any = None, library: ModuleType | None = None
+) -> dict[str, Any]:
+    """Return the settings that all clients share: the certificates, the proxies, no redirects.
 
+    `limits` are the client's limits of connections, as in httpx. `library` is the library of the client.
 
-def settings() -> dict[str, Any]:
-    """Return the settings that all clients share: no proxy for loopback addresses, no redirects."""
-    loopback = ("all://localhost", "all://127.0.0.1", "all://[::1]")
-    return {"follow_redirects": False, "mounts": dict.fromkeys(loopback)}
+    Raises:
+        SetupError: The environment's proxy cannot be used.
+    """
+    known = proxies()
+    # The client itself reads no variables: its parser of NO_PROXY fails on ordinary entries.
+    shared: dict[str, Any] = {"follow_redirects": False, "trust_env": False, "verify": trusted}
+    if known.by_scheme:
+        import httpx
+
+        used = httpx if library is None else library
+        more = {} if limits is None else {"limits": limits}
+        try:
+            shared["transport"] = ProxiedTransport(used, known, verify=trusted, **more)
+        except (ValueError, used.InvalidURL):  # its text may contain the proxy's password: drop it
+            raise SetupError(
+                "The proxy of the environment cannot be used.", "Check HTTPS_PROXY and ALL_PROXY."
+            ) from None
+    return shared
 
 
 async def loaded(load: Callable[[], T]) -> T:
@@ -79,22 +99,20 @@ class Tls:
         return context
 
 
-async def client(kind: Callable[[], type[C]], tls: Tls, **more: Any) -> C:
+async def client(
+    kind: Callable[[], type[C]], tls: Tls, *, library: ModuleType | None = None, **more: Any
+) -> C:
     """Create a client of the class that `kind` returns. `more` are additional settings for the client.
 
-    The caller must close the client.
+    `library` is the library of the client, by default httpx. The caller must close the client.
 
     Raises:
         SetupError: The environment's proxy or certificates cannot be used.
     """
     trusted = await tls.context()
     made = await loaded(kind)
-    try:
-        return made(verify=trusted, **settings(), **more)
-    except (ValueError, ImportError, _invalid_url()):  # its text may contain the proxy's password: drop it
-        raise SetupError(
-            "The proxy of the environment cannot be used.", "Check HTTPS_PROXY and ALL_PROXY."
-        ) from None
+    limits = more.get("limits", getattr(made, "limits", None))
+    return made(**settings(trusted, limits=limits, library=library), **more)
 
 
 def plain() -> "type[httpx.AsyncClient]":
@@ -102,12 +120,6 @@ def plain() -> "type[httpx.AsyncClient]":
     import httpx
 
     return httpx.AsyncClient
-
-
-def _invalid_url() -> type[Exception]:
-    import httpx
-
-    return httpx.InvalidURL
 
 
 async def close(closing: Callable[[], Awaitable[None]]) -> None:

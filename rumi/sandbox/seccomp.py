@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.syscalls import BY_MACHINE, EVERYWHERE
 
-AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 IP_FAMILIES = (AF_INET, AF_INET6)
 FAMILIES = 46
 """The number of socket families of Linux (AF_MAX)."""
@@ -21,6 +21,10 @@ SOCK_TYPE = 0xF
 IP_PROTOCOLS = {1: (0, 6), 2: (0, 17)}
 """Streams by TCP and datagrams by UDP, which a program may also name as 0. Raw sockets, ICMP, SCTP, multipath
 TCP and others are refused: no program needs them on loopback."""
+NETLINK_KINDS, NETLINK_ROUTE = (2, 3), 0
+"""Datagram and raw sockets of netlink, and its protocol that lists interfaces, addresses and routes."""
+SENDS = ("sendmsg", "sendmmsg")
+"""Calls that glibc's resolver, HTTP/3 and many runtimes need on a network."""
 NEW_NAMESPACES = 0x7E020000
 """The flags CLONE_NEWNS, -CGROUP, -UTS, -IPC, -USER, -PID and -NET combined."""
 PERSONALITIES = (0, 0xFFFFFFFF)
@@ -98,10 +102,23 @@ def _any_pid_but_1(index: int) -> tuple[Comparison, ...]:
     return tuple((index, "MASKED_EQ", 1 << bit, 0 if bit == 0 else 1 << bit) for bit in bits)
 
 
-def rules(machine: str) -> tuple[Rule, ...]:
-    """Return the rules for calls whose arguments matter, or that fail with an errno other than EPERM."""
+def rules(machine: str, *, network: bool = False) -> tuple[Rule, ...]:
+    """Return the rules for calls whose arguments matter, or that fail with an errno other than EPERM.
+
+    With `network`, the rules allow in addition what programs need to resolve names and to list interfaces.
+    """
     flags = 1 if machine == "s390x" else 0  # on that machine, clone takes the stack first
+    families = (AF_UNIX, *IP_FAMILIES, *((AF_NETLINK,) if network else ()))
     return (
+        *(Rule(name) for name in SENDS if network),
+        *(
+            Rule(
+                "socket",
+                ((0, "EQ", AF_NETLINK, 0), (1, "MASKED_EQ", SOCK_TYPE, kind), (2, "EQ", NETLINK_ROUTE, 0)),
+            )
+            for kind in NETLINK_KINDS
+            if network
+        ),
         # An allowlist: a comparison for equality cannot be bypassed through the upper half of the register,
         # which the kernel ignores, but which "anything but vsock" would take for another family.
         Rule("socket", ((0, "EQ", AF_UNIX, 0),)),
@@ -115,7 +132,7 @@ def rules(machine: str) -> tuple[Rule, ...]:
         *(
             Rule("socket", ((0, "EQ", family, 0),), errno.EAFNOSUPPORT)
             for family in range(FAMILIES)
-            if family not in (AF_UNIX, *IP_FAMILIES)
+            if family not in families
         ),
         *(Rule("personality", ((0, "EQ", value, 0),)) for value in PERSONALITIES),
         Rule("clone", ((flags, "MASKED_EQ", NEW_NAMESPACES, 0),)),
@@ -192,10 +209,11 @@ def _docker_rule(rule: Rule, names: list[str], where: dict[str, object]) -> dict
 
 
 @cache
-def bpf_program() -> bytes:
+def bpf_program(*, network: bool = False) -> bytes:
     """Return the filter for this machine in the kernel's format: an array of `struct sock_filter`.
 
-    Calls of another architecture kill the process. The first call blocks for some milliseconds.
+    Commands have no network; servers of tools may have one (`network`). Calls of another architecture kill
+    the process. The first call blocks for some milliseconds.
 
     Raises:
         SandboxError: libseccomp is not installed, or does not know this machine.
@@ -218,7 +236,7 @@ def bpf_program() -> bytes:
     comparisons = {"EQ": pyseccomp.EQ, "NE": pyseccomp.NE, "MASKED_EQ": pyseccomp.MASKED_EQ}
     for name in sorted(EVERYWHERE | BY_MACHINE[machine]):
         _add(pyseccomp, program, pyseccomp.ALLOW, name)
-    for rule in rules(machine):
+    for rule in rules(machine, network=network):
         action = pyseccomp.ERRNO(rule.refused_with) if rule.refused_with else pyseccomp.ALLOW
         arguments = [
             pyseccomp.Arg(index, comparisons[how], value, rest)

@@ -11,15 +11,18 @@ import pytest
 
 from rumi.errors import ConfigError
 from rumi.platform.config.cascade import load_settings
+from tests.agent.mcp.odd_tools import USABLE
 from tests.agent.mcp.world import FAKE, processes_with
 from tests.cli.program import Program
 from tests.cli.telegram_world import World
 from tests.cli.test_chat import wait_for
+from tests.fakes import strict_schemas
 from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls
 
 pytestmark = pytest.mark.bubblewrap
 
 BIN = Path(sys.executable).parent
+ODD = FAKE.with_name("odd_mcp_server.py")
 
 
 def add_fake(program: Program, *words: str) -> None:
@@ -110,6 +113,65 @@ def test_a_secret_comes_from_a_variable_and_is_shown_nowhere(bubblewrap: Program
     assert "s3cret" not in shown + told + (bubblewrap.home / "logs" / "audit.jsonl").read_text()
 
 
+def test_a_server_that_does_not_start_is_told_with_its_lines_and_advice(bubblewrap: Program) -> None:
+    script = "import os,sys; print('Starting…', file=sys.stderr); os.environ['NOTES_API_KEY']"
+    bubblewrap.run("mcp", "add", "notes", "--", sys.executable, "-c", script)
+    tested = bubblewrap.run("mcp", "test", "notes", code=1)
+    assert "  Starting…\n  Traceback (most recent call last):\n" in tested.stdout
+    assert "rumi: The server has ended: KeyError: 'NOTES_API_KEY'." in tested.stderr
+    assert "It needs the variable NOTES_API_KEY." in tested.stderr
+    log = bubblewrap.home / "logs" / "mcp-notes.log"
+    assert f"All that it wrote is in {log}." in tested.stdout
+    assert "KeyError" in log.read_text()
+    window = bubblewrap.run("chat", "-p", "hello").stdout
+    assert window.count("The server notes did not start, so its tools are missing.") == 1
+    assert "It needs the variable NOTES_API_KEY." in window
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["honest", "exits"])
+def test_a_server_without_a_sandbox_is_tested(bubblewrap: Program, kind: str) -> None:
+    words = ("--", sys.executable, str(FAKE), kind, str(bubblewrap.home))
+    bubblewrap.run(
+        "mcp", "add", "fake", "-y", "--no-sandbox", "--env", f"MCP_FAKE_HOME={bubblewrap.home}", *words
+    )
+    for _ in range(3):
+        tested = bubblewrap.run("mcp", "test", "fake", code=0 if kind == "honest" else 1)
+        assert "Traceback" not in tested.stderr
+        said = (
+            "fake works: tools: 12." if kind == "honest" else "The server has ended: the database is locked."
+        )
+        assert said in tested.stdout + tested.stderr
+
+
+def test_paths_that_a_server_names_are_asked_for_or_explained(bubblewrap: Program, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    words = ("--", sys.executable, "--db-path", str(data / "new.db"))
+    asked = bubblewrap.run("mcp", "add", "notes", *words)
+    assert f"To give it to the server: --path {data}" in asked.stderr
+    refused = bubblewrap.run("mcp", "test", "notes", code=1)
+    assert f"The server notes names {data / 'new.db'}, which its sandbox does not have." in refused.stderr
+    assert f'[mcp.notes] paths = ["{data}"]' in refused.stderr
+    assert "which its sandbox does not have" in bubblewrap.run("doctor", code=None).stdout
+    bubblewrap.run("mcp", "remove", "notes")
+    bubblewrap.run("mcp", "add", "notes", "-y", *words)
+    assert f'paths = ["{data}"]' in (bubblewrap.home / "config.toml").read_text()
+    assert data.is_dir()
+
+
+def test_a_launcher_that_is_not_there_is_explained_or_done_without(
+    bubblewrap: Program, tmp_path: Path
+) -> None:
+    bubblewrap.env["PATH"] = str(tmp_path)
+    missing = bubblewrap.run("mcp", "add", "time", "--", "uvx", "mcp-server-time", code=1)
+    assert "Install uv (pip install uv), or the server itself (pip install mcp-server-time)" in missing.stderr
+    (tmp_path / "mcp-server-time").symlink_to(BIN / "mcp-server-time")
+    bubblewrap.run("mcp", "add", "time", "--", "uvx", "mcp-server-time", "--local-timezone", "UTC")
+    config = (bubblewrap.home / "config.toml").read_text()
+    assert f'command = "{tmp_path / "mcp-server-time"}"' in config
+    assert 'args = ["--local-timezone", "UTC"]' in config
+
+
 @pytest.mark.long
 def test_real_servers_serve_one_chat(bubblewrap: Program, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
@@ -172,3 +234,46 @@ def test_a_stop_cancels_the_call_and_a_kill_leaves_no_server(bubblewrap: Program
 
 def _lines(path: Path) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def odd_server(program: Program, tools: list[dict[str, object]]) -> None:
+    """Add a server `odd` that lists these tools."""
+    folder = program.home.parent / "odd"
+    folder.mkdir()
+    answer = {"jsonrpc": "2.0", "id": "$ID", "result": {"tools": tools}}
+    line = json.dumps(answer).replace('"$ID"', "$ID")
+    (folder / "s.json").write_text(json.dumps({"list": [[line]], "calls": {}}))
+    command = (sys.executable, str(ODD), str(folder / "s.json"))
+    paths = ("--path", str(ODD.parent), "--path", str(folder))
+    program.run("mcp", "add", "odd", *paths, "--", *command)
+
+
+@pytest.mark.long
+def test_an_odd_tool_fails_no_turn_and_is_named_wherever_one_looks(bubblewrap: Program) -> None:
+    kinds = ["no properties", "anyOf that requires", "only $schema", "a dangling reference", "const"]
+    tools = [{"name": f"t{n}", "inputSchema": USABLE[kind][0]} for n, kind in enumerate(kinds)]
+    odd_server(bubblewrap, [*tools, {"name": "bad", "inputSchema": {"type": "string"}}])
+    offered: list[str] = []
+
+    def thinks(body: Body) -> Behaviour:
+        for tool in body["tools"]:
+            function = tool["function"]
+            assert strict_schemas.groq(function["name"], function["parameters"]) is None
+            offered.append(function["name"])
+        return Answer("Fine.")
+
+    with World() as world:
+        world.do(setattr, world.groq, "_choose", thinks)
+        bubblewrap.env |= {"GROQ_API_KEY": world.groq.key or "", "GROQ_BASE_URL": world.groq.base_url}
+        bubblewrap.env["RUMI_MEMORY__EXTRACT"] = "false"
+        assert "Fine." in bubblewrap.run("chat", "-p", "hello").stdout
+    assert {f"odd__t{n}" for n in range(len(kinds))} <= set(offered)
+    assert "odd__bad" not in offered
+    reason = "Its arguments are not an object, but: string."
+    tested = bubblewrap.run("mcp", "test", "odd").stdout
+    assert f"bad is withheld: {reason}" in tested
+    assert "odd works: tools: 5." in tested
+    rows = json.loads(bubblewrap.run("mcp", "test", "odd", "--json").stdout)
+    assert {"name": "bad", "accepted": False, "unusable": reason} in rows
+    examined = " ".join(bubblewrap.run("doctor", code=None).stdout.split())
+    assert f"tools withheld (1): bad: {reason[:-1]}" in examined

@@ -48,6 +48,17 @@ def test_list_shows_what_is_on_and_with_all_what_is_off(rumi: Program, tmp_path:
     assert "explain  " in rumi.run("skills", "list").stdout
 
 
+def test_what_is_odd_about_a_skill_is_listed_and_told(rumi: Program, tmp_path: Path) -> None:
+    folder = write_skill(tmp_path / "home" / "skills" / "writing", "mine", more="argument-hint: [a] [b|c]")
+    done = rumi.run("skills", "list")
+    assert "\nmine " in done.stdout
+    note = "its front matter is not valid YAML, so these keys were read as plain text: argument_hint"
+    assert f"mine: {note}\n" in done.stderr
+    shown = rumi.run("skills", "info", "writing:mine").stdout
+    assert f"folder      {folder}\n" in shown
+    assert f"note        {note}\n" in shown
+
+
 def test_create_makes_one_that_hides_the_bundled_one_and_info_says_so(rumi: Program) -> None:
     said = rumi.run("skills", "create", "explain", "-d", "Mine.").stdout
     assert "It stands in for the one from Rumi itself" in said

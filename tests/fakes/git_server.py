@@ -1,5 +1,6 @@
 """Git servers on loopback: git's own, behind TLS, and scripted ones that do what a hostile server may."""
 
+import itertools
 import os
 import subprocess
 from collections.abc import Callable, Iterable
@@ -143,6 +144,18 @@ def answers(refs: Answering, fetch: Answering | None = None) -> Answering:
 
 def lists(*rows: str) -> Answering:
     return gives(b"".join(line(f"{row}\n") for row in rows) + b"0000", media_type=RESULT)
+
+
+def dripping(content: bytes, media_type: str, every_s: float = 0.05) -> Answering:
+    """Answer with these bytes again and again, one at a time."""
+
+    async def answer(stream: trio.abc.Stream, asked: Asked) -> None:
+        await stream.send_all(f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\n\r\n".encode())
+        for byte in itertools.cycle(content):
+            await stream.send_all(bytes([byte]))
+            await trio.sleep(every_s)
+
+    return answer
 
 
 Make = Callable[[], bytes]

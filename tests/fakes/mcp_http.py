@@ -45,6 +45,22 @@ async def official() -> None:
         print(f"{address}/mcp", flush=True)
 
 
+ODD = (
+    '{"jsonrpc":"2.0","id":$ID,"result":"PLAIN"}',
+    '{"jsonrpc":"2.0","id":$ID,"result":["PLAIN"]}',
+    '{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"json","json":{"a":"PLAIN"}}]}}',
+    '{"id":"$ID","result":{"content":"PLAIN"}}',
+    '{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"data":"PLAIN"}}',
+    '{"jsonrpc":"2.0","id":$ID,"error":"PLAIN"}',
+    '{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"PLAIN"}]},"error":{"code":1}}',
+    '[{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"PLAIN"}]}}]',
+    '{"jsonrpc":"2.0","id":$ID,"content":[{"type":"text","text":"PLAIN"}]}',
+    '{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"PLAIN',
+    '{"jsonrpc":"2.0","id":$ID,"result":\ndata: {"content":[{"type":"text","text":"PLAIN"}]}}',
+)
+"""Answers to calls in forms that are no JSON-RPC, or no result."""
+
+
 class Hostile(BaseHTTPRequestHandler):
     """Answers calls with 1 GB of JSON, or with a small body that unpacks to much."""
 
@@ -67,7 +83,13 @@ class Hostile(BaseHTTPRequestHandler):
                 id_, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
             )
         elif method == "tools/list":
-            tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("huge", "packed", "fine")]
+            names = (
+                "huge",
+                "packed",
+                "fine",
+                *(f"{how}_{n}" for how in ("body", "event") for n in range(len(ODD))),
+            )
+            tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
             self._answer(id_, {"tools": tools})
         elif method == "tools/call":
             self._call(id_, message["params"]["name"])
@@ -85,6 +107,15 @@ class Hostile(BaseHTTPRequestHandler):
         if name == "fine":
             self._answer(id_, {"content": [{"type": "text", "text": "fine"}]})
             return
+        how, _, number = name.partition("_")
+        if number:
+            said = ODD[int(number)].replace("$ID", json.dumps(id_))
+            event = how == "event"
+            self._send_text(
+                f"event: message\ndata: {said}\n\n" if event else said,
+                "text/event-stream" if event else "application/json",
+            )
+            return
         self.send_response(200)
         self.send_header("content-type", "application/json")
         if name == "packed":
@@ -99,6 +130,13 @@ class Hostile(BaseHTTPRequestHandler):
 
     def _answer(self, id_: object, result: object) -> None:
         self._send(200, {"jsonrpc": "2.0", "id": id_, "result": result})
+
+    def _send_text(self, text: str, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
 
     def _send(self, status: int, body: object) -> None:
         content = json.dumps(body).encode()

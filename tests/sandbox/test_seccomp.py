@@ -18,11 +18,11 @@ ERRNO = 0x00050000
 here = pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are those of x86-64")
 
 
-def judged(number: int, *arguments: int, architecture: int = X86_64) -> int:
+def judged(number: int, *arguments: int, architecture: int = X86_64, network: bool = False) -> int:
     """What the filter returns for a call: classic BPF over `struct seccomp_data`."""
     words = (*arguments, *(0,) * (6 - len(arguments)))
     data = struct.pack("<iIQ6Q", number, architecture, 0, *words)
-    program = list(struct.iter_unpack("<HBBI", bpf_program()))
+    program = list(struct.iter_unpack("<HBBI", bpf_program(network=network)))
     accumulator, at = 0, 0
     for _ in range(len(program)):
         code, jump_true, jump_false, k = program[at]
@@ -111,6 +111,20 @@ def test_sockets_are_unix_ones_tcp_and_udp_and_no_others() -> None:
     # The kernel looks at the lower half alone; that a Unix socket is refused here harms nobody.
     for family in (1 << 32, (1 << 32) | 1, (1 << 32) | 2, (1 << 32) | 40, 46, 1000):
         assert judged(41, family, 1, 0) == refused, family
+
+
+@here
+def test_a_network_adds_name_resolution_and_the_list_of_interfaces_only() -> None:
+    for number in (46, 307):  # sendmsg, sendmmsg
+        assert (judged(number), judged(number, network=True)) == (ERRNO | errno.EPERM, ALLOW)
+    for kind in (2, 3, 3 | 0o2000000):
+        assert judged(41, 16, kind, 0, network=True) == ALLOW
+    for kind, protocol in ((3, 9), (3, 15), (2, 12), (1, 0)):  # audit, uevents, netfilter
+        assert judged(41, 16, kind, protocol, network=True) == ERRNO | errno.EPERM, (kind, protocol)
+    for family in (17, 31, 38, 40):  # packet, bluetooth, alg, vsock
+        assert judged(41, family, 3, 0, network=True) == ERRNO | errno.EAFNOSUPPORT, family
+    for number in (101, 165, 272, 308, 321, 425):
+        assert judged(number, network=True) == ERRNO | errno.EPERM, number
 
 
 ON_A_PROCESS: dict[str, tuple[int, tuple[int, ...]]] = {

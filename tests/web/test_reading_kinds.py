@@ -17,13 +17,18 @@ def read(body: bytes, media_type: str, max_chars: int = 100_000) -> PageText:
     return read_page(body, media_type=media_type, charset="", url=URL, max_chars=max_chars)
 
 
+def local_header(name: str) -> bytes:
+    """How a ZIP archive begins whose first part has this name."""
+    return b"PK\x03\x04" + b"\0" * 22 + len(name).to_bytes(2, "little") + b"\0\0" + name.encode()
+
+
 @pytest.mark.parametrize(
     ("media_type", "body", "kind"),
     [
         ("text/html", b"<p>x", "html"),
         ("application/xhtml+xml", b"<?xml version='1.0'?><html><p>x</p></html>", "html"),
         ("text/html", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0", "binary"),
-        ("text/html", b"%PDF-1.7\n", "pdf"),
+        ("text/html", b"%PDF-1.7\n", "document"),
         ("text/plain", b"just words", "text"),
         ("text/plain", b"\n<!-- x --> <!DOCTYPE html><p>x", "html"),
         ("text/plain", b"a < b and <p> is a tag", "text"),
@@ -41,11 +46,22 @@ def read(body: bytes, media_type: str, max_chars: int = 100_000) -> PageText:
         ("", b"<?xml version='1.0'?><feed/>", "xml"),
         ("", b"words", "text"),
         ("", b"", "text"),
-        ("application/octet-stream", b"junk\n%PDF-1.4", "pdf"),
+        ("application/octet-stream", b"junk\n%PDF-1.4", "document"),
         ("application/octet-stream", b"PK\x03\x04\0\0\0\0\0\0", "binary"),
-        ("application/pdf", b"no pdf at all", "binary"),
+        ("application/pdf", b"no pdf at all", "text"),
+        ("application/pdf", b"<!doctype html><p>please log in", "html"),
+        ("application/pdf", b"\0\1\2\3" * 20, "binary"),
         ("video/mp4", b"words", "binary"),
         ("application/zip", b"<html>", "binary"),
+        ("application/zip", local_header("photo.jpg"), "binary"),
+        ("application/zip", local_header("[Content_Types].xml"), "document"),
+        ("application/octet-stream", local_header("mimetype"), "document"),
+        ("application/msword", local_header("anything"), "document"),
+        ("application/vnd.ms-excel", b"a;b\n1;2\n", "text"),
+        ("application/vnd.ms-excel", b"<html><table>", "document"),
+        ("text/plain", b"{\\rtf1 x}", "document"),
+        ("message/rfc822", b"From: a@b.example\r\nSubject: x\r\n\r\nx", "document"),
+        ("text/plain", b"From: a@b.example\r\nMessage-ID: <x>\r\n\r\nx", "text"),
     ],
 )
 def test_a_body_is_what_its_server_says_unless_it_plainly_is_not(
@@ -65,7 +81,10 @@ def test_a_body_is_what_its_server_says_unless_it_plainly_is_not(
         ("image/png", False),
         ("image/svg+xml", False),
         ("video/mp4", False),
-        ("application/zip", False),
+        ("application/zip", None),
+        ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", True),
+        ("application/vnd.oasis.opendocument.text", True),
+        ("message/rfc822", True),
         ("font/woff2", False),
         ("", None),
         ("application/octet-stream", None),
@@ -157,12 +176,15 @@ def test_a_long_pdf_is_read_as_far_as_somebody_will_see() -> None:
 
 def test_a_pdf_without_text_is_described() -> None:
     assert read(pdf([b""]), "application/pdf").described == (
-        f"A PDF of 1 page, {len(pdf([b'']))} bytes: it has no text; its pages may be images."
+        f"A document, {len(pdf([b'']))} bytes, that cannot be read: it has no text; its pages may be images,"
+        " as of a scan; send pictures of the pages instead."
     )
 
 
 def test_a_broken_pdf_and_an_encrypted_one_are_described() -> None:
-    assert read(pdf([b"(x) Tj"])[:120], "application/pdf").described.endswith("cannot be read: it is broken.")
+    assert read(pdf([b"(x) Tj"])[:120], "application/pdf").described.endswith(
+        "cannot be read: its pages are broken."
+    )
     encrypted = pdf([zlib.compress(b"x")], encrypted=True)
     assert read(encrypted, "application/pdf").described.endswith("it is encrypted and needs a password.")
 

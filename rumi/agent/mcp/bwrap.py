@@ -7,43 +7,76 @@ PID namespace, so they end together.
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import McpError, ServerSettings
+from rumi.agent.mcp.paths import HOME, TEMPORARY, Unseen, check, expanded
 
-HOME: Final = "/home/mcp"
 TMP_BYTES: Final = 256 * 1024 * 1024
 _TOP: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _OF_ETC: Final = (
     "alternatives",
     "ca-certificates",
+    "crypto-policies",
+    "fonts",
     "ld.so.cache",
     "localtime",
+    "magic",
     "mime.types",
+    "os-release",
     "pki",
     "ssl",
     "timezone",
 )
-_OF_ETC_FOR_NETWORKS: Final = ("hosts", "nsswitch.conf", "resolv.conf")
+_OF_ETC_FOR_NETWORKS: Final = (
+    "gai.conf",
+    "host.conf",
+    "hosts",
+    "nsswitch.conf",
+    "protocols",
+    "resolv.conf",
+    "services",
+)
+CERTIFICATES: Final = (
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+)
+"""Variables that name certificates. A server with a network inherits them, and sees what they name."""
 _READ_ONLY: Final = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 _HIDDEN: Final = ("acpi", "asound", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
 _SHEBANG_BYTES: Final = 256
 
 
-def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int) -> list[str]:
-    """Return the command line that starts a server in the sandbox.
+def sandboxed(
+    bwrap: Path,
+    settings: ServerSettings,
+    home: Path,
+    command: Sequence[str],
+    seccomp_fd: int,
+    etc: Mapping[str, int],
+) -> list[str]:
+    """Return the command line that starts a server's `command` in the sandbox.
 
-    `home` is the server's own folder. The started process must inherit `seccomp_fd`.
+    `home` is the server's own folder. The started process must inherit `seccomp_fd` and the descriptors of
+    the files `etc`, which the sandbox gets in /etc.
 
     Raises:
-        McpError: The command or a folder in `paths` does not exist, or such a folder contains files of Rumi.
+        McpError: The command or a folder in `paths` does not exist, such a folder contains files of Rumi, or
+            the server names a file that the sandbox does not have.
     """
-    program, rumi_home = find(settings.section.command), home.parent.parent.resolve()
+    section, root = settings.section, home.parent.parent
+    given = [*_given(settings, root.resolve())]
+    shown = _shown(settings, Path(command[0]), root)
+    empty = check(settings, root, shown)
     words = [str(bwrap), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
     words += ["--new-session", "--hostname", "rumi-mcp", "--cap-drop", "ALL", "--ro-bind", "/usr", "/usr"]
-    if settings.section.network:
+    if section.network:
         words.append("--share-net")
     for name in _TOP:
         top = Path("/", name)
@@ -51,16 +84,67 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
             words += ["--symlink", os.readlink(top), str(top)]
         elif top.is_dir():
             words += ["--ro-bind", str(top), str(top)]
-    for name in (*_OF_ETC, *(_OF_ETC_FOR_NETWORKS if settings.section.network else ())):
+    for name in (*_OF_ETC, *(_OF_ETC_FOR_NETWORKS if section.network else ())):
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    for name, fd in etc.items():
+        words += ["--perms", "0644", "--ro-bind-data", str(fd), f"/etc/{name}"]
     words += ["--proc", "/proc", *_covered(), "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
     # bubblewrap's /dev and / are memory file systems without a size limit, so they are remounted read-only.
     # Otherwise a server could fill the machine's memory with files.
     words += ["--dev", "/dev", "--size", str(TMP_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm"]
     words += ["--remount-ro", "/dev"]
     words += ["--bind", str(home), HOME]
-    for installed in installation(program, home.parent.parent):
-        words += ["--ro-bind", str(installed), str(installed)]
+    # A folder that the server names, but does not have: what it writes there must fail, and not vanish.
+    covers = [one.path for one in empty if any(Path(top) in one.path.parents for top in TEMPORARY)]
+    for covered in covers:
+        words += ["--tmpfs", str(covered)]
+    for path in shown:
+        words += ["--ro-bind", str(path), str(path)]
+    for folder in given:
+        words += ["--bind", str(folder), str(folder)]
+        # Programs look for their files below HOME: ~/.kube of the user is also the server's ~/.kube.
+        if folder.is_relative_to(Path.home()) and folder != Path.home():
+            words += ["--bind", str(folder), str(Path(HOME, folder.relative_to(Path.home())))]
+    for covered in covers:
+        words += ["--remount-ro", str(covered)]
+    own_home = expanded(settings.env.get("HOME", HOME))
+    words += [
+        "--remount-ro",
+        "/",
+        "--chdir",
+        HOME,
+        "--unsetenv",
+        "LD_LIBRARY_PATH",
+        "--setenv",
+        "HOME",
+        own_home,
+    ]
+    return [*words, "--seccomp", str(seccomp_fd), "--", *command]
+
+
+def hidden_folders(settings: ServerSettings, rumi_home: Path) -> list[Unseen]:
+    """Return the folders of this machine that a server names, and that its sandbox does not show.
+
+    Raises:
+        McpError: The program does not exist, or the server names a file that the sandbox does not have.
+    """
+    if not settings.section.command or not settings.section.sandbox:
+        return []
+    program, _ = started(settings.section)
+    return check(settings, rumi_home, _shown(settings, program, rumi_home))
+
+
+def _shown(settings: ServerSettings, program: Path, rumi_home: Path) -> list[Path]:
+    """Return the files and folders outside of `/usr` that the sandbox shows read-only."""
+    return [*installation(program, rumi_home), *(_certificates() if settings.section.network else ())]
+
+
+def _given(settings: ServerSettings, rumi_home: Path) -> Iterator[Path]:
+    """Yield the configured folders.
+
+    Raises:
+        McpError: A folder does not exist, or contains files of Rumi.
+    """
     for path in settings.section.paths:
         folder = Path(path).expanduser().absolute()
         if not folder.exists():
@@ -75,10 +159,13 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
                 name=settings.name,
                 path=path,
             )
-        words += ["--bind", str(folder), str(folder)]
-    words += ["--remount-ro", "/", "--chdir", HOME, "--unsetenv", "LD_LIBRARY_PATH", "--setenv", "HOME", HOME]
-    words += ["--seccomp", str(seccomp_fd), "--", str(program), *settings.section.args]
-    return words
+        yield folder
+
+
+def _certificates() -> list[Path]:
+    """Return the files and folders that the variables `CERTIFICATES` name."""
+    named = [Path(os.environ[name]) for name in CERTIFICATES if os.environ.get(name)]
+    return [path for path in named if path.is_absolute() and path.exists()]
 
 
 def _covered() -> Iterator[str]:
@@ -97,20 +184,6 @@ def _covered() -> Iterator[str]:
             yield from ("--tmpfs", str(path), "--remount-ro", str(path))
         elif path.exists():
             yield from ("--ro-bind", "/dev/null", str(path))
-
-
-def find(command: str) -> Path:
-    """Return the absolute path of a command's program.
-
-    Raises:
-        McpError: The program does not exist.
-    """
-    found = shutil.which(os.path.expanduser(command))
-    if found is None:
-        raise McpError(
-            "The command {command} is not there.", "Install it, or correct config.toml.", command=command
-        )
-    return Path(found).absolute()
 
 
 def installation(program: Path, rumi_home: Path) -> list[Path]:

@@ -6,75 +6,76 @@ of a server's messages. Requests from a server to its client (for models, forms,
 no handler is registered.
 """
 
-import base64
-import binascii
-import json
-import mimetypes
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import anyio
-import httpx2
 import mcp_types as wire
 import trio
 from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from rumi import __version__
-from rumi.agent.mcp.messages import CallOutcome, McpError, Progress, RemoteTool, ResultPart, ServerSettings
-from rumi.agent.mcp.process import MOST_RUBBISH, ServerProcess, running
-from rumi.platform import http
-from rumi.platform.openat import shown
+from rumi.agent.mcp.complaints import MOST_LINE_CHARS, STDOUT, Complaints
+from rumi.agent.mcp.failures import SessionLost, ended
+from rumi.agent.mcp.lines import PARSE_ERROR, RAW, UNREAD, Lines
+from rumi.agent.mcp.listing import list_all
+from rumi.agent.mcp.messages import CallOutcome, Listing, McpError, Progress, ServerRefused, ServerSettings
+from rumi.agent.mcp.outcomes import outcome_of
+from rumi.agent.mcp.process import ServerProcess, running
+from rumi.agent.mcp.remote import Heard, failure, may_be_old, over_http
+from rumi.agent.mcp.streams import json_of, message_of, read_by
 from rumi.platform.redact import Redactor
-from rumi.texts import Text
 
-MOST_TOOLS: Final = 1000
-MOST_PAGES: Final = 20
-MOST_SCHEMA_CHARS: Final = 20_000
 _WAITING: Final = 64
 """Maximum number of buffered messages to a server that does not read its input.
 
 The buffer lets a cancellation notification be queued at once, so that a `/stop` never blocks.
 """
 
-_CONNECT_S: Final = 10.0
-_QUIET_S: Final = 300.0
-
 
 @asynccontextmanager
-async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["LibraryConnection"]:
+async def connected(
+    settings: ServerSettings, home: Path, complaints: Complaints
+) -> AsyncIterator["LibraryConnection"]:
     """Connect to a server; at the end of the block, end the connection and the server's process.
 
     If the block is cancelled, the connection and the process end too.
 
-    `home` is the server's own folder. The caller sets the time limit. If the server exits, the block is
+    `home` is the server's own folder. `complaints` gets what its process writes to standard error. The caller
+    sets the time limit. If the server exits, the block is
     cancelled.
 
     Raises:
         McpError: The server cannot be started or reached, or it exited.
     """
-    try:
-        state = _State()
-        async with _streams(settings, home, state) as streams:
-            client = Client(
-                _ready(streams),
-                client_info=wire.Implementation(name="rumi", version=__version__),
-                message_handler=state.hear,
-                cache=None,
-            )
-            async with client:
-                yield LibraryConnection(client, state, settings.redact)
-    except McpError:
-        raise
-    except Exception as error:  # the library raises exception groups, also for its own bugs
-        for own in _own(error):
-            raise own from None
-        raise McpError("The connection to the server failed: {error}.", error=_reason(error)) from error
+    for again in (False, True):
+        state, is_open = _State(), False
+        try:
+            async with _streams(settings, home, complaints, state, again=again) as streams:
+                client = Client(
+                    _ready(read_by(state.lines, streams) if settings.section.url else streams),
+                    client_info=wire.Implementation(name="rumi", version=__version__),
+                    message_handler=state.hear,
+                    cache=None,
+                )
+                async with client:
+                    is_open = True
+                    yield LibraryConnection(client, state, settings.redact)
+            return
+        except McpError:
+            raise
+        except Exception as error:  # the library raises exception groups, also for its own bugs
+            for own in _own(error):
+                raise own from None
+            if not is_open and not again and may_be_old(settings, state.heard):
+                continue
+            if settings.section.url and (known := failure(settings, state.heard, error)) is not None:
+                raise known from error
+            raise McpError("The connection to the server failed: {error}.", error=_reason(error)) from error
 
 
 class LibraryConnection:
@@ -89,21 +90,18 @@ class LibraryConnection:
         """Wait until the server reports that its tools have changed."""
         await self._state.changed()
 
-    async def list_tools(self) -> tuple[RemoteTool, ...]:
-        """Return the server's current tools, at most `MOST_TOOLS`.
+    async def list_tools(self) -> Listing:
+        """Return the server's current tools.
 
         Raises:
-            McpError: The server refused, or its answer is not a list of tools.
+            McpError: The server refused, or its answer cannot be read.
         """
-        found: list[RemoteTool] = []
-        cursor: str | None = None
-        for _ in range(MOST_PAGES):
-            page = await self._asked(self._client.list_tools(cursor=cursor))
-            found += (_tool(tool, self._hide) for tool in page.tools)
-            cursor = page.next_cursor
-            if not cursor or len(found) >= MOST_TOOLS:
-                break
-        return tuple(found[:MOST_TOOLS])
+
+        async def ask(cursor: str | None) -> object:
+            params = wire.PaginatedRequestParams(cursor=cursor)
+            return _raw(await self._asked(self._client.session.list_tools(params=params))).get("result")
+
+        return await list_all(ask, self._hide)
 
     async def call(self, tool: str, arguments: Mapping[str, object], show: Progress) -> CallOutcome:
         """Call a tool. On cancellation, sends `notifications/cancelled` to the server.
@@ -122,12 +120,7 @@ class LibraryConnection:
         request = self._client.session.send_request(
             wire.CallToolRequest(params=params), wire.CallToolResult, progress_callback=report_progress
         )
-        result = await self._asked(request)
-        parts = [_part(block) for block in result.content]
-        if not parts and result.structured_content is not None:
-            parts = [ResultPart(json.dumps(result.structured_content, ensure_ascii=False))]
-        hidden = (replace(part, text=self._hide(part.text)) for part in parts)
-        return CallOutcome(tuple(hidden), failed=result.is_error)
+        return outcome_of(_raw(await self._asked(request)), self._hide)
 
     async def _asked(self, request: Any) -> Any:
         """Return the server's answer to a request that the library sent.
@@ -138,8 +131,14 @@ class LibraryConnection:
         try:
             return await request
         except MCPError as error:
-            if error.error.code == wire.CONNECTION_CLOSED and error.error.message == "Connection closed":
+            if self._state.heard.session_lost:
+                raise SessionLost from None
+            said = error.error.message
+            if error.error.code == wire.CONNECTION_CLOSED and said == "Connection closed":
                 raise self._state.ended or McpError("The server has ended.") from None
+            # The library's own words for an answer over HTTP that is not valid JSON.
+            if error.error.code == PARSE_ERROR and (said == UNREAD or said.startswith("Failed to parse ")):
+                raise McpError("The server's answer cannot be read: it is not valid JSON.") from None
             raise ServerRefused(self._hide(error.error.message)) from None
         except ValidationError:
             raise McpError("The server's answer does not have the form of one.") from None
@@ -152,6 +151,8 @@ class _State:
 
     def __init__(self) -> None:
         self.ended: McpError | None = None
+        self.heard = Heard()
+        self.lines = Lines()
         self._changed = trio.Event()
 
     async def hear(self, message: object) -> None:
@@ -172,18 +173,20 @@ async def _ready(streams: "tuple[Any, Any]") -> AsyncIterator["tuple[Any, Any]"]
 
 
 def _streams(
-    settings: ServerSettings, home: Path, state: _State
+    settings: ServerSettings, home: Path, complaints: Complaints, state: _State, *, again: bool
 ) -> AbstractAsyncContextManager["tuple[Any, Any]"]:
-    return _of_process(settings, home, state) if settings.section.command else _of_url(settings)
+    if settings.section.command:
+        return _of_process(settings, home, complaints, state)
+    return over_http(settings, state.heard, again=again)
 
 
 @asynccontextmanager
 async def _of_process(
-    settings: ServerSettings, home: Path, state: _State
+    settings: ServerSettings, home: Path, complaints: Complaints, state: _State
 ) -> AsyncIterator["tuple[Any, Any]"]:
     """Start the server and yield the streams of its messages. If the server exits, the block is cancelled."""
     async with AsyncExitStack() as stack:
-        process = await stack.enter_async_context(running(settings, home))
+        process = await stack.enter_async_context(running(settings, home, complaints))
         # No buffer for incoming messages: a server that sends too fast is slowed down by its own pipe.
         from_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, to_server = anyio.create_memory_object_stream[SessionMessage](_WAITING)
@@ -193,20 +196,20 @@ async def _of_process(
 
             async def listen() -> None:
                 try:
-                    await _listen(process, from_server, settings.section.max_bytes)
+                    await _listen(process, from_server, settings.section.max_bytes, state.lines)
                 except McpError as error:
                     state.ended = error
                 except (trio.BrokenResourceError, anyio.BrokenResourceError):
                     pass
-                await trio.sleep(0.05)  # the reason on its standard error may not have been read yet
-                state.ended = state.ended or McpError(
-                    _complained("The server has ended", process, settings.redact)
-                )
+                if state.ended is None:
+                    code = await process.exit_code()
+                    state.ended = ended(settings, complaints.lines(), code)
                 nursery.cancel_scope.cancel()
 
             async def speak() -> None:
                 try:
                     async for message in to_server:
+                        state.lines.sent(json_of(message))
                         said = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                         await process.send(said.encode() + b"\n")
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -220,156 +223,27 @@ async def _of_process(
             raise state.ended from None
 
 
-async def _listen(process: ServerProcess, from_server: Any, most_bytes: int) -> None:
+async def _listen(process: ServerProcess, from_server: Any, most_bytes: int, lines: Lines) -> None:
     """Forward the messages that a server process writes, until its output ends.
 
     Raises:
         McpError: A line is too long, or too many lines in a row are not messages.
     """
-    rubbish = 0
 
     async def take(line: bytes) -> None:
-        nonlocal rubbish
-        if not line.strip():
-            return
-        try:
-            message = wire.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
-            rubbish += 1
-            if rubbish >= MOST_RUBBISH:
-                raise McpError("The server writes lines that are no messages, so it was ended.") from None
-            return
-        rubbish = 0
-        await from_server.send(SessionMessage(message))
+        messages = lines.read(line)
+        if not messages and line.lstrip()[:1] not in (b"{", b"["):
+            process.complaints.hear(STDOUT.encode() + line[:MOST_LINE_CHARS] + b"\n")
+        for message in messages:
+            await from_server.send(message_of(message))
 
     await process.read_lines(most_bytes, take)
 
 
-def _complained(what: str, process: ServerProcess, redact: Redactor) -> Text:
-    lines = [line for line in redact.text(process.complaint).splitlines() if line.strip()]
-    said = shown(lines[-1].strip())[-300:] if lines else ""
-    return Text("{what}: {said}", what=what, said=said) if said else Text("{what}.", what=what)
-
-
-@asynccontextmanager
-async def _of_url(settings: ServerSettings) -> AsyncIterator["tuple[Any, Any]"]:
-    """Yield the streams of a server's messages over streamable HTTP."""
-    client = cast(
-        "_BoundedClient",
-        await http.client(
-            cast("Any", lambda: _BoundedClient),
-            http.Tls(),
-            headers={**settings.headers, "Accept-Encoding": "identity"},
-            timeout=httpx2.Timeout(_CONNECT_S, read=_QUIET_S),
-        ),
-    )
-    client.most_bytes = settings.section.max_bytes
-    try:
-        opened = streamable_http_client(
-            settings.section.url, http_client=client, max_sse_event_size=settings.section.max_bytes
-        )
-        async with opened as streams:
-            yield streams
-    finally:
-        await http.close(client.aclose)
-
-
-class _BoundedClient(httpx2.AsyncClient):
-    """An HTTP client that rejects compressed responses and responses longer than `most_bytes`.
-
-    A compressed response could exceed the limit once it is decompressed. Event streams have no length limit;
-    the library limits each event.
-    """
-
-    most_bytes = 0
-
-    async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
-        """Send a request, with the limits of this class applied to the response."""
-        response = await super().send(request, **more)
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
-            await response.aclose()
-            raise httpx2.DecodingError("The answer is compressed, which was not asked for.", request=request)
-        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            response.stream = _Bounded(response.stream, self.most_bytes)
-        return response
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, inner: Any, most_bytes: int) -> None:
-        self._inner = inner
-        self._left = most_bytes
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        chunks = aiter(self._inner)
-        async for chunk in chunks:
-            self._left -= len(chunk)
-            if self._left < 0:
-                await http.unwind(chunks)
-                raise httpx2.StreamError("The answer is too long.")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class ServerRefused(McpError):
-    """The server answered with an error. `words` is the server's untrusted text."""
-
-    def __init__(self, words: str) -> None:
-        super().__init__("The server refused.")
-        self.words = words
-
-
-def _tool(tool: wire.Tool, hide: Callable[[str], str]) -> RemoteTool:
-    hints = tool.annotations or wire.ToolAnnotations()
-    return RemoteTool(
-        hide(tool.name),
-        hide(tool.description or hints.title or tool.title or ""),
-        _schema(tool.input_schema),
-        read_only=hints.read_only_hint is True,
-        open_world=hints.open_world_hint is not False,
-        destructive=hints.destructive_hint,
-    )
-
-
-def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a tool's argument schema, or a general schema if it is too long or models would refuse it."""
-    fits = schema.get("type") == "object" and len(json.dumps(schema)) <= MOST_SCHEMA_CHARS
-    return schema if fits else {"type": "object", "properties": {}}
-
-
-def _part(content: wire.ContentBlock) -> ResultPart:
-    match content:
-        case wire.TextContent():
-            return ResultPart(content.text)
-        case wire.ImageContent() | wire.AudioContent():
-            return _file(content.data, content.mime_type, content.type)
-        case wire.EmbeddedResource(resource=wire.TextResourceContents() as resource):
-            return ResultPart(f"{resource.uri}:\n{resource.text}")
-        case wire.EmbeddedResource(resource=wire.BlobResourceContents() as blob):
-            return _file(blob.blob, blob.mime_type or "", str(blob.uri))
-        case wire.ResourceLink():
-            return ResultPart(f"{content.name}: {content.uri}")
-        case _:
-            return ResultPart(f"({content.type}, not shown)")
-
-
-def _file(data: str, media_type: str, name: str) -> ResultPart:
-    """Return a file whose name is the last component of the path `name`.
-
-    If that component has no extension, the extension of the media type is appended.
-    """
-    try:
-        body = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        return ResultPart(f"({name}, {media_type}: it cannot be read)")
-    stem = name.rstrip("/").rpartition("/")[2] or "file"
-    ending = "" if "." in stem else mimetypes.guess_extension(media_type) or ""
-    return (
-        ResultPart(data=body, media_type=media_type, name=f"{stem}{ending}")
-        if body
-        else ResultPart("(an empty file)")
-    )
+def _raw(result: Any) -> Mapping[str, Any]:
+    """Return a server's answer as it came (`rumi.agent.mcp.lines`)."""
+    found = (result.meta or {}).get(RAW)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _own(error: BaseException) -> Iterator[McpError]:

@@ -4,10 +4,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from rumi.agent.mcp.messages import RemoteTool
 from rumi.agent.permissions.destinations import is_destination
+from rumi.models.schemas import Normalised, normalised
 from rumi.platform.texts.questions import Value
 from rumi.platform.untrusted_text import harmless
 
@@ -21,6 +23,20 @@ def harmless_schema(schema: Mapping[str, object]) -> Mapping[str, object]:
     that are nested deeper than `MOST_DEPTH` are left out too.
     """
     return {name: _harmless(value, 1) for name, value in schema.items() if harmless(name) == name}
+
+
+def schema_for_models(parameters: Mapping[str, object]) -> Normalised:
+    """Return the schema of a tool as models get it: sanitized, and normalised for all providers.
+
+    Raises:
+        SchemaError: No provider would accept the schema.
+    """
+    return _for_models(json.dumps(parameters, default=dict))
+
+
+@lru_cache(2048)
+def _for_models(parameters: str) -> Normalised:
+    return normalised(harmless_schema(json.loads(parameters)))
 
 
 def _harmless(value: object, depth: int) -> object:

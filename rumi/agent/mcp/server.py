@@ -5,7 +5,7 @@ A lost connection crashes the actor, so that its supervisor restarts it with a n
 
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import ClassVar, Final
 import trio
 
 from actors import Actor, Refused, answers
+from rumi.agent.mcp.complaints import Complaints
+from rumi.agent.mcp.failures import SessionLost, late
 from rumi.agent.mcp.messages import (
     CallOutcome,
     CallTool,
@@ -28,7 +30,14 @@ from rumi.agent.mcp.pins import AcceptedTools, ServerPin
 from rumi.errors import single
 from rumi.platform import http
 from rumi.platform.threads import Offload
+from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.workspace import measure
+from rumi.texts import Text
+
+MOST_NAMED: Final = 5
+"""Maximum number of withheld tools that the status names."""
+
+MOST_NAME_CHARS: Final = 60
 
 LIST_S: Final = 10.0
 """Maximum time for a running server to list its tools again after they have changed, in seconds."""
@@ -37,20 +46,97 @@ LIST_S: Final = 10.0
 class KnownServer:
     """The state of one server that survives restarts of its actor.
 
-    `tools` are the tools that the server listed on the last connection. `pin` records the tool descriptions
-    that the user has accepted; `earlier` is the pin from before this connection. `why` is the last error. The
-    event `settled` is set once a start has succeeded or failed.
+    `tools` are the tools that the server listed on the last connection; before the first one, those that it
+    listed in an earlier process (`remember`). `unusable` has the reason for each tool that no model can be
+    given; `notes` say what else of the list is left out. `pin` records the tool descriptions that the user
+    has accepted; `earlier` is the pin from before this connection. `error` is the last error, and `why` its
+    message. The event `settled` is set once a start has succeeded or failed; `starts` is the number of
+    successful ones. `told` are the chats that know the error.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.state: ServerState = "stopped"
-        self.why = ""
+        self.error: McpError | None = None
+        self.told = set[str]()
         self.tools: tuple[RemoteTool, ...] = ()
-        self.calls = self.failures = 0
+        self.unusable: Mapping[str, Text] = {}
+        self.notes: tuple[Text, ...] = ()
+        self.calls = self.failures = self.starts = 0
         self.settled = trio.Event()
         self.pin: ServerPin | None = None
         self.earlier: ServerPin | None = None
+
+    @property
+    def why(self) -> str:
+        """The message of the last error; empty if there is none."""
+        return "" if self.error is None else self.error.message
+
+    def remember(self, pin: ServerPin | None) -> None:
+        """Take the accepted tools as the server's tools, so that they can be offered before it runs.
+
+        Does nothing if the descriptions of some tools are not stored.
+        """
+        self.pin = pin
+        if pin is None:
+            return
+        tools = remembered(pin)
+        if len(tools) == len(pin.tools):
+            self.tools = self.wanted(tools)
+
+    def wanted(self, tools: Sequence[RemoteTool]) -> tuple[RemoteTool, ...]:
+        """Return the tools that the configuration names; if it names none, all."""
+        named = self.settings.section.tools
+        return tuple(tool for tool in tools if not named or tool.name in named)
+
+    def check(self, name: str) -> RemoteTool:
+        """Return a tool that the running server has as it was accepted.
+
+        Raises:
+            McpError: The server has no such tool any more, or has changed its description.
+        """
+        tool = next((tool for tool in self.tools if tool.name == name), None)
+        if tool is None:
+            raise McpError(
+                "The server {server} has no tool {name} any more.", server=self.settings.name, name=name
+            )
+        if self.pin is not None and not self.pin.takes(tool):
+            raise McpError(
+                "The tool's description has changed since the user accepted it, so it was not called. To see "
+                "the change: rumi mcp test {server} --accept",
+                server=self.settings.name,
+            )
+        return tool
+
+    def waiting(self) -> list[RemoteTool]:
+        """Return the tools whose current description the user has not accepted."""
+        return [tool for tool in self.tools if self.pin is None or not self.pin.takes(tool)]
+
+    def left_out(self) -> dict[str, Text]:
+        """Return the tools that models do not get, with the reasons."""
+        accepted = self.pin.tools if self.pin is not None else {}
+        new = Text("It is new, and you have not accepted it.")
+        changed = Text("It has changed since you accepted it.")
+        waiting = {tool.name: changed if tool.name in accepted else new for tool in self.waiting()}
+        return {**self.unusable, **waiting}
+
+
+def remembered(pin: ServerPin) -> tuple[RemoteTool, ...]:
+    """Return the accepted tools of a server; without those whose descriptions are not stored."""
+    found = []
+    for name, said in pin.said.items():
+        parameters, destructive = said.get("parameters"), said.get("destructive")
+        tool = RemoteTool(
+            name,
+            str(said.get("description", "")),
+            parameters if isinstance(parameters, Mapping) else {},
+            read_only=said.get("read_only") is True,
+            open_world=said.get("open_world") is not False,
+            destructive=destructive if isinstance(destructive, bool) else None,
+        )
+        if pin.takes(tool):
+            found.append(tool)
+    return tuple(found)
 
 
 OnStateChange = Callable[[KnownServer], None]
@@ -81,6 +167,7 @@ class McpServer(Actor[McpMessage]):
         self._on_state_change = on_state_change
         self._connection: Connection | None = None
         self._ready = trio.Event()
+        self._lost = trio.Event()
 
     async def started(self) -> None:
         """Start to connect in the background, so that the actor can accept calls in the meantime."""
@@ -96,34 +183,70 @@ class McpServer(Actor[McpMessage]):
             self._set("stopped")
 
     def activity(self) -> str:
-        """Return the server's state as text for the status; empty if the server is ready."""
-        state = self._directory.state
-        return "" if state == "ready" else state
+        """Return the server's state as text for the status, or the tools that are left out if it is ready."""
+        state, left_out = self._directory.state, [*self._directory.left_out()]
+        if state != "ready" or not left_out:
+            return "" if state == "ready" else state
+        names = [one_line(name, MOST_NAME_CHARS) for name in left_out[:MOST_NAMED]]
+        more = len(left_out) - len(names)
+        return f"withheld: {', '.join(names)}{f' and {more} more' if more else ''}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the numbers of tools, calls and failed calls."""
+        """Return the numbers of tools, of those that are left out, of calls and of failed calls."""
         known = self._directory
-        return {"tools": len(known.tools), "calls": known.calls, "failures": known.failures}
+        tools = {"tools": len(known.tools), "withheld": len(known.left_out())}
+        return {**tools, "calls": known.calls, "failures": known.failures}
 
     @answers(CallTool)
     async def call_tool(self, message: CallTool) -> CallOutcome:
-        """Call a tool within the server's time limit."""
+        """Call a tool within the server's time limit.
+
+        If the server has lost the session, a new one is opened, and a call that only reads is made again.
+        """
         self._directory.calls += 1
         try:
-            # Two time limits: waiting for the server's start does not reduce the time of the call.
-            with trio.fail_after(self._settings.section.start_timeout_s):
-                await self._ready.wait()
-            assert self._connection is not None
-            with trio.fail_after(self._settings.section.timeout_s):
-                return await self._connection.call(message.tool, message.arguments, message.progress)
-        except trio.TooSlowError:
-            self._directory.failures += 1
-            ready_s = self._settings.section.timeout_s
-            late = f"{ready_s:g} s" if self._ready.is_set() else "the time for its start"
-            raise Refused(McpError("The server did not answer within {late}.", late=late)) from None
+            connection = await self._opened()
+            tool = self._directory.check(message.tool)
+            try:
+                return await self._called(connection, message)
+            except SessionLost:
+                self._renew(connection)
+                if not tool.read_only:
+                    raise
+            return await self._called(await self._opened(), message)
         except McpError as error:
             self._directory.failures += 1
             raise Refused(error) from error
+
+    async def _opened(self) -> Connection:
+        """Return the connection, once it is open. Its time limit does not reduce that of the call."""
+        seconds = self._settings.section.start_timeout_s
+        with trio.move_on_after(seconds):
+            await self._ready.wait()
+        if self._connection is None:
+            raise self._directory.error or McpError(
+                "The server did not answer within {late}.", late=Text("the time for its start")
+            )
+        return self._connection
+
+    async def _called(self, connection: Connection, message: CallTool) -> CallOutcome:
+        seconds = self._settings.section.timeout_s
+        try:
+            with trio.move_on_after(seconds):
+                return await connection.call(message.tool, message.arguments, message.progress)
+            raise McpError("The server did not answer within {late}.", late=f"{seconds:g} s")
+        except SessionLost:
+            raise
+        except McpError as error:
+            error.called = True
+            raise
+
+    def _renew(self, connection: Connection) -> None:
+        """Replace a connection whose session is lost; a second call that noticed the same changes nothing."""
+        if self._connection is connection:
+            self._connection = None
+            self._ready = trio.Event()
+            self._lost.set()
 
     async def _live(self) -> None:
         """Keep the connection open until the current run of this actor ends.
@@ -131,6 +254,12 @@ class McpServer(Actor[McpMessage]):
         Raises:
             McpError: The server cannot be used, or it exited.
         """
+        while True:
+            self._lost = trio.Event()
+            await self._live_once(self._lost)
+
+    async def _live_once(self, lost: trio.Event) -> None:
+        """Open a connection and keep it until its session is lost."""
         try:
             await check_folder(self._settings, self._home, self._offload)
             async with opened(self._settings, self._home) as (connection, start), trio.open_nursery() as own:
@@ -142,11 +271,13 @@ class McpServer(Actor[McpMessage]):
                 self._connection = connection
                 self._ready.set()
                 self._set("ready")
-                await self._keep_list(connection)
+                own.start_soon(self._keep_list, connection)
+                await lost.wait()
+                own.cancel_scope.cancel()
         except (McpError, ExceptionGroup) as error:
             only = single(error)
             if isinstance(only, McpError):
-                self._directory.why = str(only)
+                self._directory.error = only
                 self._set("failed")
             raise only from None
 
@@ -167,7 +298,9 @@ class McpServer(Actor[McpMessage]):
         known = self._directory
         known.state = state
         if state == "ready":
-            known.why = ""
+            known.error = None
+            known.starts += 1
+            known.told.clear()
         if state in ("ready", "failed"):
             known.settled.set()
         self._on_state_change(known)
@@ -184,13 +317,18 @@ async def take_tools(
         McpError: The server does not list its tools, or the file of accepted tools cannot be written.
     """
     settings = known.settings
-    tools = await connection.list_tools()
-    tools = tuple({tool.name: tool for tool in reversed(tools)}.values())[::-1]  # the first one of each name
-    wanted = settings.section.tools
-    known.tools = tuple(tool for tool in tools if not wanted or tool.name in wanted)
+    listing = await connection.list_tools()
+    tools, wanted = listing.tools, settings.section.tools
+    known.tools = known.wanted(tools)
+    known.unusable = {name: why for name, why in listing.unusable.items() if not wanted or name in wanted}
+    known.notes = listing.notes
     known.pin = known.earlier = await offload(partial(accepted.of, settings))
     if known.pin is None:
-        known.pin = await offload(partial(accepted.accept, settings, tools))
+        left_out = {name: str(why) for name, why in known.unusable.items()}
+        known.pin = await offload(partial(accepted.accept, settings, tools, left_out))
+    else:
+        left_out = {name: str(why) for name, why in known.left_out().items()}
+        known.pin = await offload(partial(accepted.note, settings, known.pin, tools, left_out))
 
 
 @asynccontextmanager
@@ -206,17 +344,15 @@ async def opened(settings: ServerSettings, home: Path) -> AsyncIterator[tuple[Co
     if settings.fault is not None:
         raise McpError(settings.fault.message, settings.fault.advice)
     connected = await http.loaded(_connecting)
+    complaints = Complaints(settings, home.parent.parent)
     with trio.move_on_after(settings.section.start_timeout_s) as start:
-        async with connected(settings, home) as connection:
+        async with connected(settings, home, complaints) as connection:
             yield connection, start
     if start.cancelled_caught:
-        raise McpError(
-            "The server was not ready within {start_timeout_s} s.",
-            start_timeout_s=f"{settings.section.start_timeout_s:g}",
-        )
+        raise late(settings, complaints.lines())
 
 
-def _connecting() -> "Callable[[ServerSettings, Path], AbstractAsyncContextManager[Connection]]":
+def _connecting() -> "Callable[[ServerSettings, Path, Complaints], AbstractAsyncContextManager[Connection]]":
     """Import the client library, which is slow, and return the function that connects. Blocks."""
     from rumi.agent.mcp.connection import connected
 

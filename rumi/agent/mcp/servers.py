@@ -1,6 +1,7 @@
 """All configured MCP servers: their supervisor, and their tools for chats."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,12 +11,22 @@ from typing import Final
 import trio
 
 from actors import ActorError, Backoff, ChildSpec, DynamicSupervisor, Supervisor
-from rumi.agent.mcp.finding import FindTools, are_too_many, called_in
-from rumi.agent.mcp.messages import CallOutcome, CallTool, McpError, McpMessage, Progress, ServerSettings
-from rumi.agent.mcp.pins import AcceptedTools
+from rumi.agent.mcp.described import changes_of, said_of
+from rumi.agent.mcp.essence import briefly
+from rumi.agent.mcp.finding import FindTools, called_in, divided
+from rumi.agent.mcp.messages import (
+    CallOutcome,
+    CallTool,
+    McpError,
+    McpMessage,
+    Progress,
+    RemoteTool,
+    ServerSettings,
+)
+from rumi.agent.mcp.pins import AcceptedTools, ServerPin
 from rumi.agent.mcp.results import Look, SaveFile, nowhere
 from rumi.agent.mcp.server import KnownServer, McpServer, opened, take_tools
-from rumi.agent.mcp.tool import McpTool, WithheldTool, names_for
+from rumi.agent.mcp.tool import BETWEEN, McpTool, WithheldTool, names_for
 from rumi.agent.permissions.declare import DeclareTool
 from rumi.agent.tool import Tool, claims_of
 from rumi.models.model import Message
@@ -29,6 +40,8 @@ FOLDER: Final = "mcp"
 
 BACKOFF: Final = Backoff(first_s=1.0, factor=2.0, cap_s=60.0)
 SHUTDOWN_S: Final = 8.0
+WAIT_S: Final = 8.0
+"""Maximum time that a turn waits for servers without stored descriptions, in seconds."""
 
 Audit = Callable[..., None]
 """Writes a line with the given fields to the audit log."""
@@ -38,17 +51,19 @@ Audit = Callable[..., None]
 class ForChat:
     """The parts of a chat that MCP tools need: its messages, and functions that store pictures and files.
 
-    `tainted` returns True if the chat's session has read content from files or the web.
+    `tainted` returns True if the chat's session has read content from files or the web. If `may_accept`, the
+    user of the turn may accept a changed description of a tool: it then holds for all chats.
     """
 
     messages: Callable[[], Sequence[Message]]
     look: Look
     save_file: SaveFile = nowhere
     tainted: Callable[[], bool] = lambda: True
+    may_accept: bool = False
 
 
 class McpServers:
-    """All configured servers. A server starts at the first turn that could use it, and keeps running."""
+    """All configured servers. A server starts when its tools are likely to be used, and keeps running."""
 
     def __init__(
         self, root: Supervisor, home: Path, servers: Collection[ServerSettings], audit: Audit
@@ -73,40 +88,53 @@ class McpServers:
         if servers:
             root.add_supervisor(self._supervisor)
 
-    async def ready(self) -> None:
-        """Start all servers that are not running; wait until each server is ready or has failed.
+    async def ready(self, text: str = "", chat: str = "") -> tuple[Text, ...]:
+        """Start the servers that a message is likely to need; return what the chat's users have to know.
 
-        This takes at most the longest `start_timeout_s`. Later calls do not wait again for a server that was
-        not ready in time.
+        The tools of a server that was accepted earlier are offered from its stored descriptions, so it is
+        started only if `text` names it or one of its tools, or at the first call. A server without stored
+        descriptions is started here, and this waits for it, at most `WAIT_S`. Later calls do not wait again
+        for a server that was not ready in time.
         """
         await trio.lowlevel.checkpoint()
-        if not self._known:
-            return
-        most = max(server.settings.section.start_timeout_s for server in self._known.values())
-        with trio.move_on_after(most), suppress(ActorError):
-            for name in self._known:
-                await self._supervisor.get_or_start(name)
-            for known in self._known.values():
-                await known.settled.wait()
         for known in self._known.values():
-            known.settled.set()
-            # Read again for each turn, because `rumi mcp test --accept` may have changed the file.
-            if known.tools:
-                known.pin = await self._offload(partial(self._accepted.of, known.settings))
+            await self._recall(known)
+        waiting = [known for known in self._known.values() if not known.tools and not known.settled.is_set()]
+        for known in self._known.values():
+            if known in waiting or (known.state == "stopped" and is_likely(known, text)):
+                with suppress(ActorError):
+                    await self._supervisor.get_or_start(known.settings.name)
+        async with trio.open_nursery() as nursery:
+            for known in waiting:
+                nursery.start_soon(_wait_for, known)
+        return tuple(note for known in self._known.values() for note in _notes(known, chat))
+
+    async def _recall(self, known: KnownServer) -> None:
+        """Read what was accepted of a server; again for each turn, because `rumi mcp test` may change it."""
+        try:
+            pin = await self._offload(partial(self._accepted.of, known.settings))
+        except McpError:
+            return  # the file cannot be read: the server's start fails with this error
+        if known.state == "stopped" and not known.tools:
+            known.remember(pin)
+        elif known.tools:
+            known.pin = pin
 
     def tools_for(self, chat: ForChat, context_tokens: int) -> tuple[Tool, ...]:
-        """Return the tools of all servers for one chat, or `find_tools` if there are too many tools.
+        """Return the tools of all servers for one chat, with `find_tools` for those that take too much room.
 
         `declare_changes` is added if any tool can change something.
         """
         if not self._known:
             return ()
-        tools = tuple(tool for known in self._known.values() for tool in self._tools_of(known, chat))
-        change = [claims for claims in map(claims_of, tools) if claims is not None and not claims.reads]
-        declare = (DeclareTool(chat.tainted),) if change else ()
-        if are_too_many([tool.spec for tool in tools], context_tokens):
-            return (FindTools(tools, called_in(chat.messages())), *declare)
-        return (*tools, *declare)
+        tools = [self._tools_of(known, chat) for known in self._known.values()]
+        claims = [claims_of(tool) for of_server in tools for tool in of_server]
+        changes = any(claim is not None and not claim.reads for claim in claims)
+        declare = (DeclareTool(chat.tainted),) if changes else ()
+        shown, behind = divided(tools, context_tokens)
+        if behind:
+            return (*shown, FindTools(behind, called_in(chat.messages())), *declare)
+        return (*shown, *declare)
 
     @call("mcp", rights="all")
     async def servers(self, caller: Caller) -> object:
@@ -126,33 +154,51 @@ class McpServers:
             # A tool that the server has added since the last acceptance stays invisible until accepted.
             if known.pin is None or tool.name not in known.pin.tools:
                 continue
+            bound = McpTool(
+                settings.name,
+                names[tool.name],
+                replace(tool, open_world=tool.open_world and settings.section.open_world),
+                self._ask,
+                chat.look,
+                siblings=siblings,
+                save_file=chat.save_file,
+                trusted=settings.section.trusted,
+            )
             if known.pin.takes(tool):
-                bound = McpTool(
-                    settings.name,
-                    names[tool.name],
-                    replace(tool, open_world=tool.open_world and settings.section.open_world),
-                    self._ask,
-                    chat.look,
-                    siblings=siblings,
-                    save_file=chat.save_file,
-                    trusted=settings.section.trusted,
-                )
                 tools.append(bound)
             else:
-                tools.append(WithheldTool(settings.name, names[tool.name]))
+                changes = changes_of(known.pin.said.get(tool.name), said_of(tool))
+                accept = partial(self._accept, known, tool) if chat.may_accept else None
+                tools.append(WithheldTool(settings.name, bound, changes, accept))
         return tools
+
+    async def _accept(self, known: KnownServer, tool: RemoteTool) -> None:
+        """Accept the current description of one tool. Raises `McpError` if it cannot be stored."""
+        before = await self._offload(partial(self._accepted.of, known.settings)) or known.pin
+        left_out = {name: str(why) for name, why in known.left_out().items() if name != tool.name}
+        accept = partial(self._accepted.accept, known.settings, [tool], left_out, beside=before)
+        known.pin = await self._offload(accept)
+        self._audit_state(known)
 
     async def _ask(
         self, server: str, tool: str, arguments: Mapping[str, object], progress: Progress
     ) -> CallOutcome:
+        known = self._known[server]
+        starts, was_ready = known.starts, known.state == "ready"
         try:
             actor = await self._supervisor.get_or_start(server)
             return await actor.ask(CallTool(tool, arguments, progress))
         except ActorError as error:
-            why = self._known[server].why or Text("It is being started again.")
-            raise McpError(
-                "The server {server} has ended during the call. {why}", server=server, why=why
-            ) from error
+            error_of_server = known.error
+            why = error_of_server.for_model if error_of_server else Text("It is being started again.")
+            sentence = Text("The server {server} did not start. {why}", server=server, why=why)
+            if called := known.starts > starts or was_ready:
+                sentence = Text(
+                    "The server {server} has ended during the call. {why}", server=server, why=why
+                )
+            ended = McpError(sentence, error_of_server.for_people if error_of_server else "")
+            ended.called = called
+            raise ended from error
 
     def _audit_state(self, known: KnownServer) -> None:
         """Write a changed server state to the audit log."""
@@ -161,24 +207,64 @@ class McpServers:
             state=known.state,
             error=known.why,
             tools=len(known.tools),
-            withheld=len(_waiting(known)),
+            withheld=len(known.left_out()),
         )
 
 
-def _waiting(known: KnownServer) -> list[str]:
-    """Return the names of the tools whose current description the user has not accepted."""
-    pin = known.pin
-    return [tool.name for tool in known.tools if pin is None or not pin.takes(tool)]
+def is_likely(known: KnownServer, text: str) -> bool:
+    """Return True if a text names a server or one of its tools, so that its tools are likely to be used."""
+    words = set(re.findall(r"\w+", text.casefold()))
+    name = known.settings.name.casefold()
+    named = words & {name, *re.split(r"[-_]", name)}
+    return (
+        bool(named)
+        or f"{name}{BETWEEN}" in text.casefold()
+        or any(tool.name.casefold() in words for tool in known.tools)
+    )
+
+
+async def _wait_for(known: KnownServer) -> None:
+    """Wait until a server has settled, at most `WAIT_S`."""
+    with trio.move_on_after(min(WAIT_S, known.settings.section.start_timeout_s)):
+        await known.settled.wait()
+    known.settled.set()
+
+
+def _notes(known: KnownServer, chat: str) -> Iterator[Text]:
+    """Yield why a server's tools are missing, once for each chat until the server is ready again."""
+    if known.state not in ("starting", "failed") or chat in known.told:
+        return
+    error, name = known.error, known.settings.name
+    if error is not None:
+        known.told.add(chat)
+        yield Text(
+            "The server {name} did not start, so its tools are missing. {why} {advice}",
+            name=name,
+            why=error.for_model,
+            advice=error.for_people or Text("To see more: rumi mcp test {name}", name=name),
+        )
+    elif not known.tools:
+        yield Text(
+            "The server {name} is still starting; its tools are here from your next message on.", name=name
+        )
 
 
 def _reported(known: KnownServer) -> dict[str, object]:
-    settings, waits = known.settings, _waiting(known)
+    settings, waits = known.settings, [tool.name for tool in known.waiting()]
+    pin = known.pin or ServerPin()
+    changes = {
+        tool.name: briefly(changes_of(pin.said.get(tool.name), said_of(tool))) for tool in known.waiting()
+    }
     return {
         "name": settings.name,
         "state": known.state,
         "why": known.why,
+        "advice": "" if known.error is None else known.error.advice,
         "tools": [tool.name for tool in known.tools if tool.name not in waits],
         "withheld": waits,
+        "changes": changes,
+        "unusable": dict(known.unusable),
+        "notes": list(known.notes),
         "calls": known.calls,
         "failures": known.failures,
     }
@@ -199,5 +285,6 @@ async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> Kno
     async with opened(settings, home / FOLDER / settings.name) as (connection, _):
         await take_tools(known, connection, accepted, offload)
         if accept:
-            known.pin = await offload(partial(accepted.accept, settings, known.tools))
+            left_out = {name: str(why) for name, why in known.unusable.items()}
+            known.pin = await offload(partial(accepted.accept, settings, known.tools, left_out))
     return known

@@ -1,15 +1,16 @@
 """Tools of MCP servers, bound to one chat."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Final, TypeAlias
 
-from rumi.agent.mcp.described import harmless_schema, values_of
+from rumi.agent.mcp.described import DescriptionChange, schema_for_models, values_of
 from rumi.agent.mcp.messages import CallOutcome, McpError, RemoteTool
 from rumi.agent.mcp.results import Look, SaveFile, nowhere, result_of
 from rumi.agent.tool import Claims, Progress, Question, Tool, ToolResult
 from rumi.models.model import ToolSpec
+from rumi.platform.texts.questions import Value
 from rumi.platform.untrusted_text import harmless, one_line, untrusted_block
 from rumi.texts import Text
 
@@ -45,16 +46,15 @@ class McpTool(Tool):
         trusted: bool,
         save_file: SaveFile = nowhere,
     ) -> None:
-        self.spec = ToolSpec(
-            name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], harmless_schema(tool.parameters)
-        )
+        self._sent = schema_for_models(tool.parameters)
+        self.spec = ToolSpec(name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], self._sent.schema)
         self.concurrent = tool.read_only  # the order of calls that change something matters
         self._server = server
         self._tool = tool
         self._ask = ask
         self._look = look
         self._save_file = save_file
-        self.claims = Claims(tool.parameters, tool.read_only, tool.destroys, siblings)
+        self.claims = Claims(self._sent.renaming(tool.parameters), tool.read_only, tool.destroys, siblings)
         self._trusted = trusted
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
@@ -65,7 +65,7 @@ class McpTool(Tool):
         """
         if self._tool.read_only and not self._tool.open_world:
             return None
-        values = values_of(arguments, self._tool.parameters)
+        values = values_of(self._sent.original(arguments), self._tool.parameters)
         return Question("mcp", {"tool": self.spec.name, "arguments": values})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -75,19 +75,22 @@ class McpTool(Tool):
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
         """Call the tool, and report the progress that the server sends."""
         try:
-            outcome = await self._ask(self._server, self._tool.name, arguments, progress)
+            sent = self._sent.original(arguments)
+            outcome = await self._ask(self._server, self._tool.name, sent, progress)
         except McpError as error:
             words = getattr(error, "words", "")
             if not words:
-                return ToolResult(
-                    False,
+                name, why = self.spec.name, error.for_model
+                told = (
                     Text(
-                        "{name} was not called, or failed: {error}",
-                        name=self.spec.name,
-                        error=error.for_model,
-                    ),
-                    advice=error.for_people,
+                        "{name} was called, and may have had its effect, but there is no result: {error}",
+                        name=name,
+                        error=why,
+                    )
+                    if error.called
+                    else Text("{name} was not called: {error}", name=name, error=why)
                 )
+                return ToolResult(False, told, advice=error.for_people)
             said = untrusted_block(self._server, one_line(words))
             return ToolResult(False, Text("the server refused\n{said}", said=said), tainted=True)
         return await result_of(self.spec.name, outcome, self._look, self._save_file, trusted=self._trusted)
@@ -98,24 +101,65 @@ class WithheldTool(Tool):
 
     The model is told only that the description has changed. It does not get the new description, because that
     could contain malicious instructions.
+
+    With `accept`, a call asks the user, who sees the changes. After a yes, this is the tool as its server
+    describes it now.
     """
 
-    concurrent = True
+    concurrent = False
 
-    def __init__(self, server: str, name: str) -> None:
+    def __init__(
+        self,
+        server: str,
+        tool: McpTool,
+        changes: Sequence[DescriptionChange] = (),
+        accept: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._said = (
             f"This tool's description has changed since the user accepted it, so it cannot be called. If it "
             f"is needed, tell the user to look at the change with: rumi mcp test {server} --accept"
         )
-        self.spec = ToolSpec(name, self._said, {"type": "object", "properties": {}})
+        asks = (
+            "This tool's description has changed since the user accepted it. If it is needed, call it "
+            "without arguments: then the user sees the change and is asked to accept it."
+        )
+        self.spec = ToolSpec(
+            tool.spec.name, self._said if accept is None else asks, {"type": "object", "properties": {}}
+        )
+        self._tool = tool
+        self._changes = changes
+        self._accept = accept
+        self._accepted = False
+        if accept is not None:
+            self.always_asks = True
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: calls have no effect."""
-        return None
+        """Return the question that shows the changes, or None if they cannot be accepted here."""
+        if self._accepted:
+            return self._tool.question(arguments, known_urls)
+        if self._accept is None:
+            return None
+        values = [
+            Value(f"{change.path} {mark}", text, content=True)
+            for change in self._changes
+            for mark, text in (("-", change.before), ("+", change.now))
+            if text is not None
+        ]
+        return Question("accept_tool", {"tool": self.spec.name, "changes": values})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Refuse the call."""
-        return ToolResult(False, self._said)
+        """Refuse the call, or accept the new description: the gate has asked the user before."""
+        if self._accepted:
+            return await self._tool.call(arguments)
+        if self._accept is None:
+            return ToolResult(False, self._said)
+        await self._accept()
+        self._accepted = True
+        self.spec, self.claims = self._tool.spec, self._tool.claims
+        del self.always_asks
+        return ToolResult(
+            True, "The user has accepted the tool's new description, which you have from your next reply on."
+        )
 
 
 def names_for(server: str, tools: Collection[str]) -> dict[str, str]:

@@ -37,7 +37,7 @@ DECLARE: Final = ToolSpec(
                     "type": "object",
                     "properties": {
                         "tool": {"type": "string"},
-                        "fixed": {"type": "object"},
+                        "fixed": {"type": "object", "properties": {}},
                         "free": {"type": "array", "items": {"type": "string"}},
                         "times": {"type": "integer"},
                     },

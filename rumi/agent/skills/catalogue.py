@@ -1,16 +1,17 @@
 """The catalogue of installed skills: scans their folders, and reads only folders that have changed."""
 
 import os
+import re
 import stat
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from rumi.agent.skills.disabled import Disabled
-from rumi.agent.skills.folder import opened, read_skill_file, stamp
-from rumi.agent.skills.format import CODE, FILE, decode, is_name, parse, quoted, same
+from rumi.agent.skills.finding import Finder, Place, qualified, settled
+from rumi.agent.skills.folder import opened, read_skill_file
+from rumi.agent.skills.format import CODE, FILE, decode, is_name, parse, quoted, same, slug
 from rumi.agent.skills.matching import Index, weights
 from rumi.agent.skills.messages import (
     InPrompt,
@@ -27,9 +28,7 @@ from rumi.agent.skills.trust import TrustedSkills, digest_of
 from rumi.platform.openat import shown
 from rumi.texts import Text, os_error
 
-MOST_IN_A_SOURCE: Final = 5_000
 NEAREST: Final = 5
-_SETTLED_NS: Final = 50_000_000  # file times are coarse: a later change may have the same time as this one
 
 BUNDLED: Final = Path(__file__).parent / "bundled"
 
@@ -58,6 +57,7 @@ class _CachedFolder:
     The content is valid until the folder's signature changes.
     """
 
+    place: Place
     signature: object
     skill: Skill | None
     problem: str = ""
@@ -77,9 +77,9 @@ class CatalogueView:
 
     def find(self, name: str, about: str = "") -> SkillEntry | SkillError:
         """Return the skill with the given name, enabled or not, or an error that suggests similar skills."""
-        entry = self._by_name.get(same(name))
-        if entry is not None:
-            return entry
+        for wanted in _spellings(name):
+            if (entry := self._by_name.get(wanted)) is not None:
+                return entry
         near = [self._by_name[key].skill.name for key in self.nearest(f"{name} {about}")]
         advice = (
             Text("The nearest are: {near}.", near=", ".join(near))
@@ -148,7 +148,7 @@ class Catalogue:
         disabled: Callable[[], Disabled] = Disabled,
         trusted: TrustedSkills | None = None,
     ) -> None:
-        self._sources = sources
+        self._sources = [(source, Finder(source)) for source in sources]
         self._disabled = disabled
         self._trusted = trusted
         self._found: dict[tuple[str, str], _CachedFolder] = {}
@@ -162,13 +162,12 @@ class Catalogue:
         """
         found: dict[tuple[str, str], _CachedFolder] = {}
         problems: list[str] = []
-        for source in self._sources:
-            folders, trouble = _folders(source)
+        for source, finder in self._sources:
+            places, trouble = finder.find()
             problems += trouble
-            for folder in folders:
-                key = (source.kind, folder)
-                if cached := self._one(source, folder, self._found.get(key)):
-                    found[key] = cached
+            for place in places:
+                key = (source.kind, place.path)
+                found[key] = self._one(source, place, self._found.get(key))
         disabled = self._disabled()
         # Compared by identity: an unchanged folder yields the cached object of the last scan.
         changed = found.keys() != self._found.keys() or any(
@@ -186,71 +185,40 @@ class Catalogue:
             self._seen = seen
         return self._view
 
-    def _one(self, source: SkillSource, path: str, before: _CachedFolder | None) -> _CachedFolder | None:
-        signature = _signature(path)
+    def _one(self, source: SkillSource, place: Place, before: _CachedFolder | None) -> _CachedFolder:
+        # A skill that changed a moment ago gets a unique signature, so that the next scan reads it again.
+        signature: object = (settled(place.status), _has_code(place.path))
         # Trust decides if a project's skill is vouched for, so a change of the trust file is a change too.
-        if source.kind == "project" and self._trusted is not None and signature is not None:
+        if source.kind == "project" and self._trusted is not None:
             signature = (signature, self._trusted.signature())
         if before is not None and before.signature == signature:
             return before
-        folder = Path(path)
-        if signature is None:
-            small = folder / FILE.lower()
-            return _CachedFolder("", None, f"{small}: it must be called {FILE}") if small.is_file() else None
+        folder = Path(place.path)
         try:
             skill = _load(source, folder, self._trusted)
         except SkillError as error:
-            return _CachedFolder(signature, None, f"{folder / FILE}: {error.message}")
+            return _CachedFolder(
+                place, signature, None, Text("{path}: {why}", path=folder / FILE, why=error.message)
+            )
         except OSError as error:
             return _CachedFolder(
+                place,
                 signature,
                 None,
                 Text("{path}: it cannot be read: {reason}", path=folder / FILE, reason=os_error(error)),
             )
-        return _CachedFolder(signature, skill, words=weights(skill))
+        return _CachedFolder(place, signature, skill, words=weights(skill))
 
 
-def _folders(source: SkillSource) -> tuple[list[str], list[str]]:
-    """Return the folders in a source, sorted by name, and errors from reading the source."""
-    try:
-        with os.scandir(source.folder) as entries:
-            links = source.kind != "project"  # a link in a project could lead anywhere on the machine
-            names = [
-                entry.path for entry in entries if not entry.name.startswith(".") and _is_folder(entry, links)
-            ]
-    except FileNotFoundError:
-        missing = [f"{source.folder}: there is no such folder ([skills] dirs names it)"]
-        return [], missing if source.kind == "dirs" else []
-    except OSError as error:
-        return [], [Text("{path}: it cannot be read: {reason}", path=source.folder, reason=os_error(error))]
-    names.sort()
-    if len(names) > MOST_IN_A_SOURCE:
-        return names[:MOST_IN_A_SOURCE], [
-            f"{source.folder}: it has more than {MOST_IN_A_SOURCE} skills; the rest is left out"
-        ]
-    return names, []
+def _spellings(name: str) -> Iterable[str]:
+    """Yield the normalized names that a name may stand for.
 
-
-def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
-    """Return True if an entry is a folder. For a link that leads to itself, return False without an error."""
-    try:
-        return entry.is_dir(follow_symlinks=links)
-    except OSError:
-        return False
-
-
-def _signature(folder: str) -> object:
-    """Return a value that changes whenever the skill changes; None if the folder has no `SKILL.md`.
-
-    A file that changed a moment ago gets a unique signature, so that the next scan reads it again.
+    The skill `summary` of a plugin is called `plugin:summary` or `plugin/summary` by other programs.
     """
-    try:
-        status = os.lstat(f"{folder}/{FILE}")
-    except OSError:
-        return None
-    if abs(time.time_ns() - status.st_ctime_ns) < _SETTLED_NS:
-        return object()
-    return (*stamp(status), _has_code(folder))
+    yield same(name)
+    if parts := [part for part in re.split(r"[:/]", name) if part.strip()]:
+        yield same(".".join(parts))
+        yield same(parts[-1])
 
 
 def _has_code(folder: str | Path) -> bool:
@@ -268,33 +236,46 @@ def _load(source: SkillSource, folder: Path, trusted: TrustedSkills | None) -> S
     with opened(folder, own_link=source.kind != "project") as descriptor:
         raw = read_skill_file(descriptor)
     header, _ = parse(decode(raw))
-    name = header.name or folder.name
-    if not is_name(name):
+    from_folder = slug(folder.name) if folder.name.isprintable() else ""
+    names = (header.name, folder.name, slug(header.title), from_folder)
+    name = next(filter(is_name, names), "")
+    if not name:
         raise SkillError("neither its name nor its folder's is a word of letters, digits, - and _")
     vouched, words = source.kind != "project", digest_of(raw)
     if not vouched and trusted is not None:
         pin = trusted.pins().get(str(folder))
         vouched = pin is not None and pin.words == words
-    return Skill(name, header, source, folder, _has_code(folder), vouched, words)
+    return Skill(name, header, source, folder, _has_code(folder), vouched, words, own_name=name)
 
 
 def _merged(found: Iterable[_CachedFolder], disabled: Disabled, problems: list[str]) -> list[SkillEntry]:
     """Return one skill for each name, from the last source that has a skill of that name.
 
-    Duplicate names in one source are reported in `problems`.
+    Of several skills of one name in one source, the uppermost and first one keeps its name; the others get
+    the names of their categories before theirs. Those without a category are reported in `problems`.
     """
     by_name: dict[str, SkillEntry] = {}
     for cached in found:
         if (skill := cached.skill) is None:
             continue
-        before = by_name.get(same(skill.name))
+        own_name, before = skill.name, by_name.get(same(skill.name))
         if before is not None and before.skill.source == skill.source:
-            problems.append(
-                f"{skill.folder / FILE}: its name is that of {before.skill.folder}, which is used instead"
+            if before.skill.words == skill.words and skill.folder.parent != skill.source.folder:
+                continue  # a copy, as repositories have them for several programs
+            longer = qualified(cached.place, skill.name)
+            name = next((name for name in longer if is_name(name) and same(name) not in by_name), "")
+            if not name:
+                problems.append(
+                    f"{skill.folder / FILE}: its name is that of {before.skill.folder}, which is used instead"
+                )
+                continue
+            note = Text(
+                "it is called {name}, because {folder} has its name", name=name, folder=before.skill.folder
             )
-            continue
+            header = replace(skill.header, notes=(*skill.header.notes, note))
+            skill, before = replace(skill, name=name, header=header), None
         off: WhyOff | None = None if skill.header.enabled else "itself"
-        if same(skill.name) in disabled.names:
+        if not {same(skill.name), same(own_name)}.isdisjoint(disabled.names):
             off = disabled.by
         hides = (before.skill, *before.hides) if before else ()
         by_name[same(skill.name)] = SkillEntry(skill, off, hides)

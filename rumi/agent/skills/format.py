@@ -1,16 +1,20 @@
 """The parser of `SKILL.md` files: the keys of the front matter, and the allowed values of the keys.
 
 The format is the public Agent Skills format with a few additional keys. The parser ignores unknown keys and
-accepts every value that it can interpret, so that skills for other assistants need no change.
+accepts every value that it can interpret, so that skills for other assistants need no change. Only what a
+skill cannot be used without must be readable: a description, and the keys that say if and where it may run.
 """
 
+import codecs
 import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Final
 
-from rumi.agent.skills.front_matter import Value, read, split
+from rumi.agent.skills import front_matter
+from rumi.agent.skills.front_matter import Value
 from rumi.agent.skills.messages import Header, SkillError
+from rumi.texts import Text
 
 FILE: Final = "SKILL.md"
 CODE: Final = "skill.py"
@@ -19,10 +23,13 @@ MOST_DESCRIPTION_CHARS: Final = 1024
 MOST_NAME_CHARS: Final = 64
 MOST_WORD_CHARS: Final = 200
 MOST_WORDS: Final = 100
+MOST_PARTS: Final = 1_000
 
 _NAME: Final = re.compile(rf"[^\W_][\w.-]{{0,{MOST_NAME_CHARS - 1}}}")
 _YES: Final = frozenset({"true", "yes", "on", "y", "1"})
 _NO: Final = frozenset({"false", "no", "off", "n", "0"})
+_REPLACEMENT: Final = "\ufffd"
+_CONTROLS: Final = dict.fromkeys((*range(9), *range(14, 32), *range(127, 160)))
 _ALLOWED_TOOL: Final = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
 
 
@@ -45,19 +52,25 @@ def class_name(name: str) -> str:
     return camel if camel.isidentifier() else f"_{camel}"
 
 
+def slug(title: str) -> str:
+    """Return a skill name made from a title that is not one: `PDF Tools (beta)` becomes `PDF-Tools-beta`."""
+    words = re.sub(r"[^\w.]+", "-", unicodedata.normalize("NFKC", title)).strip("-._")
+    return words[:MOST_NAME_CHARS].rstrip("-._")
+
+
 def decode(raw: bytes) -> str:
-    """Return the text of a `SKILL.md`.
+    """Return the text of a `SKILL.md`. Bytes that are not UTF-8, or UTF-16 with its mark, become U+FFFD.
 
     Raises:
-        SkillError: The file is not UTF-8, or it is too large.
+        SkillError: The file is too large, or it is not text.
     """
     if len(raw) > MOST_BYTES:
         raise SkillError("it is larger than {most_bytes} bytes", most_bytes=MOST_BYTES)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise SkillError("it is not UTF-8 text (line {line}): save it as UTF-8", line=line) from None
+    wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = raw.decode("utf-16" if wide else "utf-8-sig", "replace")
+    if text.count("\0") * 10 > len(text):
+        raise SkillError("it is not text")
+    return text
 
 
 def parse(text: str) -> tuple[Header, str]:
@@ -67,44 +80,73 @@ def parse(text: str) -> tuple[Header, str]:
         SkillError: The file is invalid; the message states, without the file's name, the error and what is
             allowed.
     """
-    front, body = split(text)
-    return _header(read(front)), body
+    found = front_matter.parse(text)
+    notes = list(found.notes)
+    if _REPLACEMENT in text:
+        line = text.count("\n", 0, text.index(_REPLACEMENT)) + 1
+        notes.append(Text("it has characters that cannot be read (line {line}): save it as UTF-8", line=line))
+    return _header(found.values, notes), found.body
 
 
-def _header(keys: Mapping[str, Value]) -> Header:
-    notes: list[str] = []
-    title = _text(keys, "name")
+def _header(keys: Mapping[str, Value], notes: list[str]) -> Header:
+    title = _text(keys, "name", notes)
     name = title if is_name(title) else ""
     if title and not name:
-        notes.append("its name is not a word of letters, digits, - and _, so its folder's name is used")
-    description = _text(keys, "description")
+        notes.append(Text("its name is not a word of letters, digits, - and _, so its folder's name is used"))
+    description = _text(keys, "description", notes)
     if not description:
         raise SkillError("its front matter has no description, a text that says what it is for")
     if len(description) > MOST_DESCRIPTION_CHARS:
-        notes.append(f"its description is cut after {MOST_DESCRIPTION_CHARS} characters")
+        notes.append(
+            Text("its description is cut after {most_chars} characters", most_chars=MOST_DESCRIPTION_CHARS)
+        )
         description = description[: MOST_DESCRIPTION_CHARS - 1] + "…"
     return Header(
         name=name,
         description=description,
         title=title,
-        version=_text(keys, "version"),
-        tags=_words(keys, "tags"),
+        version=_text(keys, "version", notes),
+        tags=_tags(keys, notes),
         tools_required=_words(keys, "tools_required"),
         enabled=_flag(keys, "enabled", default=True),
         own_result=_flag(keys, "own_result", default=False),
-        license=_text(keys, "license"),
-        compatibility=_text(keys, "compatibility"),
+        license=_text(keys, "license", notes),
+        compatibility=_text(keys, "compatibility", notes),
         allowed_tools=_allowed_tools(keys),
         metadata=_metadata(keys),
         notes=tuple(notes),
     )
 
 
-def _text(keys: Mapping[str, Value], key: str) -> str:
+def _text(keys: Mapping[str, Value], key: str, notes: list[str]) -> str:
+    """Return a text; the parts of a list or a mapping are joined."""
     value = keys.get(key, "")
     if not isinstance(value, str):
-        raise SkillError("its {key} is a list or a mapping, and must be a text", key=key)
-    return " ".join(value.split())
+        notes.append(Text("its {key} is a list or a mapping, and its parts are joined", key=key))
+        value = _joined(value)
+    return " ".join(value.translate(_CONTROLS).split())
+
+
+def _joined(value: Value) -> str:
+    """Return the texts in a list or a mapping as one text.
+
+    The number of parts is limited, because aliases can repeat them without end.
+    """
+    said: list[str] = []
+    waiting: list[Value] = [value]
+    for _ in range(MOST_PARTS):
+        if not waiting:
+            break
+        part = waiting.pop()
+        if isinstance(part, str):
+            if part:
+                said.append(part if part.endswith((".", "!", "?", ":", ",", ";", "。")) else f"{part},")
+        elif isinstance(part, list):
+            waiting += part[: -MOST_PARTS - 1 : -1]
+        else:
+            for name, item in reversed(list(part.items())[:MOST_PARTS]):
+                waiting += [item, f"{name}:" if item != "" else name]
+    return " ".join(said).removesuffix(",")
 
 
 def _words(keys: Mapping[str, Value], key: str) -> tuple[str, ...]:
@@ -115,6 +157,14 @@ def _words(keys: Mapping[str, Value], key: str) -> tuple[str, ...]:
         raise SkillError("its {key} must be a list of words, such as [one, two]", key=key)
     words = [" ".join(str(word).split())[:MOST_WORD_CHARS] for word in value]
     return tuple(dict.fromkeys(word for word in words if word))[:MOST_WORDS]
+
+
+def _tags(keys: Mapping[str, Value], notes: list[str]) -> tuple[str, ...]:
+    try:
+        return _words(keys, "tags")
+    except SkillError as error:  # tags only help to choose a skill
+        notes.append(Text("{message}; they are left out", message=error.message))
+        return ()
 
 
 def _flag(keys: Mapping[str, Value], key: str, *, default: bool) -> bool:
@@ -129,7 +179,7 @@ def _flag(keys: Mapping[str, Value], key: str, *, default: bool) -> bool:
 
 def _allowed_tools(keys: Mapping[str, Value]) -> tuple[str, ...]:
     """Return the `allowed-tools`. Rumi only displays this list; the list gives the skill no rights."""
-    value = keys.get("allowed-tools", keys.get("allowed_tools", ""))
+    value = keys.get("allowed_tools", "")
     said = " ".join(item for item in value if isinstance(item, str)) if isinstance(value, list) else value
     found = _ALLOWED_TOOL.findall(said) if isinstance(said, str) else []
     return tuple(dict.fromkeys(tool[:MOST_WORD_CHARS] for tool in found))[:MOST_WORDS]

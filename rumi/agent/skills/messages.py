@@ -35,7 +35,7 @@ class SkillsUnwritable(SkillError, UsageError):
 
 @dataclass(frozen=True, slots=True)
 class SkillSource:
-    """A folder that contains skills, one per subfolder."""
+    """A folder that contains skills: in its subfolders, or itself."""
 
     kind: SourceKind
     folder: Path
@@ -70,7 +70,8 @@ class Skill:
     """A skill on the disk. `has_code` is True if the skill's folder contains a `skill.py`.
 
     `vouched` is True if the `SKILL.md` is trusted. A project's skill becomes trusted only when the user
-    trusts its content. `words` is the SHA-256 of the `SKILL.md` that was read.
+    trusts its content. `words` is the SHA-256 of the `SKILL.md` that was read. `own_name` is the name that
+    the skill's class is called after; it differs from `name` if another skill has that name.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Skill:
     has_code: bool
     vouched: bool
     words: str
+    own_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

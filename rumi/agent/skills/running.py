@@ -171,7 +171,7 @@ class _Talk:
         process.left_s = self._own_s
         await process.say(
             {
-                "name": job.skill.name,
+                "name": job.skill.own_name or job.skill.name,
                 "folder": str(folder),
                 "input": job.input,
                 "chat": job.chat,

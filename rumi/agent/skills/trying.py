@@ -8,6 +8,7 @@ from typing import TypeVar
 import trio
 
 from rumi.agent.skills.catalogue import Catalogue
+from rumi.agent.skills.format import FILE
 from rumi.agent.skills.messages import CallReply, Skill, SkillError, SkillSource
 from rumi.agent.skills.opening import open_skill
 from rumi.agent.skills.running import CodeRunner, SkillRun
@@ -71,11 +72,11 @@ class Trial:
 
 
 def _load(folder: Path) -> Skill:
-    listed = Catalogue([SkillSource("home", folder.resolve().parent)]).look().listed
+    listed = Catalogue([SkillSource("home", folder.resolve())]).look().listed
     for entry in listed.entries:
         if entry.skill.folder == folder.resolve():
             return entry.skill
-    wrong = [line for line in listed.problems if line.startswith(str(folder.resolve()))]
+    wrong = [line for line in listed.problems if line.startswith(str(folder.resolve() / FILE))]
     raise SkillError(
         Text("{problem}", problem=wrong[0]) if wrong else Text("{folder} has no SKILL.md.", folder=folder)
     )

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from rumi.agent.tool import CommandTrace, Question, Tool, ToolResult
 from rumi.agent.tools.bash import CommandShell
 from rumi.agent.tools.output import report
+from rumi.platform.file_kinds import HEAD_BYTES
 from rumi.platform.openat import shown
 from rumi.sandbox.engine import Command, CommandResult
 
@@ -20,9 +21,6 @@ MAX_BYTES: Final = 1_000_000
 
 LINE_BYTES: Final = 4096
 """Maximum number of bytes that are read from one line of a file larger than `MAX_BYTES`."""
-
-HEAD_BYTES: Final = 64
-"""Number of bytes that are read from a file larger than `MAX_BYTES` to detect the kind of file."""
 
 MOST_NAMES: Final = 500
 

@@ -10,7 +10,6 @@ from typing import Final
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.bash import CommandShell
 from rumi.agent.tools.file_access import (
-    HEAD_BYTES,
     LINE_BYTES,
     MAX_BYTES,
     MOST_NAMES,
@@ -22,7 +21,7 @@ from rumi.agent.tools.file_access import (
 from rumi.agent.tools.text_file import TextFile, decoded, lines_of
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
-from rumi.platform.file_kinds import kind_of_file
+from rumi.platform.file_kinds import HEAD_BYTES, kind_of_file
 from rumi.platform.openat import shown
 from rumi.platform.texts.operating import short_size
 from rumi.web.readers.files.viewer import Seen, View
@@ -112,7 +111,8 @@ class ReadFile(FileTool):
     def _in_view(self, path: str, found: FoundPath, seen: Seen, offset: int, limit: int) -> ToolResult:
         name = f"{named(path)} ({found.size} bytes)"
         if not seen.text:
-            answer = self.answer(f"{name}: {seen.about}", found.trace, found.duration_ms)
+            said = "; ".join(filter(None, (f"{name}: {seen.about}", seen.lost, seen.cut)))
+            answer = self.answer(said, found.trace, found.duration_ms)
             return replace(answer, pictures=seen.pictures)
         lines = lines_of(seen.text)
         part = _numbered(lines[offset - 1 :][:limit], offset, cut=False)
@@ -120,8 +120,7 @@ class ReadFile(FileTool):
         about = [f"{name}: {seen.about}", f"lines {offset}-{last}" if part else f"none from line {offset} on"]
         if part and last < len(lines):
             about.append(f"{len(lines) - last} more lines from offset={last + 1}")
-        if seen.cut:
-            about.append(seen.cut)
+        about += filter(None, (seen.lost, seen.cut))
         return self.answer("\n".join(["; ".join(about), *part]), found.trace, found.duration_ms)
 
     async def source_note(self, path: str, file: TextFile) -> str:

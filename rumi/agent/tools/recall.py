@@ -31,7 +31,7 @@ SPEC: Final = ToolSpec(
             "query": {"type": "string"},
             "since": {"type": "string"},
             "until": {"type": "string"},
-            "who": {"enum": ["user", "assistant"]},
+            "who": {"type": "string", "enum": ["user", "assistant"]},
             "tokens": {"type": "integer"},
         },
         "required": ["query"],

@@ -26,7 +26,7 @@ class TodoTool(Tool):
                         "type": "object",
                         "properties": {
                             "text": {"type": "string"},
-                            "state": {"enum": list(get_args(TodoState))},
+                            "state": {"type": "string", "enum": list(get_args(TodoState))},
                         },
                     },
                 }

@@ -18,6 +18,7 @@ from rumi.channels.counters import Counts
 from rumi.chats.context import ChatContext, ChatView
 from rumi.chats.fact_extraction import FactExtraction, add_fact_extraction
 from rumi.chats.hub import Hub
+from rumi.chats.people.people import People
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.surroundings import Surroundings
 from rumi.memory.extractor import extract
@@ -76,7 +77,7 @@ def add_agent(
         tasks=ports.tasks,
         schedules=ports.schedules,
         bots=ports.bots,
-        mcp=lambda view: _mcp_tools(mcp, viewer, view, inputs.models.context_tokens),
+        mcp=lambda view: _mcp_tools(mcp, viewer, view, inputs.models.context_tokens, models.people),
         of_channel=lambda chat: inputs.channel_of(chat).tools_for(chat),
     )
     prompts = prompts_of(home)
@@ -124,7 +125,9 @@ def add_agent(
     return AgentPart(mcp, prompts, instructions, context, fact_extraction, hub, pending, publisher)
 
 
-def _mcp_tools(mcp: McpServers, viewer: Viewer, view: ChatView, context_tokens: int) -> tuple[Tool, ...]:
+def _mcp_tools(
+    mcp: McpServers, viewer: Viewer, view: ChatView, context_tokens: int, people: People
+) -> tuple[Tool, ...]:
     """Return the MCP tools of the configured servers for a chat.
 
     Files that these tools return mark the chat's workspace as tainted: it contains untrusted content.
@@ -140,4 +143,6 @@ def _mcp_tools(mcp: McpServers, viewer: Viewer, view: ChatView, context_tokens: 
         await view.mark_files_tainted()
         return await viewer.save_file(view.chat, body, name)
 
-    return mcp.tools_for(ForChat(view.messages, look, save_file, view.tainted), context_tokens)
+    may_accept = people.decides_for_all(view.chat, view.user())
+    chat = ForChat(view.messages, look, save_file, view.tainted, may_accept)
+    return mcp.tools_for(chat, context_tokens)

@@ -50,6 +50,10 @@ class People:
         """Return the person who sent a message, with current rights."""
         return OWNER if message.unattended else self._principal(message.chat, message.user)
 
+    def decides_for_all(self, chat: str, user: int | None) -> bool:
+        """Return True if the person with a user id in a chat may decide for all chats, and is alone there."""
+        return not self.ids.may_be_group(chat) and self._principal(chat, user).rights.admin
+
     def of_task(self, task: TaskRecord) -> Principal:
         """Return the person who asked for a task."""
         return self._principal(task.owner, task.user)

@@ -63,6 +63,7 @@ async def _examine(
     from rumi.cli.doctor.files import files
     from rumi.cli.doctor.machine import disk, machine
     from rumi.cli.doctor.settings import settings
+    from rumi.cli.doctor.skills import skills
 
     language = examination.language
     await examination.look("machine", partial(blocking, partial(machine, home)))
@@ -83,10 +84,11 @@ async def _examine(
         examination.add(fault)
         return
     examination.add(*settings(home, loaded))
+    await examination.look("skills", partial(blocking, partial(skills, home, loaded)), "warning")
     if loaded.settings.mcp:
         from rumi.cli.doctor.settings import mcp
 
-        await examination.look("mcp", partial(blocking, partial(mcp, loaded)))
+        await examination.look("mcp", partial(blocking, partial(mcp, home, loaded)))
     await _sandboxes(examination, home, loaded)
     if ask_servers:
         from rumi.cli.doctor.online import online

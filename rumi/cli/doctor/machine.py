@@ -1,4 +1,4 @@
-"""Checks of the machine: Python, the clock, the terminal's encoding, and the disk. Blocks briefly."""
+"""Checks of the machine: Python, the clock, the terminal, the proxies, and the disk. Blocks briefly."""
 
 import os
 import sys
@@ -8,6 +8,7 @@ from pathlib import Path
 import rumi
 from rumi.cli.doctor.check import Check
 from rumi.platform.home import Home
+from rumi.platform.proxies import SetupError, proxies
 from rumi.sandbox.disk import free_on
 from rumi.texts import Text
 
@@ -20,7 +21,7 @@ CLOCK_S = 86_400.0
 
 def machine(home: Home) -> list[Check]:
     """Run the checks that do not need a home."""
-    return [_python(), _clock(home), _terminal()]
+    return [_python(), _clock(home), _terminal(), *_proxy()]
 
 
 def disk(home: Home) -> list[Check]:
@@ -74,3 +75,16 @@ def _terminal() -> Check:
         return Check("terminal", "warning", found, Text("export LANG=C.UTF-8"))
     locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or "not set"
     return Check("terminal", "ok", Text("UTF-8; LANG is {locale}", locale=locale))
+
+
+def _proxy() -> list[Check]:
+    """Check the environment's proxies; no finding without a proxy and with a readable NO_PROXY."""
+    try:
+        known = proxies()
+    except SetupError as error:
+        return [Check("proxy", "failure", error.message, error.advice)]
+    if known.warning is not None:
+        fix = Text("Write hosts, addresses and networks, such as: example.com, 192.0.2.7, ::1, 10.0.0.0/8")
+        return [Check("proxy", "warning", known.warning, fix)]
+    used = {f"{proxy.variable}={proxy.shown}": None for proxy in known.by_scheme.values()}
+    return [Check("proxy", "ok", ", ".join(used))] if used else []

@@ -3,8 +3,11 @@
 import shlex
 from collections import Counter
 
-from rumi.agent.mcp.bwrap import find
+from rumi.agent.mcp.bwrap import hidden_folders
+from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import ServerSettings
+from rumi.agent.mcp.paths import advice
+from rumi.agent.mcp.pins import AcceptedTools
 from rumi.app.settings import mcp_settings_of
 from rumi.cli.doctor.check import Check
 from rumi.errors import RumiError
@@ -12,7 +15,10 @@ from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.platform.home import Home
+from rumi.platform.printable import flat
 from rumi.texts import Text
+
+MOST_LEFT_OUT = 5
 
 
 def settings(home: Home, loaded: Loaded) -> list[Check]:
@@ -150,18 +156,19 @@ def _reader(loaded: Loaded, file: str) -> Check:
     return Check("pages", "ok", Text("Tabstack reads the pages, and gets their addresses"))
 
 
-def mcp(loaded: Loaded) -> list[Check]:
+def mcp(home: Home, loaded: Loaded) -> list[Check]:
     """Check that each MCP server's command and variables exist; warn of unsafe settings. Blocking."""
-    return [_checked(server) for server in mcp_settings_of(loaded)]
+    return [_checked(home, server) for server in mcp_settings_of(loaded)]
 
 
-def _checked(server: ServerSettings) -> Check:
+def _checked(home: Home, server: ServerSettings) -> Check:
     name, section = f"mcp {server.name}", server.section
     try:
         if server.fault is not None:
             raise server.fault
+        hidden = hidden_folders(server, home.root)
         if section.command:
-            find(section.command)
+            started(section)
     except RumiError as error:
         return Check(name, "failure", error.message, error.advice)
     if section.command and not section.sandbox:
@@ -174,4 +181,25 @@ def _checked(server: ServerSettings) -> Check:
     if section.url.startswith("http://") and server.headers and "//127.0.0.1" not in section.url:
         found = Text("{name} gets its headers over http, which others may read on the way", name=server.name)
         return Check(name, "warning", found, Text("Use https."))
-    return Check(name, "ok", Text("configured; rumi mcp test {name} tries it", name=server.name))
+    if hidden:
+        found = Text(
+            "{name} names {path}, which its sandbox does not have", name=server.name, path=hidden[0].path
+        )
+        return Check(name, "warning", found, advice(hidden[0], server.name))
+    return _left_out(home, server) or Check(
+        name, "ok", Text("configured; rumi mcp test {name} tries it", name=server.name)
+    )
+
+
+def _left_out(home: Home, server: ServerSettings) -> Check | None:
+    """Return a warning about the tools that models did not get when the server last ran."""
+    name = f"mcp {server.name}"
+    try:
+        pin = AcceptedTools(home.root).of(server)
+    except RumiError as error:
+        return Check(name, "failure", error.message, error.advice)
+    if pin is None or not pin.left_out:
+        return None
+    tools = "; ".join(f"{flat(tool)}: {flat(why)}" for tool, why in [*pin.left_out.items()][:MOST_LEFT_OUT])
+    found = Text("tools withheld ({count}): {tools}", count=len(pin.left_out), tools=tools)
+    return Check(name, "warning", found, Text("To see why: rumi mcp test {name}", name=server.name))

@@ -23,6 +23,9 @@ _CODES: Final = ("code", "status_code", "error_code", "status", "type", "errcode
 _RESULTS: Final = ("code", "status", "status_code")
 _FINE: Final = frozenset({"", "0", "200", "success", "ok", "none", "null"})
 _GENERIC: Final = re.compile(r"(?i)^provider returned error\.?$|^upstream error\.?$|^error\.?$")
+_HTML: Final = re.compile(r"<[a-zA-Z!?]")
+"""The beginning of a page; Qwen's texts begin with a status such as `<400>`."""
+
 _HTML_TITLE: Final = re.compile(r"<title[^>]*>([^<]{1,200})</title>", re.IGNORECASE)
 
 _STATUS_OF: Final[tuple[tuple[int, str], ...]] = (
@@ -93,7 +96,7 @@ def _of_text(text: str, depth: int) -> dict[str, object]:
             return _error(json.loads(text), depth - 1)
         except (ValueError, RecursionError):
             return {"message": text}
-    if text.startswith("<"):  # a page of a proxy; only its title means something to users
+    if _HTML.match(text):  # a page of a proxy; only its title means something to users
         title = _HTML_TITLE.search(text)
         return {"message": " ".join(title[1].split()) if title else ""}
     return {"message": text}

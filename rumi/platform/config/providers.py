@@ -11,6 +11,9 @@ Dialect: TypeAlias = Literal["groq", "openai", "anthropic", "ollama"]
 """The protocol of a provider: Groq's own API, OpenAI's chat completions API as many providers implement it,
 Anthropic's messages API, or Ollama's own API. Ollama's chat completions API cannot set the context length."""
 
+SchemaRules: TypeAlias = Literal["open", "gemini", "grammar"]
+"""What a provider accepts in the schemas of tools; see `rumi.models.schema_rules`."""
+
 OFFLINE: Final = "offline"
 CUSTOM: Final = "custom"
 
@@ -21,7 +24,7 @@ class KnownModel:
 
     `context` is the context length in tokens. `pictures`, `temperature` and `effort` say whether the model
     accepts pictures, a temperature and a reasoning effort. `schema` says whether the model's server enforces
-    a JSON schema.
+    a JSON schema. `tools` says what the model's server accepts in the schemas of tools.
     """
 
     name: str
@@ -30,6 +33,7 @@ class KnownModel:
     schema: bool = True
     effort: bool = False
     temperature: bool = True
+    tools: SchemaRules = "open"
 
     def fits(self, model: str) -> bool:
         """Return True if these facts apply to the model."""
@@ -164,12 +168,13 @@ _ROWS: Final = (
         "https://generativelanguage.googleapis.com/v1beta/openai",
         "GEMINI_API_KEY",
         models=(
-            KnownModel("gemini-2.5-flash", 1_048_576, pictures=True, effort=True),
-            KnownModel("gemini-2.5-flash-lite", 1_048_576, pictures=True, effort=True),
-            KnownModel("gemini-2.5-pro", 1_048_576, pictures=True, effort=True),
-            KnownModel("gemini-*", 1_048_576, pictures=True, effort=True),
+            KnownModel("gemini-2.5-flash", 1_048_576, pictures=True, effort=True, tools="gemini"),
+            KnownModel("gemini-2.5-flash-lite", 1_048_576, pictures=True, effort=True, tools="gemini"),
+            KnownModel("gemini-2.5-pro", 1_048_576, pictures=True, effort=True, tools="gemini"),
+            KnownModel("gemini-*", 1_048_576, pictures=True, effort=True, tools="gemini"),
         ),
         signs=True,
+        unknown=KnownModel("*", tools="gemini"),
     ),
     Provider(
         "mistral",
@@ -222,7 +227,7 @@ _ROWS: Final = (
             KnownModel("openai/gpt-5*", 400_000, pictures=True, effort=True),
             KnownModel("openai/gpt-4*", 128_000, pictures=True),
             _OSS,
-            KnownModel("google/gemini-*", 1_048_576, pictures=True),
+            KnownModel("google/gemini-*", 1_048_576, pictures=True, tools="gemini"),
             KnownModel("deepseek/*", 128_000, schema=False),
         ),
     ),
@@ -249,6 +254,7 @@ _ROWS: Final = (
         "http://127.0.0.1:8080/v1",
         optional_key="LLAMACPP_API_KEY",
         local=True,
+        unknown=KnownModel("*", tools="grammar"),
     ),
 )
 

@@ -226,8 +226,11 @@ def _check_header(name: str) -> None:
 
 
 def _check_mcp_url(url: str) -> None:
+    plain, _, query = url.partition("?")
+    if any(_SECRET_VARIABLE.search(name) for name in re.findall(r"([^=&]+)=", query)):
+        raise ValueError("an address without a secret, which belongs into `headers` as $VAR")
     if url:
-        _check_url(url)
+        _check_url(plain)
 
 
 def _bytes_as_text(value: Any) -> Any:
@@ -667,7 +670,7 @@ class McpSection(Section):
     sandbox: bool = True
     network: bool = False
     paths: tuple[Annotated[str, _checked(_check_path)], ...] = ()
-    start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 10
+    start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30
     timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60
     max_kb: Annotated[int, Field(ge=16, le=100_000)] = 10_000
     max_folder_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000

@@ -24,6 +24,7 @@ ActionKind: TypeAlias = Literal[
     "write_skill",
     "propose_plan",
     "mcp",
+    "accept_tool",
 ]
 
 
@@ -43,6 +44,7 @@ _ACTIONS: dict[ActionKind, Text] = {
     "propose_plan": Text("work by this plan, without asking again for what it says"),
     "write_skill": Text("keep this way of working"),
     "mcp": Text("call this tool of another program"),
+    "accept_tool": Text("use this tool of another program, whose description has changed"),
 }
 
 
@@ -71,6 +73,7 @@ _DETAILS = {
     "money": Text("money, at most"),
     "tool": Text("tool"),
     "arguments": Text("arguments"),
+    "changes": Text("changes"),
     "hours": Text("holds, in hours"),
 }
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rumi.agent.skills.front_matter import read as values_of
-from rumi.agent.skills.front_matter import split as split_front
+from rumi.agent.skills import front_matter
 from rumi.agent.skills.messages import SkillError
 from rumi.errors import RumiError
 from rumi.platform.atomic_write import atomic_write, new_folder
@@ -326,8 +325,8 @@ def _skill_of(path: Path, text: str) -> BotSkill:
     name = path.parent.name if path.name == SKILL else path.stem
     keys: dict[str, object] = {}
     try:
-        front, body = split_front(text)
-        keys = dict(values_of(front))
+        found = front_matter.parse(text)
+        keys, body = dict(found.values), found.body
     except SkillError:
         if text.lstrip("\ufeff").startswith("---"):
             raise

@@ -148,7 +148,7 @@ class RepositoryKind:
                 instructions=f"{self._words}\n\n{repository.facts()}",
                 tools=(
                     *git_tools(repository),
-                    *workspace_tools(context.shell, noted),
+                    *workspace_tools(context.shell, noted, repository.marks),
                     Note(sources),
                     Delegate(),
                 ),

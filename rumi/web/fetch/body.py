@@ -37,10 +37,13 @@ async def read_body(
     exchange: HttpExchange,
     headers: Headers,
     max_bytes: int,
+    document_bytes: int,
     deadline_at: float,
     progress: Callable[[str], None],
 ) -> PartialBody:
     """Read a body until it ends, has `max_bytes` decompressed bytes, or trio's clock reaches the deadline.
+
+    A document may have `document_bytes`.
 
     If the media type shows that the body is not text, the body is not read. `progress` gets the received size
     of a large body. On cancellation, ends immediately.
@@ -51,7 +54,7 @@ async def read_body(
     can_be_text = readable(headers.media_type)
     if can_be_text is False:
         return PartialBody(text=False)
-    reading = _Reading(headers, max_bytes, progress, known=can_be_text is True)
+    reading = _Reading(headers, max_bytes, document_bytes, progress, known=can_be_text is True)
     with trio.move_on_at(deadline_at):
         await reading.read(exchange)
     return reading.result()
@@ -59,11 +62,19 @@ async def read_body(
 
 class _Reading:
     def __init__(
-        self, headers: Headers, max_bytes: int, progress: Callable[[str], None], *, known: bool
+        self,
+        headers: Headers,
+        max_bytes: int,
+        document_bytes: int,
+        progress: Callable[[str], None],
+        *,
+        known: bool,
     ) -> None:
         self._decoder = decoder_for(headers.all("content-encoding"))
         self._media_type = headers.media_type
         self._max_bytes = max_bytes
+        self._document_bytes = document_bytes
+        self._sniffed = False
         self._size = headers.size
         self._progress = progress
         self._known = known
@@ -76,6 +87,8 @@ class _Reading:
     async def read(self, exchange: HttpExchange) -> None:
         while not self._done() and (piece := await self._next(exchange)):
             self._take(piece)
+            if self._max_bytes == self._document_bytes:
+                exchange.allow(2 * self._document_bytes)
             if self._packed_bytes >= STEP_BYTES:
                 self._show()
         self._slow = False
@@ -124,18 +137,19 @@ class _Reading:
             if not self._data:
                 raise FetchError("The page's compression is damaged.", answered=True) from error
             self._cut = f"the packed bytes are broken behind the first {len(self._data):,}"
-        if not self._known and len(self._data) >= SNIFFED_BYTES:
+        if not self._sniffed and len(self._data) >= SNIFFED_BYTES:
             self._look()
 
     def _end(self) -> None:
         if not self._decoder.whole():
             self._cut = f"the packed bytes end early: only the first {len(self._data):,} came"
-        if not self._known:
+        if not self._sniffed:
             self._look()
 
     def _look(self) -> None:
-        """Decide from a body's beginning whether it is text, because the server has not declared this."""
-        self._known = True
-        self._text = (
-            not self._data or kind_of(self._media_type, bytes(self._data[:SNIFFED_BYTES])) != "binary"
-        )
+        """Decide from a body's beginning about its limit, and whether it is text if that is not declared."""
+        self._sniffed = True
+        kind = kind_of(self._media_type, bytes(self._data[:SNIFFED_BYTES])) if self._data else "text"
+        self._text = self._known or kind != "binary"
+        if kind == "document":
+            self._max_bytes = max(self._max_bytes, self._document_bytes)

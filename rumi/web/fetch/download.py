@@ -35,7 +35,8 @@ class FetchLimits:
     `timeout_s` covers all network work of a fetch, from the name lookup to the last byte, including
     redirects; it starts when the fetch gets its slot. `wait_s` is the maximum wait for this slot. `reading_s`
     is the maximum time to convert the bytes to text, including the wait for a process. `max_bytes` is the
-    maximum size of the decompressed body. `text_chars` is the maximum length of a page's text; `whole_chars`
+    maximum size of the decompressed body, and `document_bytes` that of a document, which has pictures too and
+    cannot be read without its end. `text_chars` is the maximum length of a page's text; `whole_chars`
     is the maximum length if the whole page is requested.
 
     At most `at_once` fetches run, `per_host` of them from one host and `per_chat` for one chat. The limits
@@ -45,6 +46,7 @@ class FetchLimits:
 
     timeout_s: float = 10
     max_bytes: int = 1_000_000
+    document_bytes: int = 10_000_000
     max_redirects: int = 5
     text_chars: int = 40_000
     whole_chars: int = 1_000_000
@@ -187,7 +189,10 @@ class Downloader:
                 return answer
             # From here on there is a result to show: the deadline cuts the body instead of ending the fetch.
             scope.deadline, deadline_at = inf, scope.deadline
-            body = await read_body(exchange, headers, self._limits.max_bytes, deadline_at, progress)
+            limits = self._limits
+            body = await read_body(
+                exchange, headers, limits.max_bytes, limits.document_bytes, deadline_at, progress
+            )
             return replace(answer, body=body)
 
 

@@ -41,6 +41,11 @@ class HttpExchange:
         self._read_bytes = 0
         self._events = 0
 
+    def allow(self, most_bytes: int) -> None:
+        """Allow more bytes from the connection, for a body of a kind that may be larger."""
+        self._most_bytes = max(self._most_bytes, most_bytes)
+        self._most_events = max(self._most_events, most_bytes // _BYTES_AN_EVENT)
+
     async def send(
         self, method: str, target: Target, headers: Sequence[tuple[str, str]], body: bytes = b""
     ) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 import httpcore
 
 from rumi.platform.http import Tls
+from rumi.web.fetch.decoding import Broken, decoder_for
 from rumi.web.fetch.download import Journey, Response, on_the_way, redirect
 from rumi.web.fetch.http_exchange import HttpExchange, Interrupted, connected
 from rumi.web.messages import FetchError, Streamed
@@ -54,9 +55,27 @@ class GuardedStreams:
                 await attempt.aclose()
                 redirect(journey, answer.location, self._max_redirects)
 
+            decoder, left = decoder_for(answer.headers.all("content-encoding")), most_bytes
+
             async def more() -> bytes:
+                nonlocal left
                 try:
-                    return await exchange.more()
+                    while piece := await exchange.more():
+                        if left <= 0:
+                            raise Interrupted("it is larger than expected when it is decompressed")
+                        if part := decoder.decode(piece, left):
+                            left -= len(part)
+                            return part
+                    if not decoder.whole():
+                        raise Interrupted("the compressed data ends too early")
+                    return b""
+                except Broken as error:
+                    raise FetchError(
+                        "{host} sent compressed data that is damaged.",
+                        "Try again later.",
+                        host=journey.target.host,
+                        answered=True,
+                    ) from error
                 except Interrupted as error:
                     raise FetchError(
                         "{host} did not send all of it: {error}.",
@@ -80,8 +99,4 @@ class GuardedStreams:
         exchange = HttpExchange(stream, target.host, most_bytes)
         await exchange.send("GET" if body is None else "POST", target, [*headers, *_OURS], body or b"")
         status, received = await exchange.head()
-        if received.first("content-encoding").lower() not in ("", "identity"):
-            raise FetchError(
-                "{host} packs its answer in a way that was not asked for.", host=target.host, answered=True
-            )
         return Response(status, received), exchange

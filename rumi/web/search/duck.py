@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import trio
 
+from rumi.platform.proxies import SetupError, proxies
 from rumi.sandbox.confined.parent import Child, ChildFailed
 from rumi.texts import Text
 from rumi.web.messages import FetchError, SearchResult
@@ -24,7 +25,7 @@ _FIELDS: Final = {
     "news": Fields(url="url", snippet="body", date="date"),
 }
 _PASSED_ON: Final = ("LD_LIBRARY_PATH",)
-_PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+_ENGINE: Final = "https://duckduckgo.com"
 _SENTENCES: Final = {
     "unreachable": Text("ddgs could reach no search engine."),
     "timeout": Text("ddgs got no answer from a search engine in time."),
@@ -33,11 +34,23 @@ _SENTENCES: Final = {
 }
 
 
+def _proxy() -> str | None:
+    """Return the address of the environment's proxy for search engines.
+
+    Raises:
+        FetchError: The proxy cannot be used.
+    """
+    try:
+        found = proxies().to_url(_ENGINE)
+    except SetupError as error:
+        raise FetchError(error.message, error.advice) from None
+    return None if found is None else found.url
+
+
 class Duck:
     """The provider ddgs; see `SearchProvider`. `timeout_s` includes the wait for a free process.
 
-    `proxy` and `ca_file` replace the environment variables `HTTPS_PROXY` (or `ALL_PROXY`) and
-    `SSL_CERT_FILE`.
+    `proxy` and `ca_file` replace the environment's proxy for search engines and `SSL_CERT_FILE`.
     """
 
     name = "ddgs"
@@ -74,8 +87,7 @@ class Duck:
             "max_results": query.max_results,
             # ddgs asks engines one after another. With the whole time limit, the first could use all of it.
             "engine_timeout_s": max(1, int(self._timeout_s / 2)),
-            "proxy": self._proxy
-            or next((environment[name] for name in _PROXIES if environment.get(name)), None),
+            "proxy": self._proxy or _proxy(),
             "ca_file": self._ca_file or environment.get("SSL_CERT_FILE") or None,
         }
 

@@ -1,13 +1,16 @@
 """Many tools are found instead of listed: their schemas do not fill the prompt."""
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from rumi.agent.acting import Acting
 from rumi.agent.breakers import TurnLimits
-from rumi.agent.mcp.finding import MOST_BROUGHT, FindTools
+from rumi.agent.mcp.finding import MOST_BROUGHT, SHARE, FindTools, divided
+from rumi.agent.mcp.messages import RemoteTool
 from rumi.agent.mcp.tool import names_for
 from rumi.agent.tool import Tool
 from rumi.agent.turn import run_turn
@@ -16,6 +19,7 @@ from rumi.models.chain import Chain
 from rumi.models.fitting import request_tokens
 from rumi.models.model import Message, ModelRequest, ToolCall
 from rumi.platform.config.schema import Settings
+from tests.agent.mcp.asking import Asking, bound
 from tests.agent.mcp.world import fake, house
 
 
@@ -97,6 +101,56 @@ async def test_words_that_fit_no_tool_find_none() -> None:
     assert not (await finding.call({})).ok
 
 
+async def test_a_tool_behind_find_tools_that_is_called_by_name_works() -> None:
+    tools = [_tool(f"s__tool_{number}") for number in range(40)]
+    finding = FindTools(tools, ())
+    asking = Asking()
+    acting = Acting([finding], lambda event: None, asking.gate, "en")
+    assert acting.tool("s__tool_33") is tools[33]
+    assert tools[33] in acting.tools
+    assert acting.tool("tool_33") is None  # what it returns is remembered under the tool's own name
+    assert acting.tool("s__tool_99") is None
+    call = ToolCall("1", "s__tool_12", "{}")
+    ((_, _, result),) = await acting.run([call])
+    assert "there is no tool" not in result.content
+
+
+async def test_find_tools_gives_names_and_arguments() -> None:
+    schema = {"type": "object", "properties": {"to": {}, "cc": {}}, "required": ["to"]}
+    mail = _tool("mail__send", schema)
+    finding = FindTools([mail, *(_tool(f"s__tool_{number}") for number in range(400))], ())
+    assert "mail__send, s__tool_0, s__tool_1," in finding.spec.description
+    assert len(finding.spec.description) < 2000
+    assert "more." in finding.spec.description
+    listed = (await finding.call({"query": " "})).content
+    assert all(f"s__tool_{number}" in listed for number in range(400))
+    assert finding.brought == ()
+    assert "- mail__send(to, cc?): " in (await finding.call({"query": "send a mail"})).content
+    both = (await finding.call({"query": "s__tool_7, tool_303"})).content
+    assert {"s__tool_7", "s__tool_303"} <= {tool.spec.name for tool in finding.brought}
+    assert "s__tool_303" in both
+
+
+def test_small_servers_stay_in_view_beside_a_large_one() -> None:
+    large = [_tool(f"large__tool_{number}") for number in range(500)]
+    small = [[_tool(f"small{server}__tool_{number}") for number in range(3)] for server in range(3)]
+    shown, behind = divided([small[0], large, *small[1:]], 32_000)
+    assert list(shown) == [tool for tools in small for tool in tools]
+    assert list(behind) == large
+    assert divided([small[0], small[1]], 32_000) == ((*small[0], *small[1]), ())
+    assert divided([large], 10**9) == (tuple(large), ())
+    assert divided([small[0], small[1]], 100) == ((), (*small[0], *small[1]))
+    assert divided([], 100) == ((), ())
+
+
+@pytest.mark.parametrize("context_tokens", [2_000, 8_000, 32_000, 200_000])
+def test_tools_in_view_take_no_more_than_their_share(context_tokens: int) -> None:
+    servers = [[_tool(f"s{size}__tool_{number}") for number in range(size)] for size in (1, 30, 4, 120, 2)]
+    shown, behind = divided(servers, context_tokens)
+    assert tokens({tool.spec.name: tool for tool in shown}) <= context_tokens * SHARE + 10
+    assert len(shown) + len(behind) == 157
+
+
 def test_names_are_made_of_letters_that_models_take_and_are_unique() -> None:
     long = "x" * 80
     tools = ["read_file", "read file", "read/file", "ñandú", long, f"{long}y"]
@@ -135,10 +189,7 @@ def _is_taken(server: str) -> bool:
     return False
 
 
-def _tool(name: str) -> Tool:
-    from rumi.agent.mcp.messages import RemoteTool
-    from tests.agent.mcp.asking import bound
-
+def _tool(name: str, schema: Mapping[str, object] | None = None) -> Tool:
     tool = bound(RemoteTool("x", "", {"type": "object"}))
-    tool.spec = type(tool.spec)(name, "", {"type": "object"})
+    tool.spec = type(tool.spec)(name, "", schema or {"type": "object"})
     return tool

@@ -16,6 +16,7 @@ from rumi.agent.mcp.servers import try_once
 from rumi.platform.config.schema import McpSection
 from tests.agent.mcp.world import house, until
 from tests.conftest import ROOT
+from tests.fakes.mcp_http import ODD
 
 
 @contextmanager
@@ -71,6 +72,20 @@ async def test_a_server_over_http_that_dies_in_a_call_is_reached_again(tmp_path:
 async def test_nobody_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(McpError, match="The connection to the server failed"):
         await try_once(at("http://127.0.0.1:9/mcp"), tmp_path, accept=False)
+
+
+# The client library leaves its generators of events as they are when it has the answer.
+@pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning")
+async def test_odd_answers_over_http_end_their_calls_with_what_there_is(tmp_path: Path) -> None:
+    with served("hostile") as (_, url):
+        async with house(tmp_path, at(url, Authorization="Bearer secret")) as here:
+            tools = await here.tools()
+            for how in ("body", "event"):
+                for number in range(len(ODD)):
+                    result = await tools[f"web__{how}_{number}"].call({})
+                    assert "PLAIN" in result.content, (how, ODD[number], result.content)
+            assert here.servers.report()[0]["state"] == "ready"
 
 
 async def test_a_large_or_packed_answer_over_http_does_not_fill_our_memory(tmp_path: Path) -> None:

@@ -48,12 +48,23 @@ class House:
         self.looked_at: list[bytes] = []
         self.put: dict[str, bytes] = {}
         self.audit: list[Mapping[str, object]] = []
+        self.may_accept = False
+        self.root: Supervisor | None = None
 
-    async def tools(self, context_tokens: int = 100_000) -> dict[str, Tool]:
-        """Return the chat's tools of one turn."""
-        await self.servers.ready()
+    def doing(self) -> str:
+        """Return what the status shows of the first server."""
+        assert self.root is not None
+        (servers,) = self.root.status().children
+        return servers.children[0].activity
+
+    async def tools(self, context_tokens: int = 100_000, *, named: bool = True) -> dict[str, Tool]:
+        """Return the chat's tools of one turn, of running servers if the turn's message has `named` them."""
+        known = self.servers._known
+        await self.servers.ready(" ".join(known) if named else "hello")
+        for server in known.values() if named else ():
+            await server.settled.wait()
         messages = [Message("user", word) for word in self.words]
-        chat = ForChat(lambda: messages, self._look, self._save_file)
+        chat = ForChat(lambda: messages, self._look, self._save_file, may_accept=self.may_accept)
         found = self.servers.tools_for(chat, context_tokens)
         return {tool.spec.name: tool for tool in found}
 
@@ -88,7 +99,7 @@ async def house(home: Path, *settings: ServerSettings) -> AsyncIterator[House]:
     servers = McpServers(root, home, settings, lambda **more: audit.append(more))
     async with root.running():
         made = House(servers, home)
-        made.audit = audit
+        made.audit, made.root = audit, root
         with trio.fail_after(BOUND_S):
             yield made
 

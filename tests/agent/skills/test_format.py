@@ -138,16 +138,9 @@ def test_hyphens_underscores_and_case_are_one_name() -> None:
         ("---\n---\n", "has no description"),
         ("---\njust words\n---\n", "`key: value`"),
         ("---\n- a\n- b\n---\n", "`key: value`"),
-        ("---\ndescription: [a]\n---\n", "description is a list"),
-        ("---\ndescription: d\nname: {a: b}\n---\n", "name is a list or a mapping"),
         ("---\ndescription: d\nenabled: perhaps\n---\n", "enabled must be true or false"),
-        ("---\ndescription: d\ntags: {a: b}\n---\n", "tags must be a list"),
         ("---\ndescription: d\ntools_required: [[bash]]\n---\n", "tools_required must be a list"),
-        ("---\ndescription: d\n  bad: [unclosed\n---\n", "is not YAML (line "),
-        ("---\ndescription: \x07\n---\n", "character that YAML does not allow"),
-        ("---\ndescription: d\nx: " + "[" * 100 + "]" * 100 + "\n---\n", "nests them too deeply"),
-        ("---\ndescription: d\nx: [" + "a," * 6000 + "]\n---\n", "too many values"),
-        ("---\ndescription: " + "d" * 70_000 + "\n---\n", "longer than"),
+        ("---\ndescription: \x07\n---\n", "has no description"),
     ],
 )
 def test_wrong_front_matter_is_told_in_one_line(text: str, said: str) -> None:
@@ -170,11 +163,157 @@ def test_a_description_that_is_too_long_is_cut_and_noted() -> None:
     assert any("cut" in note for note in found.notes)
 
 
-def test_what_is_no_utf8_or_too_large_is_told() -> None:
-    with pytest.raises(SkillError, match=r"not UTF-8 text \(line 2\)"):
-        decode(b"---\nname: \xff\n---\n")
+def test_what_is_no_text_or_too_large_is_told() -> None:
+    with pytest.raises(SkillError, match="is not text"):
+        decode(b"---\n" + b"\0" * 100)
     with pytest.raises(SkillError, match="larger than"):
         decode(b"x" * 1_000_001)
+
+
+@pytest.mark.parametrize(
+    ("raw", "description", "noted"),
+    [
+        (b"---\nname: a\ndescription: R\xe9sum\xe9\n---\nx", "R\ufffdsum\ufffd", True),
+        (b"---\nname: \xff\ndescription: d\n---\nx", "d", True),
+        ("---\nname: a\ndescription: ñandú\n---\nx".encode("utf-16"), "ñandú", False),
+        (b"\xef\xbb\xbf---\r\nname: a\r\ndescription: \xc3\xb1\r\n---\r\nx", "ñ", False),
+        (b"---\nname: a\ndescription: a\0b\n---\nx", "ab", False),
+    ],
+)
+def test_a_file_in_another_encoding_is_read_and_noted(raw: bytes, description: str, noted: bool) -> None:
+    found, _ = parse(decode(raw))
+    assert found.description == description
+    assert any("cannot be read" in note for note in found.notes) is noted
+
+
+FOREIGN = [
+    # keys that Rumi ignores
+    "argument-hint: [a] [b|c]",
+    "argument-hint: [--full] <path>",
+    "argument-hint: <path> [options]: more",
+    'read_when:\n  - "some words" in message',
+    'metadata: {"emoji": "\\ud83e\\udde0"}',
+    'metadata:\n  emoji: "")\n  references:\n    - a',
+    "metadata: {unclosed: [a",
+    "hooks:\n\t- a tab",
+    "tools: `Read`, `Write`",
+    "trigger: %s",
+    "author: @somebody",
+    "files: *.md",
+    "when: !important",
+    "model: a: b: c",
+    "note: 'it's quoted'",
+    'note: "a" and "b"',
+    "license: MIT\nlicense: Apache",
+    "version: 1.0\n  - stray",
+    "globs: [**/*.py]",
+    "x: " + "[" * 100 + "]" * 100,
+    "x: [" + "a," * 6000 + "]",
+    "created: 2026-01-01\ncount: 12\nfine: yes",
+]
+
+
+@pytest.mark.parametrize("odd", FOREIGN)
+def test_a_bad_value_of_another_key_harms_no_other_key(odd: str) -> None:
+    for front in (f"name: a-b\ndescription: Does it.\n{odd}", f"{odd}\nname: a-b\ndescription: Does it."):
+        found, body = parse(f"---\n{front}\n---\n# Body\n")
+        assert (found.name, found.description, body) == ("a-b", "Does it.", "# Body")
+
+
+@pytest.mark.parametrize(
+    ("front", "description"),
+    [
+        ("description: Sorts files\n  Use when: somebody asks", "Sorts files Use when: somebody asks"),
+        ("description:\n  Sorts: all files,\n  Triggers on: 'sort'", "Sorts: all files, Triggers on: sort"),
+        ("description: It's for Ann's files: all", "It's for Ann's files: all"),
+        ("description: **Bold** words", "**Bold** words"),
+        ("description: *starred", "*starred"),
+        ("description: @someone's way", "@someone's way"),
+        ("description: %-encoding of words", "%-encoding of words"),
+        ("description: !important words", "!important words"),
+        ("description: `code` first", "`code` first"),
+        ("description: & more", "& more"),
+        ("description: - a dash", "- a dash"),
+        ("description: #1 of all tools", "#1 of all tools"),
+        ("description: [beta] Sorts", "[beta] Sorts"),
+        ("description: {one} Sorts", "{one} Sorts"),
+        ('description: "unclosed words', "unclosed words"),
+        ("description: 'it's here'", "it's here"),
+        ('description: "a" and "b"', '"a" and "b"'),
+        ("description: [Reads, writes]", "Reads, writes"),
+        ("description:\n  - Reads files.\n  - Writes files.", "Reads files. Writes files."),
+        ("description:\n- Reads\n- Writes", "Reads, Writes"),
+        ("description: {en: Reads, es: Lee}", "en: Reads, es: Lee"),
+        ("description: |\n\tWith a tab\n\tand another", "With a tab and another"),
+        ("description:\tAfter a tab", "After a tab"),
+        ("description:glued", "glued"),
+        ("description：Reads files", "Reads files"),
+        ("Description: Capital", "Capital"),
+        ("'description': In quotes", "In quotes"),
+        ("description: Old\ndescription: New", "New"),
+        ("description: Kept\ndescription:", "Kept"),
+        ("description: d\n  bad: [unclosed", "d bad: [unclosed"),
+        ("description: Goes on\nat the margin\nlicense: [a] b", "Goes on at the margin"),
+        ("description: 12", "12"),
+        ("description: true", "true"),
+        ("description: 2026-01-01", "2026-01-01"),
+        ("  description: Indented\n  license: MIT", "Indented"),
+        ("description: a\x07b", "ab"),
+    ],
+)
+def test_a_description_that_is_not_yaml_is_the_text_it_looks_like(front: str, description: str) -> None:
+    found, body = parse(
+        f"---\nname: a\n{front}\n---\nbody\n" if front[0] != " " else f"---\n{front}\n---\nbody"
+    )
+    assert (found.description, body) == (description, "body")
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "noted"),
+    [
+        ("---\nname: a\ndescription: d\n---# Title\nwords", "# Title\nwords", False),
+        ("---\nname: a\ndescription: d\n---**Bold**\n\n---\nmore", "**Bold**\n\n---\nmore", False),
+        ("---\nname: a\ndescription: d\n----\nwords", "words", False),
+        ("---\nname: a\ndescription: d\n...\nwords", "words", False),
+        ("---\nname: a\ndescription: d\n---\xa0\nwords", "words", False),
+        ("---\nname: a\ndescription: d\n\n# Title\n\nwords", "# Title\n\nwords", True),
+        (
+            "---\nname: a\ndescription: d\n\nwords: of\nmine, and\n\nmore words\n---\nend",
+            "more words\n---\nend",
+            True,
+        ),
+        ("```markdown\n---\nname: a\ndescription: d\n---\nwords\n```\n", "words", True),
+        ("name: a\ndescription: d\n---\nwords", "words", True),
+        ("<!-- licensed -->\n---\nname: a\ndescription: d\n---\nwords", "words", False),
+        ("---\n  name: a\n  description: d\n  ---\n  words", "words", False),
+    ],
+)
+def test_the_lines_around_front_matter_may_differ(text: str, body: str, noted: bool) -> None:
+    found, said = parse(text)
+    assert (found.name, said) == ("a", body)
+    assert found.description.startswith("d")
+    assert bool(found.notes) is noted
+
+
+def test_what_was_odd_is_noted() -> None:
+    noted = {
+        "description: d\nx: [a] b": "not valid YAML, so these keys were read as plain text: x",
+        "description: d\ndescription: e": "its key description is there twice",
+        "description: [d]": "its description is a list or a mapping",
+        "description: d\nname: {a: b}": "its name is a list or a mapping",
+        "description: d\ntags: {a: b}": "they are left out",
+    }
+    for front, said in noted.items():
+        assert said in " ".join(header(front).notes), front
+    assert header("name: a\ndescription: d").notes == ()
+
+
+def test_front_matter_of_any_length_is_read_within_its_limits() -> None:
+    assert len(header("description: " + "d" * 70_000).description) == 1024
+    assert header("description: d\n" + "k: [v\n" * 50_000).description == "d"
+    levels = ["a0: &a0 []"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 40)]
+    found = header("\n".join([*levels, "description: [d, *a39]", "self: &s [*s]", "license: *s"]))
+    assert found.description == "d"
 
 
 @given(st.text(max_size=300))

@@ -329,3 +329,18 @@ async def test_it_speaks_the_persons_language(home: Home, monkeypatch: pytest.Mo
     assert told == checks
     assert by_name(checks, "home").found == f"Otros pueden leer {home.root} (modo 755)"
     assert by_name(checks, "model").fix.startswith("Pon GROQ_API_KEY=… en")
+
+
+async def test_skills_that_are_odd_or_cannot_be_read_are_named(home: Home) -> None:
+    folder = home.root / "skills" / "writing" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: mine\ndescription: d\nhint: [a] b\n---\nDo it.\n")
+    found = by_name(await examine(home), "skills")
+    assert found.verdict == "ok"
+    assert "something is unusual: mine: its front matter is not valid YAML" in found.found
+    (folder.parent / "wrong").mkdir()
+    (folder.parent / "wrong" / "SKILL.md").write_text("x")
+    found = by_name(await examine(home), "skills")
+    assert found.verdict == "warning"
+    assert "writing/wrong/SKILL.md: it has no front matter" in found.found
+    assert "rumi skills list" in found.fix

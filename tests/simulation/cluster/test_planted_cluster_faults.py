@@ -28,7 +28,7 @@ from tests.simulation.test_planted_faults import (
 
 pytestmark = pytest.mark.long
 
-SEEDS = (*range(1000), 1_795_626_710_498)
+SEEDS = range(1000)
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -144,16 +144,16 @@ def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
 
 
 RARE: Mapping[Plant, int] = {
-    checks_no_fence_of_what_a_turn_appends: 142,
-    claims_without_a_new_fence: 249,
+    checks_no_fence_of_what_a_turn_appends: 245,
+    claims_without_a_new_fence: 734,
     does_a_commit_without_an_answer_again: 72,
     forgets_what_it_has_claimed: 172,
     hands_over_before_the_sandbox_is_gone: 937,
     looks_for_no_notification_that_was_lost: 36,
     notes_no_parts: 451,
     renews_a_lease_that_has_ended: 384,
-    stores_the_text_of_a_reminder_before_it_advances: 168,
-    takes_its_own_crash_for_an_earlier_workers_end: 1_795_626_710_498,
+    stores_the_text_of_a_reminder_before_it_advances: 242,
+    takes_its_own_crash_for_an_earlier_workers_end: 232,
 }
 """Faults that no history before this seed shows: the search begins there; see `by_promise`."""
 

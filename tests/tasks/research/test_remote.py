@@ -1,5 +1,6 @@
 """What servers may answer to a clone: git's protocol, and everything else. No sandbox is needed for these."""
 
+import gzip
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -14,16 +15,19 @@ from rumi.platform.spooled_file import SpooledFile
 from rumi.platform.threads import Threads
 from rumi.tasks.research.repository.address import parse_address
 from rumi.tasks.research.repository.errors import CloneError
-from rumi.tasks.research.repository.remote import MOST_REFS, FetchRequest, Refs, Remote
+from rumi.tasks.research.repository.refs import Refs
+from rumi.tasks.research.repository.remote import MOST_REFS, FetchRequest, Remote
 from rumi.web.fetch.stream import GuardedStreams
 from rumi.web.guard import AddressGuard
 from rumi.web.messages import FetchError, FetchRefused
 from rumi.web.network import GuardedNetwork
 from tests.fakes.git_server import (
+    ADVERTISED,
     CAPABILITIES,
     RESULT,
     advertises,
     answers,
+    dripping,
     git,
     history,
     imported,
@@ -37,6 +41,7 @@ from tests.fakes.web_server import (
     certificate,
     gives,
     redirects,
+    says,
     serving,
     silence,
     streams,
@@ -143,7 +148,24 @@ async def test_a_real_server_gives_its_references_and_a_pack(tmp_path: Path) -> 
         (gives("no", 404), "no public repository"),
         (gives("who are you", 401), "no public repository"),
         (gives("broken", 500), "HTTP 500"),
-        (gives(b"x", headers={"Content-Encoding": "gzip"}), "packs its answer"),
+        (
+            gives(b"x", headers={"Content-Encoding": "gzip"}, media_type=ADVERTISED),
+            "is damaged|ends too early",
+        ),
+        (gives(b"x", headers={"Content-Encoding": "rot13"}), "unrequested compression"),
+        (gives("<!doctype html><title>Sign in</title>"), "it sends a web page"),
+        (gives("<p>Log in", media_type="application/octet-stream"), "it sends a web page"),
+        (gives("{}", media_type="application/json"), "does not answer as a git server"),
+        (gives(f"{OID}\trefs/heads/main\n", media_type="text/plain"), "only as files"),
+        (gives("", 403), r"HTTP 403\): the server forbids it"),
+        (gives("", 401), r"HTTP 401\): the server asks for a login"),
+        (gives("", 404), r"HTTP 404\): nothing is there"),
+        (gives("", 407), "a proxy asks for a login"),
+        (gives("", 410), "no public repository"),
+        (gives("", 429), "HTTP 429"),
+        (gives("", 503), "HTTP 503"),
+        (advertises(line("ERR access denied\n") + b"0000"), "refuses: access denied"),
+        (advertises(line("version 2\n") + line("ERR upgrade your client\n")), "refuses: upgrade your client"),
         (redirects("/elsewhere"), "redirects to something"),
         (redirects("http://127.0.0.1/r/info/refs?service=git-upload-pack"), "from https to http"),
         (redirects("https://10.0.0.1/r/info/refs?service=git-upload-pack"), "not public"),
@@ -194,7 +216,6 @@ async def test_a_redirect_of_a_post_is_not_followed() -> None:
         ((HEAD, f"{OID} refs/heads/a\nupdate"), "name that git forbids"),
         ((HEAD, f"{OID} refs/heads/a\0b"), "name that git forbids"),
         ((HEAD, f"{OID} refs/heads/@{{-1}}"), "name that git forbids"),
-        ((HEAD, f"{OID} refs/notes/commits"), "name that git forbids"),
         ((HEAD, f"{OID} refs/heads/{'x' * 2000}"), "name that git forbids"),
         ((HEAD, f"{'1' * 39} refs/heads/main"), "does not answer as a git server"),
         ((HEAD, f"{'g' * 40} refs/heads/main"), "does not answer as a git server"),
@@ -208,6 +229,108 @@ async def test_a_redirect_of_a_post_is_not_followed() -> None:
 async def test_references_that_no_server_may_have_are_refused(rows: tuple[str, ...], why: str) -> None:
     with pytest.raises(CloneError, match=why):
         await refs_of(at(lists(*rows)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "head", "dangling"),
+    [
+        ((f"{OID} refs/heads/a", f"{OID} refs/heads/main"), "refs/heads/main", "HEAD"),
+        ((f"{OID} refs/heads/develop", f"{OID} refs/heads/a"), "refs/heads/develop", "HEAD"),
+        ((f"{OID} refs/heads/gh-pages",), "refs/heads/gh-pages", "HEAD"),
+        ((f"{OID} refs/heads/v9", f"{OID} refs/heads/v10"), "refs/heads/v10", "HEAD"),
+        ((f"{OID} refs/tags/v2", f"{OID} refs/tags/v10"), "refs/tags/v10", "HEAD"),
+        (
+            ("unborn HEAD symref-target:refs/heads/master", f"{OID} refs/heads/trunk"),
+            "refs/heads/trunk",
+            "refs/heads/master",
+        ),
+        ((f"{OID} HEAD", MAIN), "", ""),
+        ((f"{OID} HEAD symref-target:refs/remotes/x", MAIN), "", ""),
+    ],
+)
+async def test_a_head_that_names_no_branch_is_not_an_empty_repository(
+    rows: tuple[str, ...], head: str, dangling: str
+) -> None:
+    refs = await refs_of(at(lists(*rows)))
+    assert (refs.head, refs.dangling) == (head, dangling)
+    assert refs.find("") is not None
+
+
+async def test_a_repository_with_an_unborn_head_alone_is_empty() -> None:
+    with pytest.raises(CloneError, match="empty"):
+        await refs_of(at(lists("unborn HEAD symref-target:refs/heads/main")))
+
+
+async def test_references_that_were_not_asked_for_are_left_out() -> None:
+    refs = await refs_of(at(lists(HEAD, f"{OID} refs/notes/commits", f"{OID} refs/pull/1/head", MAIN)))
+    assert list(refs.by_name) == ["refs/heads/main"]
+
+
+WHOLE = {
+    "capabilities": CAPABILITIES,
+    "refs": line(f"{HEAD}\n") + line(f"{MAIN}\n"),
+    "pack": line("packfile\n") + line(b"\x01PACK" + b"x" * 100) + line(b"\x02done\n"),
+}
+
+
+@pytest.mark.parametrize("part", WHOLE)
+@pytest.mark.parametrize("cut", ["between lines", "in a line", "in a length", "with a length", "in a chunk"])
+async def test_an_answer_that_was_cut_is_an_error(part: str, cut: str, tmp_path: Path) -> None:
+    kind, whole = ADVERTISED if part == "capabilities" else RESULT, WHOLE[part]
+    body = {"in a line": whole[:-3], "in a length": whole + b"00"}.get(cut, whole)
+    more = {
+        "with a length": f"Content-Length: {len(body) + 4}\r\n",
+        "in a chunk": "Transfer-Encoding: chunked\r\n",
+    }.get(cut, "")
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{more}\r\n".encode()
+    body = b"%x\r\n%s\r\n" % (len(body), body) if cut == "in a chunk" else body
+    answer = says(head + body)
+    with pytest.raises((CloneError, FetchError), match=r"ends too early|did not send all of it"):
+        if part == "pack":
+            await pack_of(answer, tmp_path)
+        else:
+            await refs_of(at(lists(HEAD, MAIN), first=answer) if part == "capabilities" else at(answer))
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_answers_that_are_compressed_are_read_up_to_their_limit(tmp_path: Path) -> None:
+    def packed(content: bytes, media_type: str) -> Answering:
+        return gives(gzip.compress(content), headers={"Content-Encoding": "gzip"}, media_type=media_type)
+
+    first = packed(CAPABILITIES + b"0000", ADVERTISED)
+    listed = packed(line(f"{HEAD}\n") + line(f"{MAIN}\n") + b"0000", RESULT)
+    assert (await refs_of(at(listed, first=first))).head == "refs/heads/main"
+    bomb = packed(line("packfile\n") + line(b"\x01" + b"x" * 60_000) * 1000, RESULT)
+    with pytest.raises(CloneError, match=r"more than the 1\.0 MB"):
+        await pack_of(bomb, tmp_path)
+    with pytest.raises(FetchError, match="larger than expected"):
+        await refs_of(at(packed(line(f"{HEAD}{'x' * 60_000}\n") * 1000, RESULT)))
+
+
+@pytest.mark.parametrize("part", ["capabilities", "refs", "pack"])
+async def test_a_server_that_sends_a_byte_at_a_time_ends_in_time(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rumi.tasks.research.repository.remote._REFS_S", 0.4)
+    kind = ADVERTISED if part == "capabilities" else RESULT
+    slow = dripping(WHOLE[part], kind)
+    with pytest.raises(CloneError, match=r"did not come within 0\.4 s"):
+        if part == "pack":
+            await pack_of(slow, tmp_path, time_s=0.4)
+        else:
+            await refs_of(at(lists(HEAD, MAIN), first=slow) if part == "capabilities" else at(slow))
+
+
+async def test_a_reference_of_another_kind_is_asked_for_by_its_name() -> None:
+    async with talking(at(lists(HEAD, f"{OID} refs/pull/7/head", MAIN))) as (server, remote):
+        made = remote("/r")
+        await made.connect()
+        found = await made.other("refs/pull/7/head")
+        assert found is not None
+        assert (found.oid, found.kind) == (OID, "ref")
+        assert await made.other("refs/pull/8/head") is None
+        assert await made.other("refs/pull/../x") is None
+        assert len(server.asked) == 3
 
 
 async def test_a_branch_whose_name_looks_like_an_option_is_only_a_name() -> None:
@@ -249,7 +372,11 @@ async def test_an_endless_list_of_the_same_reference_ends() -> None:
         (b"0000", "does not answer as a git server"),
         (line("packfile\n"), "does not answer as a git server"),
         (line("ERR not our ref\n"), "refuses: not our ref"),
-        (line("packfile\n") + line(b"\x03boom"), "could not make the pack"),
+        (line("packfile\n") + line(b"\x03boom\n"), "could not make the pack. It says: boom"),
+        (line("packfile\n") + line(b"\x01PACK") + line("ERR out of memory\n"), "refuses: out of memory"),
+        (line("packfile\n") + line(b"\x02counting\n") + line(b"\x03"), r"It says: \(nothing\)"),
+        (line("shallow-info\n") + line("ERR shallow file has changed\n"), "refuses: shallow file"),
+        (line("acknowledgments\n") + line("NAK\n"), "does not answer as a git server"),
         (line("packfile\n") + line(b"\x07what"), "does not answer as a git server"),
         (line("packfile\n") + b"0004", "does not answer as a git server"),
         (line("packfile\n") + line(b"\x01PACK"), "does not answer as a git server"),

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
@@ -96,12 +96,16 @@ async def open_bot(
     Raises:
         TokenRefused: The token is malformed.
         ConfigError: `base_url` is not the URL of a server.
-        SetupError: The certificates that the environment configures cannot be used.
+        SetupError: The proxy or the certificates of the environment cannot be used.
     """
     if _TOKEN.fullmatch(token) is None:
         raise TokenRefused(variable, "{variable} is not a Telegram bot's token.")
     root = _root(base_url)
-    shared = {"verify": await http.Tls().context(), **http.settings()}
+    trusted = await http.Tls().context()
+
+    def settings(connections: int) -> dict[str, Any]:
+        return http.settings(trusted, limits=httpx.Limits(max_connections=connections))
+
     # Two pools, so that calls that fill theirs never keep the poll from a connection.
     polls = GuardedHTTP(
         connection_pool_size=POLL_CONNECTIONS,
@@ -109,7 +113,7 @@ async def open_bot(
         connect_timeout=10.0,
         read_timeout=30.0,
         write_timeout=10.0,
-        httpx_kwargs=shared,
+        httpx_kwargs=settings(POLL_CONNECTIONS),
     )
     calls = GuardedHTTP(
         connection_pool_size=CALL_CONNECTIONS,
@@ -118,7 +122,7 @@ async def open_bot(
         read_timeout=30.0,
         write_timeout=20.0,
         media_write_timeout=60.0,
-        httpx_kwargs=shared,
+        httpx_kwargs=settings(CALL_CONNECTIONS),
     )
     try:
         # Functions, because the library would replace {token} in a string.

@@ -71,7 +71,8 @@ class Downloads:
         self._max_bytes = max_bytes
         self._patience = patience
         self._client = UnspokenClient(
-            timeout=httpx.Timeout(self._patience.silence_s, pool=None), **http.settings()
+            timeout=httpx.Timeout(self._patience.silence_s, pool=None),
+            **http.settings(httpx.create_ssl_context()),
         )
 
     async def aclose(self) -> None:

@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 
 from rumi.platform.atomic_write import atomic_write, folder_lock
 from rumi.platform.openat import READ, is_ordinary, opened
-from rumi.tasks.research.repository.remote import is_oid
+from rumi.tasks.research.repository.refs import is_oid
 
 MOST_BYTES: Final = 1_000_000_000
 

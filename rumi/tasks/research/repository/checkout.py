@@ -1,5 +1,6 @@
 """Checkout of a commit's files into the workspace, without attributes, filters, links or submodules."""
 
+import re
 from typing import Final
 
 from rumi.platform.untrusted_text import one_line
@@ -8,7 +9,6 @@ from rumi.tasks.research.repository.git import Git
 
 _PLAIN: Final = {"100644", "100755", "100664"}
 _LINK: Final = "120000"
-_MODULE: Final = "160000"
 
 # The files are counted before any is written: a small repository whose trees contain the same tree several
 # times can have billions of files. `core.symlinks=false` writes a link as a file with its target; the
@@ -31,6 +31,7 @@ git ls-files --format='%(objectmode)' | sort | uniq -c
 rm -rf tree .tree-index && mv tree.new tree
 """
 _MOST_NAMED: Final = 10
+_ABSENT: Final = re.compile(r"unable to read|failed to unpack tree|missing|not a tree object")
 
 
 async def written(git: Git, commit: str, most_files: int) -> str:
@@ -52,6 +53,8 @@ async def written(git: Git, commit: str, most_files: int) -> str:
         )
     if "refused" in said or result.exit_code:
         why = one_line(next(iter(wrong.splitlines()), ""), 200)
+        if _ABSENT.search(wrong):
+            return f"The files of {short} were not written: the clone lacks a part of them ({why})."
         return f"The files of {short} were not written: git refuses a name in it ({why})."
     if "failed" in said:
         why = one_line(next(iter(wrong.splitlines()), "") or "a file is too large", 200)
@@ -64,8 +67,6 @@ async def written(git: Git, commit: str, most_files: int) -> str:
     facts = [f"{files} files of {short} are below tree/."]
     if _LINK in modes:
         facts.append(f"{modes[_LINK]} links are written as files that hold their target.")
-    if _MODULE in modes:
-        facts.append(f"{modes[_MODULE]} submodules are empty folders.")
     if incomplete:
         facts.append(f"Left out, because the clone does not have them: {'; '.join(left_out[:_MOST_NAMED])}.")
     return " ".join(facts)

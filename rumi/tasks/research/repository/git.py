@@ -75,6 +75,15 @@ _READ: Final = (
     '| { tail -n "+$first" | head -n "$lines" | head -c "$bytes"; } 2>/dev/null\n'
 )
 _ENDED: Final = re.compile(r"ended (\d{1,3})\n\Z")
+_MISSING: Final = (
+    "unable to read",
+    "bad file",
+    "bad object",
+    "not a tree object",
+    "could not get object info",
+    "unable to find",
+    "missing blob",
+)
 _CUT_OFF: Final = 141
 """The exit code of git after SIGPIPE: `head` has read enough lines and has closed the pipe."""
 
@@ -97,8 +106,8 @@ class GitOutput:
 
     @property
     def missing_file(self) -> bool:
-        """Return True if git needed a file that the clone left out."""
-        return not self.ok and ("unable to read" in self.error or "bad object" in self.error)
+        """Return True if git needed an object that the clone does not have."""
+        return not self.ok and any(words in self.error for words in _MISSING)
 
 
 class Git:
@@ -113,7 +122,12 @@ class Git:
         await self._shell.prepare()
 
     async def read(
-        self, *words: str, first: int = 1, lines: int = MOST_LINES, most: int = MOST_BYTES
+        self,
+        *words: str,
+        first: int = 1,
+        lines: int = MOST_LINES,
+        most: int = MOST_BYTES,
+        stdin: bytes = b"",
     ) -> GitOutput:
         """Run a git command that changes nothing; return at most `lines` lines of its output.
 
@@ -126,7 +140,8 @@ class Git:
         # One line and one byte more than asked, to see if the output is cut.
         numbers = map(str, (first, lines + 1, most + 1))
         argv = ("sh", "-c", self._script(_READ), "sh", *numbers, *words)
-        result = await self._run(Command(argv, reads=True, output_limit=_OUTPUT_LIMIT, timeout_s=_READ_S))
+        limit = max(_OUTPUT_LIMIT, most)
+        result = await self._run(Command(argv, stdin, reads=True, output_limit=limit, timeout_s=_READ_S))
         error = result.stderr.text()
         ended = _ENDED.search(error)
         code = int(ended[1]) if ended else result.exit_code or 1
@@ -138,7 +153,13 @@ class Git:
         return GitOutput(text, _ENDED.sub("", error), code, cut, result.duration_ms, result.container_id)
 
     async def script(
-        self, script: str, *words: str, stdin: bytes = b"", reads: bool = False, timeout_s: float = WORK_S
+        self,
+        script: str,
+        *words: str,
+        stdin: bytes = b"",
+        reads: bool = False,
+        timeout_s: float = WORK_S,
+        output_limit: int | None = None,
     ) -> CommandResult:
         """Run a shell script. In the script, `git` has the safe flags and `$root` is the folder `root`.
 
@@ -147,7 +168,8 @@ class Git:
             SandboxError: The sandbox does not work.
         """
         argv = ("sh", "-c", self._script(script), "sh", *words)
-        return await self._run(Command(argv, stdin, reads=reads, timeout_s=timeout_s))
+        command = Command(argv, stdin, reads=reads, output_limit=output_limit, timeout_s=timeout_s)
+        return await self._run(command)
 
     async def remove(self, *names: str) -> None:
         """Remove files and folders in the folder `root`. This works even if the workspace is full."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from rumi.sandbox.engine import SandboxLimits
 from rumi.tasks.research.repository.address import RepositoryAddress
 from rumi.tasks.research.repository.git import Git
+from rumi.tasks.research.repository.refs import BRANCH
 from rumi.tasks.research.repository.repository import FULL, Repository
 
 
@@ -21,4 +22,5 @@ async def copy_history(folder: Path, git: Git, workspace: Path, limits: SandboxL
     address = RepositoryAddress(str(folder), folder)
     repository = Repository(address, git, workspace, None, limits, FULL, lambda text: None, full=True)
     await repository.copy(folder, "")
-    return repository.refs.head
+    head = repository.refs.head
+    return head if head.startswith(BRANCH) else ""

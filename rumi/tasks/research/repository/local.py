@@ -9,13 +9,14 @@ import re
 import stat
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from rumi.platform.openat import FOLDER, is_ordinary, openat2, opened
 from rumi.tasks.research.repository.errors import CloneError
-from rumi.tasks.research.repository.remote import MOST_REFS, ObjectFormat, Ref, Refs, is_oid
+from rumi.tasks.research.repository.refs import BRANCH, TAG, Ref, Refs, is_oid, with_head
+from rumi.tasks.research.repository.remote import MOST_REFS, ObjectFormat
 from rumi.texts import os_error
 
 _BATCH_BYTES: Final = 8 * 1024 * 1024
@@ -25,6 +26,8 @@ _FAN_OUT: Final = re.compile(r"[0-9a-f]{2}")
 _LOOSE: Final = re.compile(r"[0-9a-f]{38}(?:[0-9a-f]{24})?")
 _PACK: Final = re.compile(r"pack-[0-9a-f]{40}(?:[0-9a-f]{24})?\.pack")
 _MAX_DEPTH: Final = 20
+_SYMBOLIC: Final = "ref:"
+_MOST_SYMBOLIC: Final = 5  # as git: a chain of symbolic references is no longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,26 +139,40 @@ def _refs(top: int) -> tuple[Refs, set[str], ObjectFormat]:
     if not head or not _names(top, "objects"):
         raise CloneError("The folder is not a git repository.", "Give the folder that has .git in it.")
     found = dict[str, Ref]()
+    symbolic = dict[str, str]()
     last = ""
     for line in _text(top, "packed-refs").splitlines():
         oid, _, name = line.partition(" ")
         if line.startswith("^") and last in found and is_oid(line[1:]):
             found[last] = Ref(last, found[last].oid, line[1:])
-        elif is_oid(oid) and name.startswith(("refs/heads/", "refs/tags/")):
+        elif is_oid(oid) and name.startswith((BRANCH, TAG)):
             found[name] = Ref(name, oid, oid)
             last = name
     for name in (*_below(top, "refs/heads"), *_below(top, "refs/tags")):
         oid = _text(top, name).strip()
         if is_oid(oid):
             found[name] = Ref(name, oid, oid)
-    name = head.removeprefix("ref: ").strip()
-    oid = found[name].oid if name in found else head
-    if not is_oid(oid):
+        elif oid.startswith(_SYMBOLIC):
+            symbolic[name] = _target(oid)
+    for name, target in symbolic.items():
+        for _ in range(_MOST_SYMBOLIC):
+            if target in found:
+                found[name] = replace(found[target], name=name)
+                break
+            target = symbolic.get(target, "")
+    name = _target(head) if head.startswith(_SYMBOLIC) else ""
+    refs = with_head(name, head if is_oid(head) else "", found)
+    if not refs.head_oid:
         if _names(top, "reftable"):
             raise CloneError("The repository keeps its references in a form that Rumi does not read.")
         raise CloneError("The repository is empty.")
     shallow = set(filter(is_oid, _text(top, "shallow").split()))
-    return Refs(name if name in found else "", oid, found), shallow, "sha256" if len(oid) == 64 else "sha1"
+    return refs, shallow, "sha256" if len(refs.head_oid) == 64 else "sha1"
+
+
+def _target(text: str) -> str:
+    """Return the name of the reference that a symbolic reference names."""
+    return text.removeprefix(_SYMBOLIC).strip()
 
 
 def _below(top: int, folder: str, depth: int = 0) -> Iterator[str]:

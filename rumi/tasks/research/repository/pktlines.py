@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from rumi.tasks.research.repository.errors import CloneError
+from rumi.texts import Text
 
 MAX_LINE_BYTES: Final = 65_520
 
@@ -37,7 +38,7 @@ class PktLines:
         """
         if not await self._fill(4):
             if self._waiting:
-                raise not_git()
+                raise cut_off()
             return Mark.END
         try:
             digits = bytes(self._waiting[:4])
@@ -50,7 +51,7 @@ class PktLines:
         if not 4 <= size <= MAX_LINE_BYTES:
             raise not_git()
         if not await self._fill(size):
-            raise not_git()
+            raise cut_off()
         line = bytes(self._waiting[4:size])
         del self._waiting[:size]
         return line
@@ -71,9 +72,23 @@ def line_bytes(text: str) -> bytes:
     return b"%04x%s" % (len(data) + 4, data)
 
 
-def not_git() -> CloneError:
-    """Return the error for an answer that does not come from a git server."""
+def not_git(why: str = "") -> CloneError:
+    """Return the error for an answer that does not come from a git server. `why` says what it is instead."""
+    advice = Text("Check the address: it is the one that git would clone.")
+    if why:
+        return CloneError("The server does not answer as a git server: {why}.", advice, why=why)
+    return CloneError("The server does not answer as a git server.", advice)
+
+
+def cut_off() -> CloneError:
+    """Return the error for an answer that ends too early. Nothing of such an answer may be used."""
     return CloneError(
-        "The server does not answer as a git server.",
-        "Check the address: it is the one that git would clone.",
+        "The server does not answer as a git server: {why}.",
+        "Try again later.",
+        why=Text("its answer ends too early"),
     )
+
+
+def unexpected(mark: Mark) -> CloneError:
+    """Return the error for a special line where another line must follow."""
+    return cut_off() if mark is Mark.END else not_git()

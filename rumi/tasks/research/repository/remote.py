@@ -18,7 +18,8 @@ from rumi.platform.spooled_file import SpooledFile
 from rumi.platform.texts.operating import short_size
 from rumi.platform.untrusted_text import one_line
 from rumi.tasks.research.repository.errors import CloneError
-from rumi.tasks.research.repository.pktlines import Mark, PktLines, line_bytes, not_git
+from rumi.tasks.research.repository.pktlines import Mark, PktLines, line_bytes, not_git, unexpected
+from rumi.tasks.research.repository.refs import BRANCH, TAG, Ref, Refs, is_oid, with_head
 from rumi.texts import Text
 from rumi.web.messages import Streamed, StreamFetcher
 
@@ -37,41 +38,11 @@ _PROGRESS_EVERY_S: Final = 2.0
 _MOST_BLOB: Final = "5m"
 
 _HEADERS: Final = (("User-Agent", f"git/2.0 (Rumi {__version__})"), ("Git-Protocol", "version=2"))
-_OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _BAD_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.(?:lock)?(?:/|\Z)|/\Z|\A/|\A\.")
-_ASKED_FOR: Final = ("refs/heads/", "refs/tags/")
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """A branch or a tag in a remote repository.
-
-    For an annotated tag, `commit` is the tag's target; otherwise it equals `oid`.
-    """
-
-    name: str
-    oid: str
-    commit: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refs:
-    """The references of a remote repository. `head` is the name of its default branch, or an empty string."""
-
-    head: str
-    head_oid: str
-    by_name: dict[str, Ref]
-
-    def find(self, text: str) -> Ref | None:
-        """Return the reference with this full name, else the tag or else the branch of this name; or None."""
-        if text in ("", "HEAD"):
-            if self.head:
-                return self.by_name[self.head]
-            return Ref("HEAD", self.head_oid, self.head_oid) if self.head_oid else None
-        for name in (text, f"refs/tags/{text}", f"refs/heads/{text}"):
-            if name in self.by_name:
-                return self.by_name[name]
-        return None
+_ASKED_FOR: Final = (BRANCH, TAG)
+_BODY_BYTES: Final = 512
+_BODY_S: Final = 5.0
+_DUMB: Final = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\trefs/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +72,6 @@ class Fetched:
     filtered: bool = False
 
 
-def is_oid(text: str) -> bool:
-    """Return True if the text is a full object id."""
-    return _OID.fullmatch(text) is not None
-
-
 class Remote:
     """A repository on a server, used by one task. A cancelled request leaves no connection open."""
 
@@ -125,11 +91,11 @@ class Remote:
             FetchError: The server cannot be reached.
         """
         suffix = "/info/refs?service=git-upload-pack"
-        with _bounded(_REFS_S):
+        with bounded(_REFS_S):
             async with self._streams.stream(
                 f"{self._url}{suffix}", _HEADERS, most_bytes=_MOST_REF_BYTES
             ) as answer:
-                _check(answer, "application/x-git-upload-pack-advertisement")
+                await _check(answer, "application/x-git-upload-pack-advertisement")
                 if not answer.url.endswith(suffix):
                     raise CloneError("The server redirects to something that is not a repository.")
                 self._url = answer.url.removesuffix(suffix)
@@ -146,29 +112,49 @@ class Remote:
             CloneError: The answer is invalid, or has too many references or one with a forbidden name.
             FetchError: The server does not answer.
         """
-        lines = ["peel\n", "symrefs\n", "ref-prefix HEAD\n", *(f"ref-prefix {p}\n" for p in _ASKED_FOR)]
-        found = Refs("", "", {})
+        name, oid, found = await self._list(_ASKED_FOR)
+        if not oid and not found:
+            raise CloneError("The repository is empty.")
+        return with_head(name, oid, found)
+
+    async def other(self, name: str) -> Ref | None:
+        """Return a reference that is neither a branch nor a tag, such as `refs/pull/7/head`; or None.
+
+        Raises:
+            CloneError: The answer is invalid.
+            FetchError: The server does not answer.
+        """
+        if _BAD_REF.search(name):
+            return None
+        return (await self._list((name,)))[2].get(name)
+
+    async def _list(self, prefixes: Sequence[str]) -> tuple[str, str, dict[str, Ref]]:
+        """Return the name and the commit of HEAD, and the references that begin with one of the prefixes."""
+        lines = ["peel\n", "symrefs\n", "ref-prefix HEAD\n", *(f"ref-prefix {p}\n" for p in prefixes)]
+        if "unborn" in self._capabilities["ls-refs"].split():
+            lines.insert(0, "unborn\n")
+        found: dict[str, Ref] = {}
         head = head_oid = ""
-        with _bounded(_REFS_S):
+        with bounded(_REFS_S):
             async with self._command("ls-refs", lines, _MOST_REF_BYTES) as answer:
                 while (line := await answer.next()) is not Mark.FLUSH:
                     if isinstance(line, Mark):
-                        raise not_git()
+                        raise unexpected(line)
                     if not _is_text(line):  # git allows any bytes in a name; no user can request such a name
                         continue
                     oid, name, words = self._ref(line)
                     if name == "HEAD":
-                        head_oid = oid
+                        head_oid = oid if is_oid(oid) else ""
                         head = words.get("symref-target", "")
                         continue
-                    if len(found.by_name) >= MOST_REFS:
+                    if not name.startswith(tuple(prefixes)):  # servers may ignore the prefixes
+                        continue
+                    if len(found) >= MOST_REFS:
                         raise CloneError(
                             "The repository has more than {most_refs} branches and tags.", most_refs=MOST_REFS
                         )
-                    found.by_name[name] = Ref(name, oid, words.get("peeled", oid))
-        if not head_oid and not found.by_name:
-            raise CloneError("The repository is empty.")
-        return Refs(head if head in found.by_name else "", head_oid, found.by_name)
+                    found[name] = Ref(name, oid, words.get("peeled", oid))
+        return head, head_oid, found
 
     async def fetch(
         self,
@@ -199,7 +185,7 @@ class Remote:
         lines += [f"have {oid}\n" for oid in request.have]
         lines.append("done\n")
         fetched = Fetched(filtered=filtered)
-        with _bounded(time_s):
+        with bounded(time_s):
             async with self._command("fetch", lines, most_bytes + _MOST_REF_BYTES) as answer:
                 await self._read_sections(answer, fetched)
                 await _read_pack(answer, spooled, most_bytes, progress)
@@ -218,7 +204,7 @@ class Remote:
         ]
         where = f"{self._url}/git-upload-pack"
         async with self._streams.stream(where, headers, most_bytes=most_bytes, body=body) as answer:
-            _check(answer, "application/x-git-upload-pack-result")
+            await _check(answer, "application/x-git-upload-pack-result")
             yield PktLines(_impatient(answer))
 
     async def _read_capabilities(self, lines: PktLines) -> None:
@@ -227,12 +213,16 @@ class Remote:
             if await lines.next() is not Mark.FLUSH:
                 raise not_git()
             line = await lines.next()
-        if not isinstance(line, bytes):
-            raise not_git()
+        if isinstance(line, Mark):
+            raise unexpected(line)
+        _refuse_error(line)
         if line.rstrip(b"\n") != b"version 2":
             raise CloneError("The server does not speak version 2 of git's protocol, which Rumi needs.")
         while (line := await lines.next()) is not Mark.FLUSH:
-            if isinstance(line, Mark) or len(self._capabilities) >= _MOST_CAPABILITIES:
+            if isinstance(line, Mark):
+                raise unexpected(line)
+            _refuse_error(line)
+            if len(self._capabilities) >= _MOST_CAPABILITIES:
                 raise not_git()
             name, _, value = _text(line).partition("=")
             self._capabilities[name] = value
@@ -243,10 +233,11 @@ class Remote:
         _refuse_error(line)
         oid, _, rest = _text(line).partition(" ")
         name, *words = rest.split(" ")
-        if len(oid) != (64 if self.format == "sha256" else 40) or not is_oid(oid):
+        unborn = name == "HEAD" and oid == "unborn"
+        if not unborn and (len(oid) != (64 if self.format == "sha256" else 40) or not is_oid(oid)):
             raise not_git()
         if name != "HEAD" and (
-            not name.startswith(_ASKED_FOR) or _BAD_REF.search(name) or len(name.encode()) > 1000
+            not name.startswith("refs/") or _BAD_REF.search(name) or len(name.encode()) > 1000
         ):
             raise CloneError("The repository has a branch or tag with a name that git forbids.")
         more = dict(word.partition(":")[::2] for word in words)
@@ -259,7 +250,7 @@ class Remote:
         while True:
             line = await lines.next()
             if isinstance(line, Mark):
-                raise not_git()
+                raise unexpected(line)
             _refuse_error(line)
             section = _text(line)
             if section == "packfile":
@@ -267,7 +258,9 @@ class Remote:
             if section != "shallow-info":
                 raise not_git()
             while (line := await lines.next()) is not Mark.DELIMITER:
-                if isinstance(line, Mark) or len(fetched.shallow) + len(fetched.unshallow) > _MOST_SHALLOW:
+                if isinstance(line, Mark):
+                    raise unexpected(line)
+                if len(fetched.shallow) + len(fetched.unshallow) > _MOST_SHALLOW:
                     raise not_git()
                 _refuse_error(line)
                 kind, _, oid = _text(line).partition(" ")
@@ -287,8 +280,11 @@ async def _read_pack(
     await spooled.reset()
     try:
         while (line := await lines.next()) is not Mark.FLUSH:
-            if isinstance(line, Mark) or not line:
+            if isinstance(line, Mark):
+                raise unexpected(line)
+            if not line:
                 raise not_git()
+            _refuse_error(line)
             if line[0] == 1:
                 await spooled.write(line[1:])
                 if spooled.size > most_bytes:
@@ -297,7 +293,12 @@ async def _read_pack(
                         "The server sends more than the {most} that the repository may take.", most=most
                     )
             elif line[0] == 3:
-                raise CloneError("The server broke off: it could not make the pack.")
+                words = one_line(line[1:].decode("utf-8", "replace"), 200).strip()
+                raise CloneError(
+                    "The server broke off: it could not make the pack. It says: {words}",
+                    "Try again later.",
+                    words=words or "(nothing)",
+                )
             elif line[0] != 2:
                 raise not_git()
             if trio.current_time() - reported_at >= _PROGRESS_EVERY_S:
@@ -322,7 +323,12 @@ def _impatient(answer: Streamed) -> Callable[[], Awaitable[bytes]]:
 
 
 @contextmanager
-def _bounded(time_s: float) -> Iterator[None]:
+def bounded(time_s: float) -> Iterator[None]:
+    """Limit the time of a block in seconds, however many bytes the server sends in it.
+
+    Raises:
+        CloneError: The time is over.
+    """
     with trio.move_on_after(time_s) as scope:
         yield
     if scope.cancelled_caught:
@@ -331,12 +337,14 @@ def _bounded(time_s: float) -> Iterator[None]:
         )
 
 
-def _check(answer: Streamed, media_type: str) -> None:
-    if answer.status in (401, 403, 404, 410):
+async def _check(answer: Streamed, media_type: str) -> None:
+    """Raise `CloneError` if the answer is not the one of a git server."""
+    if (why := _NO_ACCESS.get(answer.status)) is not None:
         raise CloneError(
-            "There is no public repository at this address (HTTP {status}).",
-            "Check its spelling.",
+            "There is no public repository at this address (HTTP {status}): {why}.",
+            "Check its spelling. Rumi reads only repositories that everybody can read.",
             status=answer.status,
+            why=why,
         )
     if answer.status != 200:
         raise CloneError(
@@ -344,8 +352,26 @@ def _check(answer: Streamed, media_type: str) -> None:
             "Try again later.",
             status=answer.status,
         )
-    if answer.media_type != media_type:
-        raise not_git()
+    if answer.media_type == media_type:
+        return
+    begins = b""
+    with trio.move_on_after(_BODY_S):  # its beginning only helps to say what it is
+        while len(begins) < _BODY_BYTES and (piece := await answer.more()):
+            begins += piece
+    if _DUMB.match(begins):
+        raise not_git(Text("it offers the repository only as files, and Rumi does not read those"))
+    if "html" in answer.media_type or begins.lstrip()[:1] == b"<":
+        raise not_git(Text("it sends a web page"))
+    raise not_git()
+
+
+_NO_ACCESS: Final = {
+    401: Text("the server asks for a login"),
+    403: Text("the server forbids it"),
+    404: Text("nothing is there"),
+    407: Text("a proxy asks for a login"),
+    410: Text("nothing is there any more"),
+}
 
 
 def _text(line: bytes) -> str:

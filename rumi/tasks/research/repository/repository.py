@@ -6,9 +6,9 @@ The repository is cloned into the workspace. If a tool needs more history, the p
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -29,7 +29,9 @@ from rumi.tasks.research.repository.checkout import written
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.git import Git
 from rumi.tasks.research.repository.local import LocalRepository
-from rumi.tasks.research.repository.remote import EVERYTHING, FetchRequest, Ref, Refs, Remote, is_oid
+from rumi.tasks.research.repository.placeholders import Placeholders
+from rumi.tasks.research.repository.refs import BRANCH, TAG, Ref, Refs, by_number, is_oid, with_head
+from rumi.tasks.research.repository.remote import EVERYTHING, FetchRequest, Remote, bounded
 from rumi.texts import Text
 from rumi.web.messages import FetchError, StreamFetcher
 
@@ -52,11 +54,16 @@ DEPTHS: Final = (300, 5_000, EVERYTHING)
 """Depths of a shallow clone. When a tool needs more history, the clone is deepened to the next depth."""
 
 _TAGS: Final = 30
+_BRANCHES: Final = 30
+_OTHER: Final = re.compile(r"refs/.+|(?:pull|merge-requests|changes|pull-requests)/.+")
+"""Names of references that are neither branches nor tags; servers list them only when asked."""
+
 _REVISION: Final = re.compile(r"[^\s\x00-\x20\x7f:?*\[\]\\{}^~-][^\s\x00-\x20\x7f:?*\[\]\\{}]{0,200}")
 _IN_HISTORY: Final = re.compile(r"[0-9a-f]{4,64}|.*[~^].*")
 """Pattern of revisions that a deeper history may contain: abbreviated commit ids and ancestors of commits."""
 
 _EMPTY_PACK_BYTES: Final = 44
+_MOST_PEELED: Final = 8_000_000
 
 # Attributes in the repository could hide differences, rewrite files or name programs; these override them.
 _ATTRIBUTES: Final = (
@@ -111,6 +118,8 @@ class Repository:
         self.tree = ""
         self.head = ""
         self.cut_because = ""
+        self.placeholders = Placeholders(git, address.text)
+        self._asked_for = ""
         self._workspace = workspace
         self._cache = cache
         self._sandbox_limits = sandbox_limits
@@ -152,21 +161,26 @@ class Repository:
             self._progress(Text("writing the files of the repository"))
             self.tree = await written(self.git, commit, self.limits.most_files)
             self._written = commit
+            self.tree = " ".join(filter(None, (self.tree, await self.placeholders.find(commit))))
         return self.tree
 
     def facts(self) -> str:
         """Return a description of the repository for the prompt."""
-        tags = [
-            name.removeprefix("refs/tags/") for name in self.refs.by_name if name.startswith("refs/tags/")
-        ]
-        branches = len(self.refs.by_name) - len(tags)
-        newest = ", ".join(one_line(tag, 100) for tag in sorted(tags, key=by_number)[: -_TAGS - 1 : -1])
+        refs = self.refs
+        tags = [name.removeprefix(TAG) for name in refs.by_name if name.startswith(TAG)]
+        branches = [name.removeprefix(BRANCH) for name in refs.by_name if name.startswith(BRANCH)]
+        newest = _some(sorted(tags, key=by_number, reverse=True), _TAGS)
+        default = "" if refs.dangling else one_line(refs.head.removeprefix(BRANCH), 200)
         theirs = [
             f"HEAD, which the question is about: {self.head}",
-            f"Default branch: {one_line(self.refs.head.removeprefix('refs/heads/'), 200) or 'none'}",
-            f"Branches: {branches}. Tags: {len(tags)}{': ' if tags else ''}{newest}",
+            f"Default branch: {default or 'none'}",
+            f"Branches: {len(branches)}. Tags: {len(tags)}{': ' if tags else ''}{newest}",
             self.tree,
         ]
+        if refs.dangling:
+            theirs.insert(1, f"{self._dangling()} Branches: {_some(branches, _BRANCHES) or 'none'}.")
+        if meaning := refs.meaning(self._asked_for):
+            theirs.insert(1, one_line(meaning, 500))
         ours = [f"The repository {self.address.text} is cloned."]
         if self._shallow:
             ours.append(
@@ -177,9 +191,33 @@ class Repository:
             ours.append("Files over 5 MB are left out of the clone.")
         return "\n".join((*ours, untrusted_block(self.address.text, "\n".join(theirs))))
 
+    def meaning(self, text: str) -> str:
+        """Return a sentence on a revision, or a range of two, whose name could mean several; else nothing."""
+        names = [re.split(r"[~^]", part, maxsplit=1)[0] for part in re.split(r"\.{2,3}", text)]
+        return " ".join(filter(None, map(self.refs.meaning, dict.fromkeys(names))))
+
+    def _dangling(self) -> Text:
+        named, taken = (one_line(name, 200) for name in (self.refs.dangling, self.refs.head))
+        if named == "HEAD":
+            return Text(
+                "HEAD names no branch. {taken} is taken instead, if nothing else is asked.", taken=taken
+            )
+        return Text(
+            "HEAD names {named}, which does not exist. {taken} is taken instead, if nothing else is asked.",
+            named=named,
+            taken=taken,
+        )
+
     async def commit(self, text: str) -> str | None:
         """Return the full id of the commit that a revision names; None if it is not in the clone."""
-        return await self._resolved(f"{text}^{{commit}}") if _REVISION.fullmatch(text) else None
+        if not _REVISION.fullmatch(text):
+            return None
+        # A name means the same whatever the clone has: git alone would take the branch of a name while the
+        # tag of that name is not fetched.
+        base = re.split(r"[~^]", text, maxsplit=1)[0]
+        ref = None if base == "HEAD" or is_oid(base) else self.refs.find(base)
+        full = ref.name + text.removeprefix(base) if ref is not None else text
+        return await self._resolved(f"{full}^{{commit}}")
 
     async def exists(self, path: str, line: int = 1, rev: str = "") -> bool:
         """Return True if a file has a line at the revision `rev`.
@@ -196,6 +234,14 @@ class Repository:
             if read.ok and read.text:
                 return True
         return False
+
+    def marks(self, path: str) -> list[str]:
+        """Return a line for each file or folder at or below a workspace path that is only a placeholder."""
+        if path == "":
+            return self.placeholders.below("")
+        return (
+            self.placeholders.below(path.removeprefix("tree").strip("/")) if path.startswith("tree") else []
+        )
 
     def inside(self, path: str) -> str:
         """Convert a workspace path below `tree/` to a repository path; return other paths unchanged."""
@@ -254,8 +300,11 @@ class Repository:
         """Fill the repository from the cache, then fetch the missing objects from the remote."""
         self._progress(Text("asking the server for {text}", text=self.address.text))
         self._remote = remote = Remote(streams, self.address.text)
-        await remote.connect()
-        self.refs = await remote.refs()
+        until = trio.current_time() + self.limits.time_s
+        with bounded(self.limits.time_s):
+            await remote.connect()
+            self.refs = await remote.refs()
+            await self._learn(ref)
         found = self.refs.by_name
         self._format = remote.format
         await self._init()
@@ -267,10 +316,19 @@ class Repository:
         if self.full:
             tips |= {tip.name: tip.oid for tip in found.values()}
         if not set(tips.values()) <= self._have:
-            await self._fetch(tips, None if self.full else self._depth or 1)
+            await self._fetch(tips, None if self.full else self._depth or 1, until - trio.current_time())
         else:
             await self._update(tips)
         await self._look_at(named.oid)
+
+    async def _learn(self, name: str) -> None:
+        """Ask the server for a reference that is neither a branch nor a tag, such as `pull/7/head`."""
+        if self._remote is None or not _OTHER.fullmatch(name) or not _REVISION.fullmatch(name):
+            return
+        if self.refs.find(name) is None:
+            ref = await self._remote.other(name if name.startswith("refs/") else f"refs/{name}")
+            if ref is not None:
+                self.refs.by_name[ref.name] = ref
 
     async def copy(self, folder: Path, ref: str) -> None:
         """Copy a local repository."""
@@ -284,11 +342,32 @@ class Repository:
         loose = local.loose(self.limits.most_bytes)
         while (batch := await self._offload(partial(next, loose, None))) is not None:
             await self._must(_UNPACK, stdin=batch)
-        tips = {tip.name: tip.oid for tip in self.refs.by_name.values()}
         await self._set_shallow(shallow)
-        await self._update(tips)
+        await self._peel()
+        await self._update({tip.name: tip.oid for tip in self.refs.by_name.values()})
         named = self._named(ref)
         await self._look_at(named.oid)
+
+    async def _peel(self) -> None:
+        """Find the commits of annotated tags; leave out the references whose objects are not there."""
+        oids = sorted({ref.oid for ref in self.refs.by_name.values()})
+        asked = "".join(f"{oid}^{{}}\n" for oid in oids).encode()
+        words = ("cat-file", "--batch-check=%(objectname)", "--buffer")
+        peeled = await self.git.read(*words, stdin=asked, lines=len(oids), most=_MOST_PEELED)
+        commits = dict(zip(oids, peeled.text.split("\n"), strict=False))
+        whole = {
+            name: replace(ref, commit=commits[ref.oid])
+            for name, ref in self.refs.by_name.items()
+            if is_oid(commits.get(ref.oid, ""))
+        }
+        if missing := self.refs.by_name.keys() - whole.keys():
+            self._progress(
+                Text(
+                    "left out, because their objects are not there: {names}", names=_some(sorted(missing), 10)
+                )
+            )
+        name = self.refs.dangling or self.refs.head
+        self.refs = with_head(name, "" if self.refs.dangling else self.refs.head_oid, whole)
 
     def _named(self, ref: str) -> Ref:
         """Return the branch, the tag or the commit that the task asks about.
@@ -296,6 +375,9 @@ class Repository:
         Raises:
             CloneError: The remote has no reference of this name.
         """
+        self._asked_for = ref
+        if not ref and self.refs.dangling:
+            self._progress(self._dangling())
         if ref and not _REVISION.fullmatch(ref):
             raise CloneError("{ref} is not a branch, a tag or a commit.", ref=one_line(ref, 100))
         found = self.refs.find(ref)
@@ -313,7 +395,11 @@ class Repository:
         """Fetch a branch, a tag or a full commit id. Return False if there is nothing to fetch."""
         if self._remote is None or name == "HEAD":
             return False
-        ref = self.refs.find(name)
+        try:
+            await self._learn(name)
+        except FetchError as error:
+            raise CloneError(error.message, error.advice) from error
+        ref = None if is_oid(name) else self.refs.find(name)
         if ref is None and is_oid(name):
             ref = Ref(name, name, name)
         async with self._changing:
@@ -330,8 +416,10 @@ class Repository:
                 raise CloneError(error.message, error.advice) from error
             return True
 
-    async def _fetch(self, tips: dict[str, str], depth: int | None) -> None:
+    async def _fetch(self, tips: dict[str, str], depth: int | None, time_s: float | None = None) -> None:
         """Fetch the commits `tips`, and update the references of the repository to these tips.
+
+        The fetch may take `time_s` seconds, or what the limits allow.
 
         Raises:
             CloneError: See `Remote.fetch`; or git refuses the pack, or the workspace is full.
@@ -348,7 +436,11 @@ class Repository:
         left = max(0, self.limits.most_bytes - sum(self._packs.values()))
         with SpooledFile(self._workspace.parent, self._offload) as spooled:
             fetched = await self._remote.fetch(
-                request, spooled, most_bytes=left, time_s=self.limits.time_s, progress=self._progress
+                request,
+                spooled,
+                most_bytes=left,
+                time_s=self.limits.time_s if time_s is None else time_s,
+                progress=self._progress,
             )
             if spooled.size > _EMPTY_PACK_BYTES:
                 self._progress(Text("reading the received pack"))
@@ -486,9 +578,10 @@ class Repository:
             )
 
 
-def by_number(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that compares numbers by value, so that `v1.10` comes after `v1.9`."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+def _some(names: Sequence[str], most: int) -> str:
+    """Return the first names as a text, and the number of the others."""
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return ", ".join([*(one_line(name, 100) for name in names[:most]), *more])
 
 
 @asynccontextmanager

@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
 from rumi.agent.tool import CommandTrace, Question, Tool, ToolResult
 from rumi.models.model import ToolSpec
+from rumi.platform.texts.operating import short_size
 from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.git import MOST_BYTES, MOST_LINES, GitOutput
-from rumi.tasks.research.repository.repository import Repository, by_number
+from rumi.tasks.research.repository.placeholders import MODULE, pointer
+from rumi.tasks.research.repository.refs import by_number
+from rumi.tasks.research.repository.repository import Repository
 
 _LOG_COUNT: Final = 20
 _MOST_LOG: Final = 500
@@ -23,7 +26,12 @@ _SEPARATOR: Final = "\x1f"
 
 _FOLDER: Final = "040000"
 _LINK: Final = "120000"
-_MODULE: Final = "160000"
+_ROW: Final = re.compile(r"(?P<mode>\d{6}) (?P<kind>\w+) (?P<oid>[0-9a-f]+) +(?P<size>\S+)\t(?P<path>.*)")
+_MOST_FOLDERS: Final = 30
+_MOST_ENTRIES: Final = 20_000
+_REPLACED: Final = "\ufffd"
+_POINTER: Final = "version https://git-lfs.github.com/spec/"
+_POINTER_NOTE: Final = "Git LFS pointer"
 
 _REF: Final = {"type": "string", "description": "Commit, branch, tag, or HEAD~3; HEAD if left out"}
 _PATH: Final = {"type": "string", "description": "Path in the repository"}
@@ -97,12 +105,16 @@ class GitTool(Tool):
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the repository. The result is tainted, because the repository's content is untrusted."""
         checked = _Arguments(self.spec.name, arguments, self._repository.inside)
+        named = [arguments.get(name) for name in ("ref", "from", "to")]
+        meant = [self._repository.meaning(name) for name in named if isinstance(name, str)]
+        meant = [one_line(note, 500) for note in dict.fromkeys(meant) if note]
         try:
-            return await self.answer(checked)
+            result = await self.answer(checked)
         except BadInput as error:
             return ToolResult(False, str(error))
         except (NothingToShow, CloneError) as error:
-            return ToolResult(False, str(error), tainted=True)
+            return ToolResult(False, "\n".join([str(error), *meant]), tainted=True)
+        return replace(result, content="\n".join([*meant, result.content])) if meant else result
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
         """Return the result of a call.
@@ -122,6 +134,8 @@ class GitTool(Tool):
             text, shortened = data[:MOST_BYTES].decode(errors="ignore").rpartition("\n")[0], True
         cut = cut or shortened
         said = [note for note in notes if note]
+        if _POINTER in text and not any(_POINTER_NOTE in note for note in said):
+            said.append(f"Lines with {_POINTER} are of a {_POINTER_NOTE}, not of the file itself.")
         if cut:
             said.append("This is cut: ask for less, or for a later part.")
         inside = untrusted_block(f"{self._repository.address.text} {about}", text or "(nothing)")
@@ -133,8 +147,12 @@ class GitTool(Tool):
 
     def failed(self, output: GitOutput) -> NothingToShow:
         """Return the error for a failed git command."""
-        if output.missing_file and self._repository.filtered:
-            return NothingToShow("This needs a file of more than 5 MB, which the clone left out.")
+        if output.missing_file:
+            return NothingToShow(
+                "This needs a file of more than 5 MB, which the clone left out."
+                if self._repository.filtered
+                else "This needs an object that the clone does not have: it is partial, or damaged."
+            )
         first = next(iter(output.error.strip().splitlines()), "it gave no reason")
         return NothingToShow(f"git says: {one_line(first, 300)}")
 
@@ -272,22 +290,23 @@ class GitShow(GitTool):
         name = f"{commit}:{path}"
         about = f"{commit[:12]}:{path}"
         mode = await self._mode(commit, path)
+        if not mode and _REPLACED in path:
+            mode, name = await self._in_other_bytes(commit, path)
         if not mode:
-            raise NothingToShow(
-                f"There is no {path} in {commit[:12]}. git_show of its folder shows the names."
-            )
-        if mode == _MODULE:
-            raise NothingToShow(f"{path} is a submodule: its files are in another repository.")
+            raise NothingToShow(await self._why_not(commit, path))
+        if mode == MODULE:
+            raise NothingToShow(await self._module(commit, path))
         if mode == _FOLDER:
-            output = await self._git.read("ls-tree", "--format=%(objecttype) %(path)", name, first=offset)
-            return self.result(about, output.text, output, cut=output.cut)
+            return await self._folder(name, about, commit, path, offset)
         output = await self._git.read("cat-file", "blob", name, first=offset, lines=limit)
         if not output.ok:
             if self._repository.filtered:
                 raise NothingToShow(f"{path} is larger than 5 MB, so the clone left it out.")
             raise self.failed(output)
         if "\0" in output.text:
-            return self.result(about, "(not text)", output)
+            size = (await self._git.read("cat-file", "-s", name, lines=1)).text.strip()
+            note = f"The file has {short_size(int(size))}." if size.isdecimal() else ""
+            return self.result(about, "(not text)", output, note)
         lines = [
             f"{number}\t{line if len(line) <= _LINE_CHARS else line[:_LINE_CHARS] + ' [… this line is cut]'}"
             for number, line in enumerate(output.text.removesuffix("\n").split("\n"), offset)
@@ -295,7 +314,61 @@ class GitShow(GitTool):
         ]
         more = f"There are more lines: go on with offset={offset + len(lines)}." if output.cut else ""
         link = "This is a link; it holds the path of its target." if mode == _LINK else ""
-        return self.result(about, "\n".join(lines) or "(no lines)", output, link, more)
+        stands_for = pointer(output.text) if offset == 1 else ""
+        mark = f"This is {stands_for}." if stands_for else ""
+        return self.result(about, "\n".join(lines) or "(no lines)", output, link, mark, more)
+
+    async def _folder(self, name: str, about: str, commit: str, path: str, offset: int) -> ToolResult:
+        """List a folder; mark what is only a placeholder."""
+        output = await self._git.read("ls-tree", "-l", name, first=offset)
+        if not output.ok:
+            raise self.failed(output)
+        rows = [row for row in map(_ROW.fullmatch, output.text.split("\n")) if row]
+        files = {
+            row["path"]: (row["oid"], row["size"])
+            for row in rows
+            if row["kind"] == "blob" and row["mode"] != _LINK
+        }
+        placeholders = self._repository.placeholders
+        marks = await placeholders.marks(files)
+        if any(row["mode"] == MODULE for row in rows):
+            inside = f"{path}/" if path else ""
+            modules = await placeholders.modules(commit, path)
+            marks |= {module.removeprefix(inside): mark for module, mark in modules.items()}
+        marks |= {file: "not in the clone" for file, (_, size) in files.items() if size == "BAD"}
+        lines = [
+            f"{row['kind']} {row['path']}"
+            + (" (a link)" if row["mode"] == _LINK else "")
+            + (f" ({marks[row['path']]})" if row["path"] in marks else "")
+            for row in rows
+        ]
+        return self.result(about, "\n".join(lines), output, cut=output.cut)
+
+    async def _in_other_bytes(self, commit: str, path: str) -> tuple[str, str]:
+        """Return mode and object of a path that has bytes which are not UTF-8, as listings show it."""
+        folder, _, last = path.rpartition("/")
+        where = f"{commit}:{folder}" if folder else commit
+        output = await self._git.read("ls-tree", "-l", where, lines=_MOST_ENTRIES, most=_MORE)
+        rows = [row for row in map(_ROW.fullmatch, output.text.split("\n")) if row and row["path"] == last]
+        return (rows[0]["mode"], rows[0]["oid"]) if len(rows) == 1 else ("", "")
+
+    async def _module(self, commit: str, path: str) -> str:
+        modules = await self._repository.placeholders.modules(commit, path)
+        return f"{path} is {modules.get(path, 'a submodule: its files are in another repository')}."
+
+    async def _why_not(self, commit: str, path: str) -> str:
+        """Return why a path does not exist: it may lie in a submodule, or behind a link."""
+        parts = path.split("/")[:-1]
+        folders = ["/".join(parts[: count + 1]) for count in range(len(parts))][:_MOST_FOLDERS]
+        if folders:
+            form = "--format=%(objectmode) %(path)"
+            rows = (await self._git.read("ls-tree", form, commit, "--", *folders)).text.splitlines()
+            for mode, _, folder in (row.partition(" ") for row in rows):
+                if mode == MODULE and folder in folders:
+                    return f"{path} lies in a submodule. {await self._module(commit, folder)}"
+                if mode == _LINK and folder in folders:
+                    return f"{folder} is a link, which is not followed. git_show of it shows its target."
+        return f"There is no {path} in {commit[:12]}. git_show of its folder shows the names."
 
     async def _mode(self, commit: str, path: str) -> str:
         """Return the file mode of a path at a commit; empty if the path does not exist."""
@@ -444,12 +517,11 @@ class GitRefs(GitTool):
         """List the branches and tags of the remote."""
         wanted = arguments.text("filter")
         pattern = wanted if "*" in wanted else f"*{wanted}*"
+        refs = sorted(
+            self._repository.refs.by_name.values(), key=lambda ref: by_number(ref.name), reverse=True
+        )
         rows = [
-            f"{'branch' if name.startswith('refs/heads/') else 'tag'} {short} {ref.commit[:12]}"
-            for name, ref in sorted(self._repository.refs.by_name.items(), key=lambda x: by_number(x[0]))[
-                ::-1
-            ]
-            if fnmatchcase(short := name.split("/", 2)[2], pattern)
+            f"{ref.kind} {ref.short} {ref.commit[:12]}" for ref in refs if fnmatchcase(ref.short, pattern)
         ]
         return self.result(f"refs {wanted}".strip(), "\n".join(rows) or "(none)", _NOTHING_RUN)
 

@@ -11,10 +11,7 @@ from typing import Any, Final
 
 from rumi.sandbox.confined.child import ParentProcess
 from rumi.sandbox.confined.confinement import confine
-from rumi.web.readers.files import office, scaling
-from rumi.web.readers.pages.charset import load_codecs
-from rumi.web.readers.pages.cleaning import clean
-from rumi.web.readers.pages.pdf import read_pdf
+from rumi.web.readers.files import scaling
 
 _BOUNDS: Final = {
     resource.RLIMIT_AS: 768_000_000,
@@ -26,17 +23,13 @@ NICE: Final = 10
 
 
 def load(kind: str) -> None:
-    """Import all modules that a kind of file needs, by reading a small sample."""
-    load_codecs()
-    match kind:
-        case "picture":
-            scaling.load()
-        case "pdf":
-            import pypdfium2  # noqa: F401
+    """Import all modules that a kind of file needs."""
+    if kind == "picture":
+        scaling.load()
+    else:
+        from rumi.web.readers.pages.documents.samples import read_all
 
-            read_pdf(b"%PDF-1.4", 100)
-        case _:
-            list(office.LINES[kind](office.SAMPLES[kind]()))
+        read_all()
 
 
 def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
@@ -47,13 +40,8 @@ def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
             data = seen["data"]
             assert isinstance(data, bytes)
             return seen | {"data": b64encode(data).decode()}
-        if request["kind"] == "pdf":
-            page = read_pdf(body, int(request["most_chars"]))
-            return {"text": page.text, "cut": page.cut, "failed": page.described}
-        office.check_parts(body)
-        text, cut = office.text_of(office.LINES[request["kind"]](body), int(request["most_chars"]))
-        return {"text": clean(text), "cut": cut}
-    except (scaling.NoPictureError, office.NoDocumentError) as error:
+        return _document(body, str(request["name"]), int(request["most_chars"]))
+    except scaling.NoPictureError as error:
         return {"failed": str(error)}
     except MemoryError:
         return {"failed": "it takes too much memory"}
@@ -61,6 +49,17 @@ def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
         return {"failed": "it is nested too deeply"}
     except Exception as error:  # noqa: BLE001 - parsers raise what they like
         return {"failed": f"it is broken ({type(error).__name__})"}
+
+
+def _document(body: bytes, name: str, most_chars: int) -> dict[str, object]:
+    from rumi.web.readers.pages.documents.document import read_document
+    from rumi.web.readers.pages.documents.lines import NoDocumentError
+
+    try:
+        read = read_document(body, name, most_chars)
+    except NoDocumentError as error:
+        return {"failed": str(error)}
+    return {"format": read.format, "title": read.title, "text": read.text, "lost": read.lost, "cut": read.cut}
 
 
 def main() -> None:

@@ -54,7 +54,7 @@ class Looks:
         """The limiter of files in memory. Callers hold one slot while they read and convert a file."""
         return self._slots
 
-    async def look(self, kind: Kind, body: bytes) -> dict[str, Any]:
+    async def look(self, kind: Kind, body: bytes, name: str = "") -> dict[str, Any]:
         """Convert a file; return the answer of the confined process, which is untrusted.
 
         On cancellation, kills the process before this method returns.
@@ -64,6 +64,7 @@ class Looks:
         """
         request = {
             "kind": kind,
+            "name": name,
             "most_px": self._limits.picture_px,
             "most_bytes": self._limits.picture_bytes,
             "most_chars": MOST_CHARS,

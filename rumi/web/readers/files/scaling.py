@@ -29,6 +29,8 @@ class NoPictureError(Exception):
 
 def load() -> None:
     """Import every module that a picture may need, because the confined process cannot open files."""
+    import copy  # noqa: F401
+
     from PIL import (  # noqa: F401
         BmpImagePlugin,
         GifImagePlugin,

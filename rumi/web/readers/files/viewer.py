@@ -26,6 +26,7 @@ from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import file_in, put_file
 from rumi.sandbox.workspace import WorkspaceError, open_beneath, prepare_workspace
 from rumi.web.readers.files.reading import MOST_BYTES, Looks, ViewLimits, ViewRefused
+from rumi.web.readers.pages.cleaning import one_line
 
 PICTURES_FOLDER: Final = ".pictures"
 """Name of the workspace folder for scaled pictures."""
@@ -33,19 +34,22 @@ PICTURES_FOLDER: Final = ".pictures"
 _NAMED: Final = re.compile(rf"{re.escape(PICTURES_FOLDER)}/([0-9a-f]{{32}})(?:-[0-9]+)?\.(?:png|jpg)")
 _ENDINGS: Final = {"image/png": "png", "image/jpeg": "jpg"}
 _LEAST_CHARS: Final = 400
+_FORMAT_CHARS: Final = 10
+_NOTE_CHARS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A file, converted for models. `about` describes the file; `pictures` or `text` has its content.
 
-    `cut` describes the omitted part of the text.
+    `cut` describes the omitted rest of the text, and `lost` what a document has besides its text.
     """
 
     about: str
     pictures: tuple[Picture, ...] = ()
     text: str = ""
     cut: str = ""
+    lost: str = ""
 
 
 View: TypeAlias = Callable[[str], Awaitable[Seen | None]]
@@ -87,7 +91,7 @@ class Viewer:
             return Seen(f"{about}\n[It cannot be shown: {error.message.rstrip('.')}.]")
         if seen is None:
             return Seen(about)
-        described = f"{about}\n[{seen.about}]"
+        described = f"{about}\n[{'; '.join(filter(None, (seen.about, seen.lost)))}]"
         return Seen("\n".join(filter(None, (described, _beginning(seen, file[0], max_chars)))), seen.pictures)
 
     async def file(self, chat: str, path: str) -> Seen | None:
@@ -101,13 +105,15 @@ class Viewer:
             kind, body = await self._offload(partial(self._read, chat, path))
             if kind is None:
                 return None
-            heard = await self._looks.look(kind, body)
+            heard = await self._looks.look(kind, body, path)
         if kind == "picture":
             return await self._save_picture(chat, heard)
         text = str(heard.get("text", ""))
         lines = text.count("\n") + 1 if text else 0
-        about = f"The text of this {kind} file: {lines} lines, {len(text)} characters"
-        return Seen(about, text=text, cut=str(heard.get("cut", "")))
+        named = one_line(str(heard.get("format", "")), _FORMAT_CHARS)
+        about = f"The text of this {named} file: {lines} lines, {len(text)} characters"
+        lost, cut = (one_line(str(heard.get(field, "")), _NOTE_CHARS) for field in ("lost", "cut"))
+        return Seen(about, text=text, cut=cut, lost=lost)
 
     async def picture(self, chat: str, body: bytes) -> Seen:
         """Scale a picture that a tool returned, and store it in the chat's workspace.

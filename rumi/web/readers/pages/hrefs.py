@@ -13,7 +13,10 @@ _ENDS_A_SENTENCE: Final = re.compile(r"[.,;:!?*_~]$")
 
 
 class Hrefs:
-    """Resolves the links of one page; `base` is the URL in its <base> element."""
+    """Resolves the links of one page; `base` is the URL in its <base> element.
+
+    A page without a URL, such as a part of a document, has absolute links only.
+    """
 
     def __init__(self, url: str, base: str | None = None) -> None:
         self._page = _without_fragment(url)
@@ -27,9 +30,9 @@ class Hrefs:
         Returns None for links that do not lead to the web, for links that are too long, and for links to
         anchors in the same page.
         """
-        if not href or self._base is None or href.lstrip().startswith("#"):
+        if not href or href.lstrip().startswith("#"):
             return None
-        target = _joined(self._base, href)
+        target = _target(href.strip()) if self._base is None else _joined(self._base, href)
         if target is None or len(target.href) > MOST_CHARS:
             return None
         if "#" in target.href and _without_fragment(target.href) == self._page:

@@ -16,10 +16,11 @@ _BELIEVED_SHARE: Final = 0.5
 _LOST_SHARE: Final = 0.1
 
 
-def to_markdown(source: str, url: str) -> tuple[str, str, bool]:
+def to_markdown(source: str, url: str, *, whole: bool = False) -> tuple[str, str, bool]:
     """Return a page's title and Markdown; and True if the page is nested too deeply to be parsed completely.
 
-    Links are relative to `url`, or to the URL in the page's <base>.
+    Links are relative to `url`, or to the URL in the page's <base>. With `whole`, the source is a document
+    rather than a page of a site, so nothing in it counts as a menu or a banner.
     """
     root, deeper = _parse(source)
     if root is None:
@@ -27,6 +28,8 @@ def to_markdown(source: str, url: str) -> tuple[str, str, bool]:
     base = next((found.get("href") for found in root.iter("base") if found.get("href")), None)
     title = _title(root)
     remove_unshown(root)
+    if whole:
+        return title, render(root, Hrefs(url, base)), deeper
     everything = count_chars(root)[root]
     remove_frame(root)
     shown = count_chars(root)

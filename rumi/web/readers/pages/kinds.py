@@ -3,9 +3,9 @@
 import re
 from typing import Literal, TypeAlias
 
-from rumi.platform.file_kinds import picture_type
+from rumi.platform.file_kinds import kind_of_file, picture_type
 
-Kind: TypeAlias = Literal["html", "xml", "text", "pdf", "binary"]
+Kind: TypeAlias = Literal["html", "xml", "text", "document", "binary"]
 
 _HTML = {"text/html", "application/xhtml+xml"}
 _XML = {"application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml"}
@@ -16,7 +16,6 @@ _TEXT = {
     "application/json",
     "application/ld+json",
     "application/ndjson",
-    "application/rtf",
     "application/sql",
     "application/toml",
     "application/typescript",
@@ -29,7 +28,31 @@ _TEXT = {
     "application/x-yaml",
     "application/yaml",
 }
+_DOCUMENTS = {
+    "application/pdf",
+    "application/x-pdf",
+    "application/rtf",
+    "text/rtf",
+    "application/msword",
+    "application/vnd.ms-excel",
+    "application/vnd.ms-outlook",
+    "application/vnd.ms-powerpoint",
+    "application/epub+zip",
+    "application/mbox",
+    "message/rfc822",
+    "multipart/related",
+    "application/x-mimearchive",
+}
+_DOCUMENT_FAMILIES = (
+    "application/vnd.openxmlformats-officedocument.",
+    "application/vnd.oasis.opendocument.",
+    "application/vnd.ms-word.",
+    "application/vnd.ms-excel.",
+    "application/vnd.ms-powerpoint.",
+)
 _PDF = {"application/pdf", "application/x-pdf"}
+_MAIL = {"message/rfc822", "multipart/related", "application/x-mimearchive", "application/mbox"}
+_ZIPPED = {"application/zip", "application/x-zip-compressed", "application/x-zip"}
 # Media types that servers send for files of unknown type.
 _VAGUE = {
     "",
@@ -39,6 +62,7 @@ _VAGUE = {
     "binary/octet-stream",
 }
 _VAGUE |= {"application/unknown", "unknown/unknown", "application/force-download", "*/*"}
+_VAGUE |= _ZIPPED  # what servers without a table of office formats say of them
 _HTML_BEGINS = re.compile(
     rb"<(?:!doctype\s+html|html|head|body|title|meta|link|script|style|div|table|h1|p|a|br|b|iframe)[\s>/]",
     re.IGNORECASE,
@@ -62,14 +86,16 @@ def readable(media_type: str) -> bool | None:
 def kind_of(media_type: str, beginning: bytes) -> Kind:
     """Return the kind of a body from its `media_type` (lower case, no parameters) and its first bytes."""
     head = beginning[:SNIFFED_BYTES]
-    if b"%PDF-" in head[:1024] and (media_type in _VAGUE | _PDF or head.startswith(b"%PDF-")):
-        return "pdf"
     declared = _declared(media_type)
+    if _is_document(declared, media_type, head):
+        return "document"
     if declared == "html":
         return "html" if _looks_like_text(head) else "binary"
     if declared is None and media_type not in _VAGUE:
         return "binary"
-    if declared == "pdf" or not _looks_like_text(head):
+    if declared == "document":  # its bytes say something else
+        media_type = ""
+    if not _looks_like_text(head) or (media_type in _ZIPPED and head):
         return "binary"
     bare = head[3:] if head.startswith(b"\xef\xbb\xbf") else head
     bare = _without_comments(bare)
@@ -83,14 +109,14 @@ def kind_of(media_type: str, beginning: bytes) -> Kind:
         return "xml" if is_xml else "text"
     if declared == "xml" and _XHTML_BEGINS.match(bare):
         return "html"
-    return declared or "text"
+    return declared if declared not in (None, "document") else "text"
 
 
 def _declared(media_type: str) -> Kind | None:
     if media_type in _HTML:
         return "html"
-    if media_type in _PDF:
-        return "pdf"
+    if media_type in _DOCUMENTS or media_type.startswith(_DOCUMENT_FAMILIES):
+        return "document"
     if media_type in _XML or (media_type.endswith("+xml") and not media_type.startswith("image/")):
         return "xml"
     if (
@@ -100,6 +126,19 @@ def _declared(media_type: str) -> Kind | None:
     ):
         return "text"
     return None
+
+
+def _is_document(declared: Kind | None, media_type: str, head: bytes) -> bool:
+    """Return True if the bytes are a document's, or may be those of the kind of document that is declared."""
+    if declared == "document":
+        name = "a.eml" if media_type in _MAIL else "a.doc" if media_type not in _PDF else "a.pdf"
+        return kind_of_file(head, name) == "document"
+    plain = head.lstrip()
+    # Of texts, only those whose type says nothing: a page may be about the bytes of a document.
+    if media_type in _VAGUE or not _looks_like_text(head):
+        names = ("", "a.pdf") if media_type in _VAGUE else ("",)
+        return any(kind_of_file(head, name) == "document" for name in names)
+    return plain.startswith(b"{\\rtf") or head.startswith(b"%PDF-")
 
 
 def _without_comments(head: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 import re
 from typing import Final
+from urllib.parse import urlsplit
 
 from rumi.web.links import links_in
 from rumi.web.messages import PageText
@@ -18,10 +19,8 @@ def read_page(body: bytes, *, media_type: str, charset: str, url: str, max_chars
     match kind_of(media_type, body[:SNIFFED_BYTES]):
         case "binary":
             return PageText(described=describe(body, media_type))
-        case "pdf":
-            from rumi.web.readers.pages.pdf import read_pdf
-
-            return read_pdf(body, max_chars)
+        case "document":
+            return _read_document(body, url, max_chars)
         case "html":
             return _read_html(decode(body, charset, markup=True), url, max_chars)
         case "xml":
@@ -35,6 +34,19 @@ def describe(body: bytes, media_type: str) -> str:
     seems = looks_like(body[:SNIFFED_BYTES])
     named = one_line(media_type, 100) or "no type"
     return f"Not a text: {named}, {len(body):,} bytes{f', looks like {seems}' if seems else ''}."
+
+
+def _read_document(body: bytes, url: str, max_chars: int) -> PageText:
+    """Convert a document with the readers that also read files which users send."""
+    from rumi.web.readers.pages.documents.document import read_document
+    from rumi.web.readers.pages.documents.lines import NoDocumentError
+
+    try:
+        read = read_document(body, urlsplit(url).path, max_chars)
+    except NoDocumentError as error:
+        return PageText(described=f"A document, {len(body):,} bytes, that cannot be read: {error}.")
+    lost = "; ".join(filter(None, (read.lost, read.cut)))
+    return _shown(read.title, read.text, max_chars, lost=lost)
 
 
 def _read_html(source: str, url: str, max_chars: int) -> PageText:

@@ -27,7 +27,6 @@ _SAMPLES: Final = (
     (b"<title>a</title><p>caf\xe9 <a href='/b'>b</a><table><tr><th>c</table>", "text/html"),
     (b"<rss><channel><item><title>a</title><description>b</description></item></channel></rss>", "text/xml"),
     (b"caf\xe9", "text/plain"),
-    (b"%PDF-1.4", "application/pdf"),
 )
 _OUT_OF_MEMORY: Final = "it takes too much memory"
 
@@ -35,9 +34,11 @@ _OUT_OF_MEMORY: Final = "it takes too much memory"
 def prepare() -> None:
     """Import all modules that a page may need, because the confined process cannot open files."""
     import charset_normalizer.md  # noqa: F401
-    import pypdfium2  # noqa: F401
+
+    from rumi.web.readers.pages.documents.samples import read_all
 
     load_codecs()
+    read_all()
     for body, media_type in _SAMPLES:
         read_page(body, media_type=media_type, charset="", url="http://example.com/", max_chars=100)
 
