@@ -13,7 +13,7 @@ MAX_LITERAL_CHARS: Final = 100_000
 
 _SPACE: Final = re.compile(r"\s*")
 _NAME: Final = re.compile(r"[A-Za-z_][\w.]{0,127}")
-_NUMBER: Final = re.compile(r"-?\d{1,300}(?:\.\d{1,300})?(?:[eE][+-]?\d{1,3})?(?![\w.])")
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?(?:[eE][+-]?\d{1,3})?(?![\w.])")
 _STRING: Final = re.compile(
     r"""([urUR]?)(?:'''((?:[^'\\]|\\.|'(?!''))*)'''|\"{3}((?:[^"\\]|\\.|"(?!""))*)\"{3}"""
     r"""|'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""",
