@@ -61,6 +61,7 @@ docs: $(READY)
 	$(BIN)/python -m docs.making.commands
 	$(BIN)/python -m docs.making.calls
 	$(BIN)/python -m docs.making.profile
+	$(BIN)/python -m docs.making.dialects
 
 # The catalogues of translations: their keys from the code, and their compiled form.
 texts: $(READY)

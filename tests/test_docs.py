@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.making import calls, checking, commands, shown
+from docs.making import calls, checking, commands, dialects, shown
 from rumi.cli.speaking import reader
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,6 +96,12 @@ def test_stale_control_calls_are_found() -> None:
     text = calls.TARGET.read_text("utf-8")
     assert list(checking.stale_calls(text)) == []
     assert list(checking.stale_calls(text.replace("integer", "number", 1))) != []
+
+
+def test_a_stale_list_of_dialects_is_found() -> None:
+    text = dialects.TARGET.read_text("utf-8")
+    assert list(checking.stale_dialects(text)) == []
+    assert list(checking.stale_dialects(text.replace("Mistral", "mistral", 1))) != []
 
 
 def test_stale_help_is_found() -> None:

@@ -12,7 +12,7 @@ from itertools import combinations, takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
-from docs.making import calls, commands, shown
+from docs.making import calls, commands, dialects, shown
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
@@ -46,6 +46,12 @@ def stale_calls(text: str) -> Iterator[str]:
     """Yield a fault if the control calls in the document differ from their declarations."""
     if text != calls.rendered():
         yield "the control calls have changed: make docs"
+
+
+def stale_dialects(text: str) -> Iterator[str]:
+    """Yield a fault if the list of dialects in the document differs from the recordings."""
+    if text != dialects.rendered(text):
+        yield "the recordings of dialects have changed: make docs"
 
 
 def dead_links(document: Path, text: str) -> Iterator[str]:
@@ -222,6 +228,8 @@ def faults() -> list[Fault]:
             checks.append(lambda: stale_help(text))  # noqa: B023
         if document == calls.TARGET:
             checks.append(lambda: stale_calls(text))  # noqa: B023
+        if document == dialects.TARGET:
+            checks.append(lambda: stale_dialects(text))  # noqa: B023
         if document == ARCHITECTURE:
             checks.append(lambda: wrong_packages(text))  # noqa: B023
         found += [Fault(document, what) for check in checks for what in check()]

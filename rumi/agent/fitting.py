@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from rumi.agent.compaction.summaries import BEGINS, KEPT_TOKENS
+from rumi.models.dialects.conversation import paired
 from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.model import Message
 
@@ -136,8 +137,6 @@ CHECK = "Before you end: this turn changed something, and you looked at nothing 
 PROGRAM_REQUESTS: Final = (CLOSING, GO_ON, CHECK)
 """Beginnings of Rumi's own requests."""
 
-NO_RESULT = "interrupted: there is no result; the call may or may not have taken effect"
-
 
 def complete(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return the conversation with a result after each tool call; drop results that belong to no call.
@@ -145,26 +144,12 @@ def complete(messages: Sequence[Message]) -> tuple[Message, ...]:
     An interrupted turn (stopped, timed out, crashed, restarted) leaves calls without results, and servers
     refuse such conversations. Rumi's own requests, which are system messages, become user messages.
     """
-    whole: list[Message] = []
-    unanswered: list[str] = []
-    for message in messages:
-        if message.role == "tool":
-            if message.tool_call_id not in unanswered:
-                continue
-            unanswered.remove(message.tool_call_id)
-        else:
-            whole.extend(_no_result(call) for call in unanswered)
-            unanswered = [call.id for call in message.tool_calls]
-        whole.append(replace(message, role="user") if is_program_request(message) else message)
-    whole.extend(_no_result(call) for call in unanswered)
-    return tuple(whole)
+    return paired(
+        [replace(message, role="user") if is_program_request(message) else message for message in messages]
+    )
 
 
 def is_program_request(message: Message) -> bool:
     """Return True if the message is a request that Rumi itself makes of the model."""
     asks = message.content.startswith(PROGRAM_REQUESTS)
     return asks and message.role == "system"
-
-
-def _no_result(call_id: str) -> Message:
-    return Message("tool", NO_RESULT, tool_call_id=call_id)

@@ -23,6 +23,7 @@ from rumi.agent.permissions.gate import Gate
 from rumi.agent.tool import SubTurn, SubTurnEnd, Tool, ToolResult, WorksBeside
 from rumi.agent.turn_input import TurnInput, TurnMessage, ignore_shortened
 from rumi.errors import RumiError, single
+from rumi.models.dialects.endings import ending_of
 from rumi.models.fitting import SHORT_CHARS, cut_to, messages_tokens, request_tokens
 from rumi.models.model import (
     Discarded,
@@ -169,7 +170,10 @@ class _Turn:
         except ModelError as error:
             if error.kind == "budget":  # not a failure: the message is the answer
                 return TurnFinished("budget", error.message, self.usage)
-            answer = reply_texts.model_failed(self.input.language, error_text(self.input.language, error))
+            why = error_text(self.input.language, error)
+            answer = reply_texts.model_failed(self.input.language, why)
+            if error.partial:
+                answer = f"{error.partial.lstrip()}\n\n{reply_texts.model_stopped(self.input.language, why)}"
             return TurnFinished("model_error", answer, self.usage)
 
     async def run_within(self, call: ToolCall, sub: SubTurn) -> SubTurnEnd:
@@ -248,6 +252,7 @@ class _Turn:
                 more = await self._think(reply.text)
             except ModelError as error:  # an incomplete answer is better than none
                 logger.info("an answer could not be continued: %s", error)
+                reply = replace(reply, text=reply.text + error.partial)
                 break
             reply = replace(more, text=reply.text + more.text)
         return reply
@@ -256,9 +261,11 @@ class _Turn:
         """Return a `TurnFinished` with the model's answer, which may be incomplete."""
         answer = self.check.final(reply.text)
         self.check.release(answer)
+        language, limits = self.input.language, self.input.limits
+        if ending_of(reply.finish_reason) == "unknown":
+            answer = f"{answer}\n\n{reply_texts.ended_oddly(language, reply.finish_reason)}"
         if not _cut_off(reply) or self.outer is not None:
             return TurnFinished("complete", answer, self.usage)
-        language, limits = self.input.language, self.input.limits
         tripped = self.breakers.after_model_call(self.calls, self.usage)
         if tripped is None:
             warning = gettext(

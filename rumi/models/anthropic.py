@@ -5,12 +5,14 @@ docs: platform.claude.com, "Messages", "Streaming messages", "Prompt caching", "
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from rumi.models.body import Sampling, most_tokens
-from rumi.models.calls import clean_name
+from rumi.models.dialects.call_parts import joined, new_id
+from rumi.models.dialects.events import BadStreamError
+from rumi.models.dialects.failed_calls import clean_name
 from rumi.models.model import (
     Emit,
     Message,
@@ -22,17 +24,8 @@ from rumi.models.model import (
     Usage,
 )
 from rumi.models.native import NativeModel
-from rumi.models.stream import (
-    BadStreamError,
-    EventReader,
-    StreamedReply,
-    StreamReportedError,
-    count_of,
-    mapping,
-    read_object,
-    text_of,
-)
-from rumi.models.wire import arguments_object, plain, sendable, sent_arguments, sent_name
+from rumi.models.stream import StreamedReply, StreamReportedError, count_of, mapping, text_in
+from rumi.models.wire import EMPTY, arguments_object, plain, sendable, sent_arguments, sent_name
 from rumi.platform.config.providers import PROVIDERS
 
 VERSION: Final = "2023-06-01"
@@ -47,8 +40,16 @@ _REASONS: Final = {
     "tool_use": "tool_calls",
     "max_tokens": "length",
 }
-_EMPTY: Final = "(empty)"
-"""Text that replaces an empty text, because the API refuses empty texts."""
+_EVENTS: Final = frozenset(
+    {
+        "message",
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "message_delta",
+        "message_stop",
+    }
+)
 
 
 class AnthropicProtocol:
@@ -94,13 +95,9 @@ class AnthropicProtocol:
             body["output_config"] = {"effort": effort}
         return body
 
-    def builder(self, emit: Emit, name: str) -> "AnthropicReply":
+    def builder(self, emit: Emit, name: str, tools: Collection[str]) -> "AnthropicReply":
         """Return a builder that assembles the reply from the stream's events."""
         return AnthropicReply(emit, name)
-
-    def cutter(self) -> EventReader:
-        """Return an object that splits the stream into events."""
-        return EventReader()
 
 
 def _conversation(all_messages: Sequence[Message]) -> tuple[str, list[dict[str, object]]]:
@@ -129,7 +126,7 @@ def _conversation(all_messages: Sequence[Message]) -> tuple[str, list[dict[str, 
             messages.append({"role": role, "content": blocks})
     # The API requires that a conversation starts with a user message.
     if messages and messages[0]["role"] == "assistant":
-        messages.insert(0, {"role": "user", "content": [{"type": "text", "text": _EMPTY}]})
+        messages.insert(0, {"role": "user", "content": [{"type": "text", "text": EMPTY}]})
     return system, messages
 
 
@@ -160,7 +157,7 @@ def _words(text: str, *, needed: bool) -> Iterator[dict[str, object]]:
     if text.strip():
         yield {"type": "text", "text": sendable(text)}
     elif needed:
-        yield {"type": "text", "text": _EMPTY}
+        yield {"type": "text", "text": EMPTY}
 
 
 def _picture(picture: Picture) -> dict[str, object]:
@@ -219,55 +216,63 @@ class AnthropicReply(StreamedReply):
             BadStreamError: The data is not an event of this API.
             StreamReportedError: The event is the server's report of an error.
         """
-        event = read_object(data)
-        match event.get("type"):
+        for event in self._objects(data):
+            self._take(event, data)
+
+    def _take(self, event: Mapping[str, object], data: str) -> None:
+        kind = event.get("type")
+        self.answered = self.answered or kind in _EVENTS
+        match kind:
+            case "message":  # it was not streamed
+                blocks = event.get("content")
+                for index, block in enumerate(blocks if isinstance(blocks, list) else ()):
+                    self._start(index, mapping(block, "a block"))
+                self._finish(event, event)
+                self.done = True
             case "message_start":
-                message = mapping(event.get("message"), "a message")
-                self._count(mapping(message.get("usage") or {}, "usage"))
+                message = mapping(event.get("message") or {}, "a message")
+                self._count(message.get("usage"))
             case "content_block_start":
                 self._start(self._index(event), mapping(event.get("content_block"), "a block"))
             case "content_block_delta":
                 self._add_to(self._index(event), mapping(event.get("delta"), "a delta"))
             case "message_delta":
-                delta = mapping(event.get("delta") or {}, "a delta")
-                reason = delta.get("stop_reason")
-                if reason:
-                    stop_reason = text_of(reason, "stop_reason")
-                    self.finish_reason = _REASONS.get(stop_reason, stop_reason)
-                self._count(mapping(event.get("usage") or {}, "usage"))
+                self._finish(mapping(event.get("delta") or {}, "a delta"), event)
             case "message_stop":
                 self.done = True
             case "error":
-                raise StreamReportedError(_with_status(event.get("error")))
-            case str():
-                pass  # a ping, or a new type of event, which clients must ignore
+                raise StreamReportedError(event.get("error") or event)
             case _:
-                raise BadStreamError("an event of its stream has no type")
+                self._ignore(data)  # a ping, or a new type of event, which clients must ignore
+
+    def _finish(self, fields: Mapping[str, object], event: Mapping[str, object]) -> None:
+        if reason := fields.get("stop_reason"):
+            self.finish_reason = _REASONS.get(str(reason), str(reason))
+        self._count(event.get("usage"))
 
     def end(self) -> None:
-        """Process the end of the stream."""
-        if not self.done:
-            # The stream was cut: `message_stop` is the last event. Without a reason the reply counts as cut.
-            self.finish_reason = ""
-        elif not self.finish_reason:
+        """Process the end of the stream. Without a reason, and without `message_stop`, the reply was cut."""
+        if self.done and not self.finish_reason:
             self.finish_reason = "tool_calls" if self._of("tool_use") else "stop"
 
     def reply(self) -> Reply:
         """Return the complete reply.
 
         Raises:
-            BadStreamError: A tool call has no id or no name.
+            BadStreamError: A tool call has no name.
         """
         thoughts = [self._blocks[at] for at in sorted(self._blocks) if "thinking" in self._blocks[at].kind]
         signature = json.dumps({"anthropic": [thought.thought() for thought in thoughts]}) if thoughts else ""
         calls = []
         for block in self._of("tool_use"):
-            number, name = (
-                text_of(block.fields.get("id"), "an id"),
-                text_of(block.fields.get("name"), "a name"),
-            )
+            name, number = block.fields.get("name"), block.fields.get("id")
+            if not isinstance(name, str) or not name:
+                raise BadStreamError("a tool call has no name")
             # Without deltas, the block's start holds the whole input, normally an empty object.
-            arguments = "".join(block.parts) or json.dumps(plain(block.fields.get("input") or {}))
+            given = block.fields.get("input") or {}
+            given = given if isinstance(given, str) else json.dumps(plain(given))
+            arguments = joined(block.parts or [given])
+            number = number if isinstance(number, str) and number else new_id()
             calls.append(ToolCall(number, clean_name(name), arguments, signature))
             signature = ""  # one signature holds all thoughts: only the first call carries it
         reasoning = "".join("".join(thought.parts) for thought in thoughts)
@@ -281,63 +286,54 @@ class AnthropicReply(StreamedReply):
 
     def _index(self, event: Mapping[str, object]) -> int:
         index = event.get("index")
+        if isinstance(index, str) and index.isdecimal():
+            return int(index[:6])
+        if index is None:  # a new block comes after the others; a delta belongs to the last one
+            return len(self._blocks) - (event.get("type") == "content_block_delta")
         if not isinstance(index, int):
             raise BadStreamError("a block's index is not a number")
         return index
 
     def _start(self, index: int, block: Mapping[str, object]) -> None:
-        kind = text_of(block.get("type"), "a block's type")
+        kind = str(block.get("type"))
         self._blocks[index] = _Block(kind, dict(block))
         self.begun = True
-        if kind == "tool_use":
-            self._emit(ToolCallNamed(clean_name(text_of(block.get("name"), "a name"))))
-        elif kind == "text" and block.get("text"):
-            self._say(text_of(block["text"], "text"), self._blocks[index].parts)
+        if kind == "tool_use" and isinstance(block.get("name"), str):
+            self._emit(ToolCallNamed(clean_name(str(block["name"]))))
+        elif kind == "text":
+            self._say(text_in(block.get("text")), self._blocks[index].parts)
+        elif kind == "thinking":
+            self._grow(text_in(block.get("thinking")), self._blocks[index].parts)
+            self._blocks[index].signature = text_in(block.get("signature"))
 
     def _add_to(self, index: int, delta: Mapping[str, object]) -> None:
         block = self._blocks.get(index)
+        kind = {"text_delta": "text", "thinking_delta": "thinking"}.get(str(delta.get("type")))
+        if block is None and kind is not None:  # some proxies leave out the block's start
+            block = self._blocks[index] = _Block(kind, {})
         if block is None:
             raise BadStreamError("a block grows that has not begun")
         match delta.get("type"):
             case "text_delta":
-                self._say(text_of(delta.get("text"), "text"), block.parts)
+                self._say(text_in(delta.get("text")), block.parts)
             case "input_json_delta":
-                self._grow(text_of(delta.get("partial_json"), "partial_json"), block.parts)
+                piece = delta.get("partial_json")
+                self._grow(json.dumps(piece) if isinstance(piece, dict) else text_in(piece), block.parts)
             case "thinking_delta":
-                self._grow(text_of(delta.get("thinking"), "thinking"), block.parts)
+                self._grow(text_in(delta.get("thinking")), block.parts)
             case "signature_delta":
-                block.signature += text_of(delta.get("signature"), "a signature")
+                block.signature += text_in(delta.get("signature"))
 
-    def _count(self, usage: Mapping[str, object]) -> None:
+    def _count(self, usage: object) -> None:
         # The counts in `message_delta` are cumulative; counts that it omits keep their value.
-        self._tokens |= {name: count_of(value) for name, value in usage.items() if isinstance(value, int)}
+        counts = usage.items() if isinstance(usage, dict) else ()
+        self._tokens |= {name: count_of(value) for name, value in counts if isinstance(value, int | float)}
 
     def _usage(self) -> Usage:
         read = self._tokens.get("cache_read_input_tokens", 0)
         written = self._tokens.get("cache_creation_input_tokens", 0)
         prompt = self._tokens.get("input_tokens", 0) + read + written
         return Usage(prompt, self._tokens.get("output_tokens", 0), read, written_tokens=written)
-
-
-_STATUS: Final = {
-    "overloaded_error": 529,
-    "api_error": 500,
-    "timeout_error": 504,
-    "rate_limit_error": 429,
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "billing_error": 402,
-}
-
-
-def _with_status(error: object) -> object:
-    """Return an error event with the HTTP status that a plain response would have for this error."""
-    if not isinstance(error, dict):
-        return error
-    return {**error, "status_code": _STATUS.get(str(error.get("type")), 500)}
 
 
 class AnthropicModel(NativeModel):

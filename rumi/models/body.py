@@ -55,7 +55,6 @@ def body_of(
             request,
             reasoning=groq and model.startswith(_GPT_OSS),
             system_first=not groq,
-            call_ids=provider.call_ids,
             signed=provider.signs,
         ),
         "stream": not (schema and groq),

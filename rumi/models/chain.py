@@ -130,8 +130,9 @@ class Chain:
     next model at once after a timeout, an unknown model or a required wait of more than `MAX_WAIT_S`, and
     also after a rate limit if a model of another server can answer before the wait is over. After a refused
     key, the other models of that server are skipped too. A refused request ends the call, because other
-    servers would refuse the request too. The chain emits `Waiting` for waits and for changes of the model,
-    and `Discarded` before a new attempt if text was already emitted.
+    servers would refuse the request too; but a content filter is a provider's own, so the next model is
+    tried. The chain emits `Waiting` for waits and for changes of the model, and `Discarded` before a new
+    attempt if text was already emitted. If no model answers, the error has the longest partial reply.
 
     The request is cut to each model's budget. If a server still refuses the request as too large, the chain
     cuts the request to the limit in the server's answer, or to a share of its size, and sends it again, until
@@ -288,9 +289,12 @@ class Chain:
         retried: list[ModelError],
     ) -> Reply | ModelError:
         """Call one model, with retries. `retried` has the failures after which it was called again."""
+        partial = ""
         while True:
             tries = len(retried) + 1
             outcome = await self._attempt(step, request, events, others)
+            if isinstance(outcome, ModelError):  # the user gets the longest part if no attempt succeeds
+                outcome.partial = partial = max(outcome.partial, partial, key=len)
             if isinstance(outcome, Reply) or not outcome.retriable or tries >= self._most(step, outcome):
                 return outcome
             if exceeds_plan(outcome, request_tokens(request), CERTAIN):
@@ -463,7 +467,7 @@ class Chain:
     def _summary(self, failures: Sequence[ModelError]) -> ModelError:
         last = failures[-1]
         refused_key = next((failure for failure in failures if failure.kind == "auth"), last)
-        return ModelError(
+        summary = ModelError(
             last.kind,
             model_texts.models_failed(self._language, [self._reason(failure) for failure in failures]),
             refused_key.advice,
@@ -471,6 +475,8 @@ class Chain:
             detail=last.detail,
             model=last.model,
         )
+        summary.partial = max((failure.partial for failure in failures), key=len)
+        return summary
 
 
 def _corrected(request: ModelRequest, failed_generation: str) -> ModelRequest:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from rumi.models.body import body_of, takes_schema
-from rumi.models.calls import read_failed_generation
+from rumi.models.dialects.failed_calls import read_failed_generation
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply
 from rumi.models.rates import RateLimits
 from rumi.models.reading import AnswerReading, Seen, ServerModel
@@ -47,7 +47,7 @@ class ChatCompletions(ServerModel):
     ) -> Reply | ModelError:
         """Send one request; return the reply or the error."""
         client = await self._server.client()
-        builder, small = ReplyBuilder(emit, self._name), self._budget.small_plan
+        builder, small = ReplyBuilder(emit, self._name, _names(request)), self._budget.small_plan
         body = body_of(
             request, self._model, self._server.provider, self._sampling, schema=schema, small_plan=small
         )
@@ -55,7 +55,7 @@ class ChatCompletions(ServerModel):
             reading = AnswerReading(self._failures, silence, (self._first_s, self._timeout_s), saw)
             outcome = await self._asked(client, body, builder, reading)
             if request.tools:
-                outcome = _read_all_the_same(outcome, builder, {tool.name for tool in request.tools})
+                outcome = _read_all_the_same(outcome, builder, _names(request))
             return outcome
         return self._failures.silent(begun=builder.begun)
 
@@ -85,7 +85,7 @@ class ChatCompletions(ServerModel):
         except groq.APIConnectionError as error:
             return self._failures.no_answer(error.__cause__ or error)
         try:
-            return await reading.read(stream.response, builder, streamed=body["stream"] is True)
+            return await reading.read(stream.response, builder)
         finally:
             await http.close(stream.close)
 
@@ -99,18 +99,15 @@ class ChatCompletions(ServerModel):
         return headers
 
 
+def _names(request: ModelRequest) -> set[str]:
+    return {tool.name for tool in request.tools}
+
+
 def _read_all_the_same(
     outcome: Reply | ModelError, builder: ReplyBuilder, tools: Collection[str]
 ) -> Reply | ModelError:
-    """Return a reply with the tool calls that the server failed to parse, or `outcome` if there are none.
-
-    Such tool calls are in the error's text or, with some servers, in the answer's text in gpt-oss's format.
-    """
-    if isinstance(outcome, ModelError):
-        calls = read_failed_generation(outcome.failed_generation, tools)
-        words = builder.words()
-    else:
-        unread = builder.text if not outcome.tool_calls and builder.text.lstrip().startswith("<|") else ""
-        calls = read_failed_generation(unread, tools) if "to=" in unread else ()
-        words = replace(outcome, text="") if calls else outcome
-    return replace(words, tool_calls=calls, finish_reason="tool_calls") if calls else outcome
+    """Return a reply with the tool calls that Groq failed to parse, or `outcome` if there are none."""
+    if isinstance(outcome, Reply):
+        return outcome
+    calls = read_failed_generation(outcome.failed_generation, tools)
+    return replace(builder.words(), tool_calls=calls, finish_reason="tool_calls") if calls else outcome

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from rumi.models.dialects.endings import Ending
+from rumi.models.dialects.reported_errors import error_object, is_filtered, status_in
 from rumi.models.model import FailureKind, ModelError, TooLarge
-from rumi.models.rates import retry_after_s
+from rumi.models.rates import reset_s, retry_after_s, retry_in
 from rumi.models.too_long import plan_of, refusal_for_size
 from rumi.platform.proxies import proxies
 from rumi.platform.redact import HIDDEN, Redactor
@@ -24,6 +26,7 @@ _ORGANISATION = re.compile(r"(?: in organization)? ?`?\borg[-_]\w{6,}`?")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
 _NOT_A_CALL: Final = "Failed to call a function."
 """The start of an error text from Groq that is meant for programmers, and is not shown to users."""
+_MODEL_WORDS = re.compile(r"(?i)\bmodels?\b|deployment|endpoints? found")
 _NO_CREDIT = re.compile(r"(?i)credit balance is too low|insufficient (?:balance|credits|quota)")
 
 
@@ -48,8 +51,8 @@ def shown_url(url: str) -> str:
 class Failures:
     """Creates the errors for one model at one server.
 
-    `key_name` is the name of the setting for the server's key. `redact` removes that key and the other
-    secrets of this installation from a text.
+    `key_name` and `url_name` are the names of the settings for the server's key and address. `redact` removes
+    that key and the other secrets of this installation from a text.
     """
 
     def __init__(
@@ -62,9 +65,12 @@ class Failures:
         timeout_s: float,
         redact: Redactor,
         first_s: float | None = None,
+        url_name: str = "",
     ) -> None:
         self._model = model
         self._host = shown_url(url)
+        self._url = url
+        self._url_name = url_name
         self._key = key
         self._key_name = key_name
         self._redact = redact
@@ -113,6 +119,46 @@ class Failures:
             "malformed", Text("{host} does not answer as a chat model does", host=self._host), how
         )
 
+    def other_api(self, said: str) -> ModelError:
+        """Return the error for an answer of something else than a chat model's API, such as a web page."""
+        return self._error(
+            "malformed",
+            Text("{host} does not answer as a chat model does", host=self._host),
+            str(error_object(said)["message"] or said) or Text("it sent a web page"),
+            advice=self._check_address(),
+        )
+
+    def ended(self, ending: Ending, reason: str) -> ModelError:
+        """Return the error for a reply that its server ended before it was complete, for this reason."""
+        detail = Text("finish reason: {finish_reason}", finish_reason=reason)
+        if ending == "filtered":
+            return self._filtered(detail)
+        if ending == "malformed":
+            text = Text("{model} wrote a tool call that its server cannot read", model=self._model)
+            return self._error("malformed", text, detail)
+        return self._error(
+            "server", Text("{model} stopped before the end of its answer", model=self._model), detail
+        )
+
+    def _filtered(self, detail: str) -> ModelError:
+        return self._error(
+            "filtered",
+            Text("{model} refused, or a content filter stopped it", model=self._model),
+            detail,
+            advice=Text("Ask in other words, or choose another model."),
+        )
+
+    def _check_address(self) -> Text:
+        """Return the advice to look at the server's address, with the likely mistake."""
+        path, name = urlsplit(self._url).path.rstrip("/"), self._url_name
+        if "/v1/v1" in f"{path}/":
+            return Text("Check {setting}: it has /v1 twice.", setting=name)
+        if path.endswith(("/chat/completions", "/messages", "/api/chat")):
+            return Text("Check {setting}: leave out the path of the chat at its end.", setting=name)
+        if not path:
+            return Text("Check {setting}: many servers need /v1 at the end of the address.", setting=name)
+        return Text("Check {setting}: is it the address of a model server's API?", setting=name)
+
     def empty(self, finish_reason: str) -> ModelError:
         """Return the error for a reply with neither text nor tool calls."""
         return self._error(
@@ -123,13 +169,17 @@ class Failures:
 
     def from_status(self, status: int, body: object, headers: Mapping[str, str]) -> ModelError:
         """Return the error for an answer with an error status."""
-        return self._from_server(status, _error_object(body), retry_after_s(headers))
+        error, seconds = error_object(body), retry_after_s(headers)
+        if seconds is None:
+            seconds = retry_in(error)
+        if seconds is None and status in (429, 503, 529):
+            seconds = reset_s(headers)
+        return self._from_server(status, error, seconds)
 
     def from_stream(self, error: object) -> ModelError:
         """Return the error for a failure that the server reported in the middle of its stream."""
-        fields = _error_object({"error": error})
-        status = fields.get("status_code") or fields.get("code")
-        return self._from_server(status if isinstance(status, int) else 500, fields, None)
+        fields = error_object({"error": error})
+        return self._from_server(status_in(fields), fields, retry_in(fields))
 
     def _from_server(
         self, status: int, error: Mapping[str, object], retry_after_s: float | None
@@ -139,6 +189,15 @@ class Failures:
         if not isinstance(code, str) or not code:  # llama.cpp's server repeats the status there
             code = str(error.get("type") or "")
         model, host = self._model, self._host
+        if is_filtered(error):
+            return self._filtered(said)
+        if status in (404, 405) and not _names_a_model(code, said):
+            return self._error(
+                "not_found",
+                Text("{host} has no chat API at the configured address ({status})", host=host, status=status),
+                said,
+                advice=self._check_address(),
+            )
         param = error.get("param")  # some servers write the reason there
         told = refusal_for_size(status, code, f"{said} {param}" if isinstance(param, str) else said, error)
         kind = _kind(status, code, said, for_size=told is not None)
@@ -239,6 +298,11 @@ def sentence(message: str, detail: str) -> Text:
     return Text("{message}.", message=message)
 
 
+def _names_a_model(code: str, said: str) -> bool:
+    """Return True if a 404 is about the model. Without a text it may be about anything."""
+    return "model" in code or _MODEL_WORDS.search(said) is not None
+
+
 def _is_about_money(status: int, code: str, said: str) -> bool:
     money = code in {"insufficient_quota", "billing_error"} or _NO_CREDIT.search(said) is not None
     return status == 402 or (money and status in {400, 403, 429})
@@ -260,20 +324,3 @@ def _kind(status: int, code: str, said: str, *, for_size: bool) -> FailureKind:
     if status in {408, 498} or status >= 500:
         return "server"  # 498 is Groq's status for "no capacity left"
     return "refused"
-
-
-def _error_object(body: object) -> Mapping[str, object]:
-    """Return the error object (`message`, `type`, `code`) in the body of a response.
-
-    The body may come from the server or from a proxy in front of it.
-    """
-    if isinstance(body, list) and body:  # Gemini's errors come in a list
-        body = body[0]
-    if isinstance(body, dict):
-        error = body.get("error", body)
-        if isinstance(error, dict):
-            return error
-        return {"message": str(error)}
-    text = "" if body is None else str(body)
-    # A proxy's HTML page is not a message for users.
-    return {"message": "" if text.lstrip().startswith("<") else text}

@@ -3,7 +3,16 @@
 import json
 from dataclasses import replace
 
-from rumi.models.model import Emit, ModelError, ModelEvent, Reply, TextDelta, ToolCall, ToolCallNamed
+from rumi.models.model import (
+    Discarded,
+    Emit,
+    ModelError,
+    ModelEvent,
+    Reply,
+    TextDelta,
+    ToolCall,
+    ToolCallNamed,
+)
 from rumi.platform.redact import HIDDEN, Redactor
 
 
@@ -19,6 +28,7 @@ class Hiding:
         self._redact = redact
         self._emit = emit
         self._words = redact.stream()
+        self._said: list[str] = []
 
     def emit(self, event: ModelEvent) -> None:
         """Forward an event with its secrets hidden. Text that may be the start of a secret is held back."""
@@ -30,12 +40,27 @@ class Hiding:
             self._emit(event)
 
     def outcome(self, outcome: Reply | ModelError) -> Reply | ModelError:
-        """Emit the text that was held back, and return the reply or the error with its secrets hidden."""
+        """Emit the text that was held back, and return the reply or the error with its secrets hidden.
+
+        An error gets the text that was emitted. If a reply has another text than was emitted, because a part
+        of it turned out to be reasoning or a tool call, the emitted text is discarded, and the reply's is
+        emitted.
+        """
         self._say(self._words.end())
-        known = self._redact.known
+        known, said = self._redact.known, "".join(self._said)
         if isinstance(outcome, ModelError):
             outcome.failed_generation = known(outcome.failed_generation)
+            outcome.partial = said.rstrip()
             return outcome
+        reply = self._hidden(outcome)
+        if said != reply.text:
+            if said:
+                self._emit(Discarded())
+            self._say(reply.text)
+        return reply
+
+    def _hidden(self, outcome: Reply) -> Reply:
+        known = self._redact.known
         return replace(
             outcome,
             text=known(outcome.text),
@@ -46,6 +71,7 @@ class Hiding:
 
     def _say(self, words: str) -> None:
         if words:
+            self._said.append(words)
             self._emit(TextDelta(words))
 
     def _call(self, call: ToolCall) -> ToolCall:

@@ -161,7 +161,8 @@ class Reply:
 
     `finish_reason` is the reason that the server gave for the end of the reply.
 
-    The reason `length` means that the reply was cut off. `reasoning` is not part of the answer's text.
+    The reasons `stop` and `tool_calls` mean that the reply is complete, and `length` that it was cut off. Any
+    other reason is the server's own, and unknown. `reasoning` is not part of the answer's text.
     """
 
     text: str
@@ -220,6 +221,7 @@ FailureKind: TypeAlias = Literal[
     "server",  # 5xx
     "malformed",  # the stream violated the protocol
     "empty",  # neither text nor tool calls
+    "filtered",  # a content filter or the model itself refused
     "refused",  # any other 4xx
     "budget",  # no request was sent: a budget is used up, or a price is missing
 ]
@@ -247,7 +249,8 @@ class ModelError(RumiError):
     `retry_after_s` is the wait that the server asked for, if any. `detail` is the server's text. `model` is
     the name of the model that failed. `too_large` contains the sizes if the server reported them.
     `failed_generation` is the model's text if the server could not parse a tool call in the text. `status` is
-    the HTTP status if the server refused the request or reported an error.
+    the HTTP status if the server refused the request or reported an error. `partial` is the text of the reply
+    that arrived before the failure.
     """
 
     exit_code = 4
@@ -275,6 +278,7 @@ class ModelError(RumiError):
         self.too_large = too_large
         self.failed_generation = failed_generation
         self.status = status
+        self.partial = ""
 
     @property
     def retriable(self) -> bool:

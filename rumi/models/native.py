@@ -1,7 +1,7 @@
 """One attempt, over httpx, at a server with a native protocol: Anthropic's messages or Ollama's chat."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import trio
@@ -9,7 +9,6 @@ import trio
 from rumi.models.body import Sampling
 from rumi.models.model import Emit, ModelError, ModelRequest, Reply
 from rumi.models.reading import AnswerReading, Builder, Seen, ServerModel
-from rumi.models.stream import LineReader
 from rumi.platform import http
 
 if TYPE_CHECKING:
@@ -33,12 +32,11 @@ class Native(Protocol):
         """Return the request body. `context` is the model's context size in tokens, if known."""
         ...
 
-    def builder(self, emit: Emit, name: str) -> Builder:
-        """Return a builder that assembles the reply from the stream's events."""
-        ...
+    def builder(self, emit: Emit, name: str, tools: Collection[str]) -> Builder:
+        """Return a builder that assembles the reply from the stream's events.
 
-    def cutter(self) -> LineReader:
-        """Return an object that splits the stream into events."""
+        `tools` are the names of the offered tools.
+        """
         ...
 
 
@@ -51,7 +49,7 @@ class NativeModel(ServerModel):
         import httpx
 
         client, protocol = await self._server.bare(), self.protocol
-        builder = protocol.builder(emit, self._name)
+        builder = protocol.builder(emit, self._name, {tool.name for tool in request.tools})
         body = protocol.body(request, self._model, self._sampling, self._budget.context)
         url = f"{self._server.base_url.rstrip('/')}{protocol.path}"
         # Connecting and the server's work before its first output share one time limit.
@@ -69,7 +67,7 @@ class NativeModel(ServerModel):
                     reading.note_limits(response)
                     error_body = await _error_of(response)
                     return self._failures.from_status(response.status_code, error_body, response.headers)
-                return await reading.read(response, builder, cutter=protocol.cutter())
+                return await reading.read(response, builder)
             finally:
                 await http.close(response.aclose)
         return self._failures.silent(begun=builder.begun)

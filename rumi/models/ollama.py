@@ -4,26 +4,15 @@ Rumi does not use the OpenAI-compatible API of Ollama, because that API cannot s
 Ollama silently cuts longer prompts. docs: docs.ollama.com/api/chat. The stream has one JSON object per line.
 """
 
-import json
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from rumi.models.body import Sampling, most_tokens
-from rumi.models.calls import clean_name
-from rumi.models.model import Emit, Message, ModelRequest, ToolCallNamed, Usage
+from rumi.models.dialects.call_parts import parts_in
+from rumi.models.model import Emit, Message, ModelRequest, Usage
 from rumi.models.native import NativeModel
-from rumi.models.stream import (
-    BadStreamError,
-    LineReader,
-    PartialCall,
-    ReplyBuilder,
-    StreamReportedError,
-    count_of,
-    mapping,
-    read_object,
-    text_of,
-)
+from rumi.models.stream import ReplyBuilder, count_of, mapping, text_in
 from rumi.models.wire import plain, sendable, sent_arguments, sent_name, tools_json
 from rumi.platform.config.providers import PROVIDERS
 
@@ -64,13 +53,9 @@ class OllamaProtocol:
             body["think"] = effort
         return body
 
-    def builder(self, emit: Emit, name: str) -> "OllamaReply":
+    def builder(self, emit: Emit, name: str, tools: Collection[str]) -> "OllamaReply":
         """Return a builder that assembles the reply from the stream's lines."""
-        return OllamaReply(emit, name)
-
-    def cutter(self) -> LineReader:
-        """Return an object that splits the stream into lines."""
-        return LineReader()
+        return OllamaReply(emit, name, tools)
 
 
 def _messages(request: ModelRequest) -> Iterator[dict[str, object]]:
@@ -103,36 +88,28 @@ class OllamaReply(ReplyBuilder):
             BadStreamError: The line is not a JSON object of this API.
             StreamReportedError: The line is the server's report of an error.
         """
-        chunk = read_object(data)
-        if chunk.get("error"):
-            raise StreamReportedError(chunk["error"])
-        message = mapping(chunk.get("message") or {}, "a message")
-        if thought := text_of(message.get("thinking") or "", "thinking"):
-            self._grow(thought, self._reasoning)
-        if content := text_of(message.get("content") or "", "content"):
-            self._say(self._thoughts.feed(content), self._text)
-        calls = message.get("tool_calls") or []
-        if not isinstance(calls, list):
-            raise BadStreamError("a chunk's tool calls are not a list")
-        for call in calls:
-            self._take_function(
-                mapping(mapping(call, "a tool call").get("function"), "a tool call's function")
-            )
-        self.begun = self.begun or bool(thought or content or calls)
-        if chunk.get("done"):
-            self.done = True
-            reason = str(chunk.get("done_reason") or "stop")
-            self.finish_reason = "tool_calls" if self._calls and reason == "stop" else reason
-            self._usage = Usage(count_of(chunk.get("prompt_eval_count")), count_of(chunk.get("eval_count")))
-
-    def _take_function(self, function: Mapping[str, object]) -> None:
-        name = clean_name(text_of(function.get("name") or "", "a tool call's name"))
-        if not name:
-            raise BadStreamError("a tool call has no name")
-        call = PartialCall(name=name)
-        self._grow(json.dumps(function.get("arguments") or {}, ensure_ascii=False), call.arguments)
-        self._calls.append(call)
-        self._emit(ToolCallNamed(name))
+        for chunk in self._objects(data):
+            if not chunk.keys() & {"message", "done"}:
+                self._ignore(data)
+                continue
+            self.answered = True
+            message = mapping(chunk.get("message") or {}, "a message")
+            if thought := text_in(message.get("thinking")):
+                self._grow(thought, self._reasoning)
+            if content := message.get("content"):
+                self._take_content(content)
+            calls = message.get("tool_calls") or []
+            for number, part in enumerate(parts_in(calls)):
+                # Each part is a whole call; the ids of new versions are not needed, and may be missing.
+                self._take_call({**part, "id": None, "index": len(self._calls) + number})
+            self.begun = self.begun or bool(thought or content or calls)
+            if chunk.get("done"):
+                self.done = True
+                reason = str(chunk.get("done_reason") or "stop")
+                self.finish_reason = "tool_calls" if len(self._calls) and reason == "stop" else reason
+                self._usage = Usage(
+                    count_of(chunk.get("prompt_eval_count")), count_of(chunk.get("eval_count"))
+                )
 
 
 class OllamaModel(NativeModel):

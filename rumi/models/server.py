@@ -27,9 +27,9 @@ class ModelServer:
     """A server and its HTTP client, which all models at the server share. The creator must call `aclose`.
 
     `name` identifies the server in limits and errors: it is a provider's scheme, or `custom:NAME`. `key_name`
-    is the name of the setting for the key. `provider` is the server's row in the provider table. The clients
-    are created at the first use, and again at the first use after `aclose`. `redact` hides secrets in texts
-    from the server; by default, it hides only the key.
+    is the name of the setting for the key, and `url_name` that for the address. `provider` is the server's
+    row in the provider table. The clients are created at the first use, and again at the first use after
+    `aclose`. `redact` hides secrets in texts from the server; by default, it hides only the key.
     """
 
     def __init__(
@@ -47,6 +47,9 @@ class ModelServer:
         self.dialect: Dialect = dialect
         self.provider = PROVIDERS.get(name, OWN_SERVER)
         self.key_name = key_name
+        self.url_name = f"model.{name.replace(':', '.', 1)}.base_url"
+        if name in PROVIDERS:
+            self.url_name = self.provider.base_url_variable
         self.api_key = api_key
         self.redact = redact or Redactor((api_key,))
         self.takes_schema = True

@@ -1,31 +1,40 @@
-"""Parser of streamed replies: splits bytes into server-sent events, and builds a `Reply` from their chunks.
+"""Builder of a `Reply` from the chunks of a chat completion.
 
-The groq SDK can do both, but it has two problems. Its generators are nested: when one of them raises, the
+The groq SDK can do this too, but it has two problems. Its generators are nested: when one of them raises, the
 inner generators are left to the garbage collector. And it converts each chunk to a pydantic object without
-validation. Here, plain functions split the bytes into events, and a malformed chunk is an error.
+validation. Here, plain functions read the events, and a malformed chunk is an error. What servers send
+beside OpenAI's own form is read by the package `dialects`.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
-from uuid import uuid4
 
-from rumi.models.calls import clean_name, clean_text
-from rumi.models.model import Emit, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
+from rumi.models.dialects.call_parts import CallParts, parts_in
+from rumi.models.dialects.events import BadStreamError, objects_in
+from rumi.models.dialects.failed_calls import clean_text, read_failed_generation
+from rumi.models.dialects.reported_errors import reported_in
+from rumi.models.dialects.thoughts import Thoughts, without_thoughts
+from rumi.models.model import Emit, Reply, TextDelta, ToolCallNamed, Usage
 
-MAX_EVENT_BYTES = 8_000_000
-"""Maximum size of a line of the stream; it limits the memory that a broken server can use."""
+MAX_REPLY_CHARS: Final = 8_000_000
 
-MAX_EVENT_LINES = 10_000
+DONE: Final = "[DONE]"
 
-MAX_REPLY_CHARS = 8_000_000
+MAX_NOISE_CHARS: Final = 200
+"""Maximum size of an event without content that an error message repeats."""
 
-DONE = "[DONE]"
+_REASONINGS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
+"""Fields of reasoning. Servers with several of them send the same text in each, so only one is used."""
 
+_PLAIN: Final = frozenset({"role", "content"})
+"""Fields of nearly every delta."""
 
-class BadStreamError(Exception):
-    """The stream violates the protocol; the error's text describes the violation."""
+_MOST_DEPTH: Final = 5
+
+_FORMAT: Final = "<|"
+"""The beginning of gpt-oss's own format, in which some servers leave its calls."""
 
 
 class StreamReportedError(Exception):
@@ -36,119 +45,23 @@ class StreamReportedError(Exception):
         self.error = error
 
 
-class LineReader:
-    """Splitter of a byte stream into lines. In Ollama's streams, each line is a JSON object.
-
-    The bytes may come in pieces of any size.
-    """
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, data: bytes) -> Iterator[str]:
-        """Process more bytes; yield each line, or the data of each event, that is now complete."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > MAX_EVENT_BYTES:
-            raise BadStreamError("a line of its stream has no end")
-        for line in lines:
-            yield from self._line(line)
-
-    def end(self) -> Iterator[str]:
-        """Yield the last line if it has no newline."""
-        yield from self.feed(b"\n")
-
-    def _line(self, raw: bytes) -> Iterator[str]:
-        if raw.strip():
-            yield raw.decode("utf-8", "replace")
-
-
-class EventReader(LineReader):
-    """Splitter of a byte stream into the data of server-sent events.
-
-    The reader supports only the parts that chat completions use. The `data` fields of an event are joined by
-    newlines, and an empty line ends the event. The reader ignores other fields, and comments, which servers
-    send to keep the connection alive.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._data: list[str] = []
-
-    def end(self) -> Iterator[str]:
-        """Yield an event whose closing empty line is missing at the end of the stream."""
-        yield from self.feed(b"\n\n")
-
-    def _line(self, raw: bytes) -> Iterator[str]:
-        line = raw.rstrip(b"\r")
-        if not line:
-            if self._data:
-                data, self._data = "\n".join(self._data), []
-                yield data
-            return
-        name, _, value = line.partition(b":")
-        if name == b"data":
-            if len(self._data) >= MAX_EVENT_LINES:
-                raise BadStreamError("an event of its stream has no end")
-            try:
-                self._data.append(value.removeprefix(b" ").decode("utf-8"))
-            except UnicodeDecodeError:
-                raise BadStreamError("its stream is not UTF-8") from None
-
-
-def read_object(data: str) -> dict[str, object]:
-    """Return the JSON object of an event.
-
-    Raises:
-        BadStreamError: The data is not a JSON object.
-    """
-    try:
-        chunk = json.loads(data)
-    except (ValueError, RecursionError):
-        raise BadStreamError("its stream has data that is not JSON") from None
-    if not isinstance(chunk, dict):
-        raise BadStreamError("a chunk of its stream is not an object")
-    return chunk
-
-
-def as_chunk(data: str) -> str:
-    """Convert a chat completion that was not streamed to the data of one equivalent event.
-
-    Raises:
-        BadStreamError: The data is not a chat completion.
-    """
-    try:
-        whole = json.loads(data)
-        for choice in whole["choices"]:
-            choice["delta"] = choice.pop("message")
-    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
-        raise BadStreamError("its answer is not a chat completion") from None
-    return json.dumps(whole)
-
-
-@dataclass(slots=True)
-class PartialCall:
-    """The parts of a tool call that have arrived so far."""
-
-    id: str = ""
-    name: str = ""
-    arguments: list[str] = field(default_factory=list)
-    signature: str = ""
-
-
 class StreamedReply:
     """Base of builders: emits a reply's text, and limits the reply's size.
 
     `begun` is True if some output of the model has arrived, including reasoning. `done` is True if the server
-    has reported the end of the reply.
+    has reported the end of the reply. `answered` is True if an event belonged to a reply; otherwise `noise`
+    is the first event. `size` grows with the reply.
     """
 
     def __init__(self, emit: Emit, model: str) -> None:
         self._emit = emit
         self._model = model
-        self._chars = 0
+        self.size = 0
         self.finish_reason = ""
         self.begun = False
         self.done = False
+        self.answered = False
+        self.noise = ""
 
     def _say(self, words: str, into: list[str]) -> None:
         """Store and emit a piece of the answer's text, from which the reasoning has been removed."""
@@ -157,32 +70,56 @@ class StreamedReply:
             self._emit(TextDelta(words))
 
     def _grow(self, text: str, into: list[str]) -> None:
-        self._chars += len(text)
-        if self._chars > MAX_REPLY_CHARS:
+        self.size += len(text)
+        if self.size > MAX_REPLY_CHARS:
             raise BadStreamError("its reply has no end")
         into.append(text)
+
+    def _objects(self, data: str) -> Iterator[Mapping[str, object]]:
+        """Yield the objects of an event that are no error.
+
+        Raises:
+            BadStreamError: The event is malformed.
+            StreamReportedError: The event is the server's report of an error.
+        """
+        if not data.startswith("{") and data.strip().strip('"').upper().startswith(DONE):
+            self.done = True
+            return
+        objects = objects_in(data)
+        if not objects:
+            self._ignore(data)
+        for chunk in objects:
+            if (error := reported_in(chunk)) is not None:
+                raise StreamReportedError(error)
+            yield chunk
+
+    def _ignore(self, data: object) -> None:
+        """Note an event that has nothing of a reply, such as a heartbeat."""
+        self.noise = self.noise or str(data)[:MAX_NOISE_CHARS]
 
 
 class ReplyBuilder(StreamedReply):
     """Builder of a reply from its chunks, which emits the text and the names of the called tools.
 
     The model's reasoning is not part of the text, whether it arrives in a separate field (`reasoning` at Groq
-    and Ollama, `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags.
+    and Ollama, `reasoning_content` at llama.cpp and vLLM), in parts of the content (Magistral), or between
+    tags such as `<think>`. `tools` are the names of the offered tools.
     """
 
-    def __init__(self, emit: Emit, model: str) -> None:
+    def __init__(self, emit: Emit, model: str, tools: Collection[str] = ()) -> None:
         super().__init__(emit, model)
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._field = ""
         self._thoughts = Thoughts()
-        self._calls: list[PartialCall] = []
-        self._open: dict[int, PartialCall] = {}
+        self._calls = CallParts(tools)
+        self._tools = tools
         self._usage = Usage()
 
     @property
     def empty(self) -> bool:
         """True if the reply has neither text nor tool calls."""
-        return not self._calls and not clean_text(self.text).strip()
+        return not len(self._calls) and not self._answer()[0].strip()
 
     @property
     def text(self) -> str:
@@ -193,7 +130,7 @@ class ReplyBuilder(StreamedReply):
         """Process the end of the stream."""
         self._say(self._thoughts.end(), self._text)
         if self.done and not self.finish_reason:
-            self.finish_reason = "tool_calls" if self._calls else "stop"
+            self.finish_reason = "tool_calls" if len(self._calls) else "stop"
 
     def add(self, data: str) -> None:
         """Process the data of one event.
@@ -202,46 +139,46 @@ class ReplyBuilder(StreamedReply):
             BadStreamError: The data is not a chunk of a chat completion.
             StreamReportedError: The data is the server's report of an error.
         """
-        if data.startswith(DONE):
-            self.done = True
-            return
-        chunk = read_object(data)
-        if chunk.get("error"):
-            raise StreamReportedError(chunk["error"])
-        self._take_usage(chunk)
-        if not chunk.keys() & {"choices", "usage", "x_groq"}:
-            raise BadStreamError("a chunk of its stream has no choices")
-        choices = chunk.get("choices") or []
-        if not isinstance(choices, list):
-            raise BadStreamError("a chunk's choices are not a list")
-        for choice in choices:
-            self._take_choice(mapping(choice, "a chunk's choice"))
+        for chunk in self._objects(data):
+            self._take_usage(chunk)
+            choices = chunk.get("choices")
+            if not choices:
+                self._ignore(data)
+                self.answered = self.answered or "choices" in chunk or "usage" in chunk
+                continue
+            if not isinstance(choices, list | dict):
+                raise BadStreamError("a chunk's choices are not a list")
+            self.answered = True
+            self.done = self.done or chunk.get("object") == "chat.completion"  # it was not streamed
+            for choice in choices if isinstance(choices, list) else [choices]:
+                if choice is not None:
+                    self._take_choice(mapping(choice, "a chunk's choice"))
 
     def reply(self) -> Reply:
         """Return the complete reply.
 
         Raises:
-            BadStreamError: A tool call has no name.
+            BadStreamError: The only tool call has no name.
         """
-        calls = []
-        for call in self._calls:
-            if not call.name:
-                raise BadStreamError("a tool call has no name")
-            number = call.id or f"call_{uuid4().hex[:12]}"
-            calls.append(ToolCall(number, call.name, "".join(call.arguments), call.signature))
-        words = self.words()
-        return replace(words, tool_calls=tuple(calls)) if calls else words
+        words, calls = self.words(), self._calls.calls()
+        text = self.text
+        if not calls and self._tools and text.lstrip().startswith(_FORMAT) and "to=" in text:
+            calls = read_failed_generation(text, self._tools)
+            words = replace(words, text="") if calls else words
+        return replace(words, tool_calls=calls) if calls else words
 
     def words(self) -> Reply:
         """Return the reply with all its parts except the tool calls."""
-        return Reply(
-            clean_text(self.text),
-            (),
-            self.finish_reason,
-            self._usage,
-            self._model,
-            "".join(self._reasoning),
+        text, reasoning = self._answer()
+        return Reply(text, (), self.finish_reason, self._usage, self._model, reasoning)
+
+    def _answer(self) -> tuple[str, str]:
+        """Return the answer and the reasoning, which the text of some servers has together."""
+        reasoning = "".join(self._reasoning)
+        text, thoughts = without_thoughts(
+            clean_text(self.text), begun=self._thoughts.begun, separate=bool(self._reasoning)
         )
+        return text, "\n".join(filter(None, (reasoning, "".join(self._thoughts.reasoning), thoughts)))
 
     def _take_usage(self, chunk: Mapping[str, object]) -> None:
         # Groq reports usage under `x_groq` in the last chunk, other servers in a separate chunk.
@@ -253,67 +190,95 @@ class ReplyBuilder(StreamedReply):
             usage = groq.get("usage") or usage
         if isinstance(usage, dict):
             details = usage.get("prompt_tokens_details")
-            cached = details.get("cached_tokens") if isinstance(details, dict) else 0
-            cached = cached or usage.get("prompt_cache_hit_tokens")  # DeepSeek's name
-            self._usage = Usage(
-                count_of(usage.get("prompt_tokens")),
-                count_of(usage.get("completion_tokens")),
-                count_of(cached),
+            cached = count_of(details.get("cached_tokens")) if isinstance(details, dict) else 0
+            found = Usage(
+                count_of(usage.get("prompt_tokens")) or count_of(usage.get("input_tokens")),
+                count_of(usage.get("completion_tokens")) or count_of(usage.get("output_tokens")),
+                cached or count_of(usage.get("prompt_cache_hit_tokens")),  # DeepSeek's name
             )
+            if found != Usage():  # some servers send zeros in every chunk but one
+                self._usage = found
 
     def _take_choice(self, choice: Mapping[str, object]) -> None:
-        if choice.get("index", 0) != 0:
+        if choice.get("index") not in (0, "0", None):
             return  # only one answer was requested
+        if choice.get("error"):
+            raise StreamReportedError(choice["error"])
         reason = choice.get("finish_reason")
-        if reason:
-            self.finish_reason = text_of(reason, "finish_reason")
-        delta = mapping(choice.get("delta") or {}, "a chunk's delta")
-        content = delta.get("content")
-        if content:
-            self._say(self._thoughts.feed(text_of(content, "content")), self._text)
-        thought = delta.get("reasoning") or delta.get("reasoning_content")
-        if isinstance(thought, str):
-            self._grow(thought, self._reasoning)
-        calls = delta.get("tool_calls") or []
-        if not isinstance(calls, list):
-            raise BadStreamError("a chunk's tool calls are not a list")
-        self.begun = self.begun or bool(reason or content or thought or calls)
-        for part in calls:
-            self._take_call(mapping(part, "a tool call"))
+        if isinstance(reason, dict):  # SGLang's own form
+            reason = reason.get("type")
+        if reason and reason != "null":
+            self.finish_reason = str(reason)
+        delta, message = choice.get("delta"), choice.get("message")
+        delta = mapping((message if delta is None else delta) or {}, "a chunk's delta")
+        content = delta.get("content") or (choice.get("text") if not delta else None)
+        # A message after deltas repeats their text.
+        if content and not (delta is message and self._text and content == self.text):
+            self.begun = True
+            self._take_content(content)
+        self.begun = self.begun or bool(reason)
+        if not delta.keys() <= _PLAIN:
+            self._take_rest(delta)
+
+    def _take_rest(self, delta: Mapping[str, object]) -> None:
+        """Process what a delta has beside the content: a refusal, reasoning and calls."""
+        if delta.get("error"):
+            raise StreamReportedError(delta["error"])
+        if refusal := delta.get("refusal"):
+            self.begun = True
+            self._take_content(refusal)
+        for name in (self._field,) if self._field else _REASONINGS:
+            if thought := text_in(delta.get(name)):
+                self.begun, self._field = True, name
+                self._grow(thought, self._reasoning)
+                break
+        if calls := delta.get("tool_calls"):
+            self.begun = True
+            for part in parts_in(calls):
+                self._take_call(part)
+        if isinstance(call := delta.get("function_call"), dict) and call:
+            self.begun = True
+            self._take_call({"function": call})
+
+    def _take_content(self, content: object) -> None:
+        """Process the content of a chunk: text, or a list of parts with text and reasoning."""
+        if isinstance(content, str):
+            self._say(self._thoughts.feed(content), self._text)
+            return
+        if not isinstance(content, list | dict):
+            raise BadStreamError("content is not text")
+        for part in content if isinstance(content, list) else [content]:
+            if isinstance(part, dict) and part.get("type") in _THOUGHT_PARTS:
+                self._grow(text_in(part), self._reasoning)
+            elif words := text_in(part):
+                self._say(self._thoughts.feed(words), self._text)
 
     def _take_call(self, part: Mapping[str, object]) -> None:
-        call_id = text_of(part.get("id") or "", "a tool call's id")
-        function = mapping(part.get("function") or {}, "a tool call's function")
-        name = text_of(function.get("name") or "", "a tool call's name")
-        call = self._call_of(part.get("index"), call_id)
-        call.id = call.id or call_id
+        call, piece = self._calls.add(part)
         if part.get("extra_content"):  # Gemini's signature of its thoughts
             call.signature = json.dumps(part["extra_content"])
-        if name and not call.name:
-            call.name = clean_name(name)
+        if piece:
+            self.size += len(piece)
+            if self.size > MAX_REPLY_CHARS:
+                raise BadStreamError("its reply has no end")
+        if call.name and not call.announced and (piece or not self._calls.may_grow(call.name)):
+            call.announced = True
             self._emit(ToolCallNamed(call.name))
-        arguments = function.get("arguments")
-        if isinstance(arguments, dict):
-            arguments = json.dumps(arguments)  # some servers send the object itself
-        if arguments:
-            self._grow(text_of(arguments, "a tool call's arguments"), call.arguments)
 
-    def _call_of(self, index: object, call_id: str) -> PartialCall:
-        """Return the call that a part belongs to, found by the part's index. A different id means a new call.
 
-        Some servers send the index 0, or no index, for every call of a reply, but a different id for each
-        call.
-        """
-        if index is None:
-            index = max(self._open, default=0)
-        if not isinstance(index, int):
-            raise BadStreamError("a tool call's index is not a number")
-        call = self._open.get(index)
-        if call is None or (call_id and call.id and call_id != call.id):
-            call = PartialCall()
-            self._calls.append(call)
-            self._open[index] = call
-        return call
+_THOUGHT_PARTS: Final = frozenset({"thinking", "reasoning", "thought", "reasoning_text", "summary_text"})
+_TEXT_KEYS: Final = ("text", "thinking", "reasoning", "summary", "content", "refusal", "value", "parts")
+
+
+def text_in(value: object, depth: int = _MOST_DEPTH) -> str:
+    """Return the text in a field that is text, a part with text, or a list of parts; "" if it has none."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and depth:
+        return "".join([text_in(item, depth - 1) for item in value])
+    if isinstance(value, dict) and depth:
+        return next((text for key in _TEXT_KEYS if (text := text_in(value.get(key), depth - 1))), "")
+    return ""
 
 
 def mapping(value: object, what: str) -> Mapping[str, object]:
@@ -327,64 +292,8 @@ def mapping(value: object, what: str) -> Mapping[str, object]:
     return value
 
 
-def text_of(value: object, what: str) -> str:
-    """Return `value` if it is a string.
-
-    Raises:
-        BadStreamError: The value is not a string; the message calls it `what`.
-    """
-    if not isinstance(value, str):
-        raise BadStreamError(f"{what} is not text")
-    return value
-
-
 def count_of(value: object) -> int:
-    """Return `value` if it is a positive integer, otherwise 0."""
-    return value if isinstance(value, int) and value > 0 else 0
-
-
-_BEGIN: Final = "<think>"
-_END: Final = "</think>"
-
-
-class Thoughts:
-    """Filter that removes `<think>` reasoning from the start of an answer that arrives in pieces.
-
-    Tags after the answer's first word are left alone, because an answer may mention such tags. Reasoning
-    without an end tag extends to the end of the answer. Text without a tag passes unchanged, piece by piece.
-    """
-
-    def __init__(self) -> None:
-        self._pending = ""
-        self._state: str = "beginning"
-
-    def feed(self, piece: str) -> str:
-        """Process a piece; return the text that is certain to be part of the answer, not of the reasoning."""
-        if self._state == "answer":
-            return piece
-        self._pending += piece
-        if self._state == "beginning":
-            start = self._pending.lstrip()
-            if start.startswith(_BEGIN):
-                self._pending, self._state = start[len(_BEGIN) :], "thoughts"
-            elif _BEGIN.startswith(start):
-                return ""  # only whitespace, or the beginning of the tag
-            else:
-                return self._answer(self._pending)
-        if self._state == "thoughts":
-            _, end, rest = self._pending.partition(_END)
-            if not end:
-                # Reasoning may be long: keep only the characters that may begin the end tag.
-                self._pending = self._pending[-len(_END) + 1 :]
-                return ""
-            self._pending, self._state = rest, "space"
-        rest = self._pending.lstrip()
-        return self._answer(rest) if rest else ""
-
-    def end(self) -> str:
-        """Return the text that is still buffered at the end of the answer, if it is not reasoning."""
-        return self._answer(self._pending) if self._state == "beginning" else ""
-
-    def _answer(self, words: str) -> str:
-        self._pending, self._state = "", "answer"
-        return words
+    """Return a positive number as an integer; 0 for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return int(value) if 0 < value < 1e15 else 0

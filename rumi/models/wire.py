@@ -4,7 +4,6 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Final
 
 from rumi.models.model import Message, ModelRequest, Picture, ToolCall, ToolSpec
@@ -13,6 +12,9 @@ from rumi.platform.config.providers import SchemaRules
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
+EMPTY: Final = "(empty)"
+"""Text that replaces an empty text, because strict servers refuse empty texts."""
+
 UNSIGNED: Final = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 """Google's documented placeholder signature, for calls from other models and calls without a signature."""
 
@@ -22,7 +24,6 @@ def messages_json(
     *,
     reasoning: bool = False,
     system_first: bool = False,
-    call_ids: int | None = None,
     signed: bool = False,
 ) -> list[dict[str, object]]:
     """Return the conversation, one object per message.
@@ -30,9 +31,8 @@ def messages_json(
     With `reasoning`, include the reasoning that led to tool calls.
 
     With `system_first`, a system message in the middle of the conversation is sent as a user message, because
-    the chat templates of some models otherwise refuse the whole request. `call_ids` is the length of call
-    ids, for servers that require ids of a fixed length with only letters and digits. With `signed`, each call
-    is sent with its signature from the server.
+    the chat templates of some models otherwise refuse the whole request. With `signed`, each call is sent
+    with its signature from the server.
     """
     messages: list[dict[str, object]] = []
     of_results: list[Picture] = []
@@ -45,8 +45,6 @@ def messages_json(
         of_results += request_message.pictures if request_message.role == "tool" else ()
     if of_results:
         messages.append(_of_results(of_results))
-    if call_ids is not None:
-        _shorten_ids(messages, call_ids)
     for message in messages[1:]:
         if system_first and message["role"] == "system":
             message["role"] = "user"
@@ -75,9 +73,10 @@ def arguments_object(arguments: str) -> dict[str, object] | None:
 
 
 def _message(message: Message, reasoning: bool, signed: bool) -> dict[str, object]:
-    out: dict[str, object] = {"role": message.role, "content": sendable(message.content)}
+    bare = not (message.content.strip() or message.pictures or message.tool_calls)
+    out: dict[str, object] = {"role": message.role, "content": EMPTY if bare else sendable(message.content)}
     if message.pictures and message.role != "tool":
-        words = [{"type": "text", "text": sendable(message.content)}] if message.content else []
+        words = [{"type": "text", "text": sendable(message.content)}] if message.content.strip() else []
         out["content"] = [*words, *map(_picture, message.pictures)]
     if message.tool_calls:
         out["tool_calls"] = [_call(call, signed, first=at == 0) for at, call in enumerate(message.tool_calls)]
@@ -118,7 +117,7 @@ def _call(call: ToolCall, signed: bool, *, first: bool) -> dict[str, object]:
 
 def sent_name(name: str) -> str:
     """Return a tool's name with only the characters and the length that servers allow."""
-    return _NOT_IN_A_NAME.sub("_", name)[:_NAME_LENGTH]
+    return _NOT_IN_A_NAME.sub("_", name)[:_NAME_LENGTH] or "_"
 
 
 def sent_arguments(call: ToolCall) -> dict[str, object]:
@@ -130,20 +129,6 @@ def sent_arguments(call: ToolCall) -> dict[str, object]:
     arguments = sendable(call.arguments)
     found = arguments_object(arguments)
     return {"invalid_arguments": arguments} if found is None else found
-
-
-def _shorten_ids(messages: list[dict[str, object]], length: int) -> None:
-    """Replace each call id with its hash of the given length. A call and its result keep equal ids."""
-
-    def short(text: object) -> str:
-        return sha256(str(text).encode()).hexdigest()[:length]
-
-    for message in messages:
-        if "tool_call_id" in message:
-            message["tool_call_id"] = short(message["tool_call_id"])
-        calls = message.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            call["id"] = short(call["id"])
 
 
 def _tool(tool: ToolSpec, rules: SchemaRules) -> dict[str, object]:

@@ -5,6 +5,7 @@ those that it has not signed.
 """
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -95,6 +96,7 @@ class AnthropicServer(GroqServer):
             bool(messages) and messages[0]["role"] == "user", "messages: first message must use the user role"
         )
         before: list[Body] = []
+        ids: set[str] = set()
         for at, message in enumerate(messages):
             role, blocks = message["role"], message["content"]
             _need(role in _BLOCKS, f"messages.{at}.role: unknown")
@@ -105,6 +107,10 @@ class AnthropicServer(GroqServer):
                     _need(bool(block["text"].strip()), "messages: text content blocks must be non-empty")
                 if block["type"] == "image":
                     _need(block["source"]["media_type"] in MEDIA, "image: media_type")
+                if block["type"] == "tool_use":
+                    _need(re.fullmatch(r"[a-zA-Z0-9_-]+", block["id"]) is not None, "tool_use.id: pattern")
+                    _need(block["id"] not in ids, "`tool_use` ids must be unique")
+                    ids.add(block["id"])
                 if block["type"] == "thinking":
                     _need(block["signature"] in self.signed, "Invalid `signature` in `thinking` block")
             calls = [block["id"] for block in before if block["type"] == "tool_use"]

@@ -12,6 +12,7 @@ SEEING = "meta-llama/llama-4-"
 """Models that take pictures."""
 
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]{8}")
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _KEYS = {
     "model": str,
@@ -130,6 +131,7 @@ def _check_tool(tool: Any, at: str) -> None:
 def _check_messages(messages: list[Any], *, reasoning: bool, sees: bool) -> None:
     pictures = 0
     open_calls: set[str] = set()
+    all_calls: set[str] = set()
     for index, message in enumerate(messages):
         at = f"'messages.{index}'"
         _need(isinstance(message, dict), f"{at} : no object")
@@ -158,6 +160,7 @@ def _check_messages(messages: list[Any], *, reasoning: bool, sees: bool) -> None
                 _need(pictures <= MOST_PICTURES, f"'messages' : more than {MOST_PICTURES} pictures")
                 continue
             _need(isinstance(message.get("content"), str), f"{at}.content : no string")
+            _need(bool(message["content"].strip()), f"{at}.content : must not be empty")
             continue
         _need(
             message.get("content") is None or isinstance(message["content"], str), f"{at}.content : no string"
@@ -165,8 +168,9 @@ def _check_messages(messages: list[Any], *, reasoning: bool, sees: bool) -> None
         _need(isinstance(calls, list) and len(calls) > 0, f"{at}.tool_calls : minimum number of items is 1")
         for call in calls:
             _check_call(call, f"{at}.tool_calls")
-            _need(call["id"] not in open_calls, f"{at}.tool_calls : two calls have the id {call['id']}")
+            _need(call["id"] not in all_calls, f"{at}.tool_calls : two calls have the id {call['id']}")
             open_calls.add(call["id"])
+            all_calls.add(call["id"])
     _need(not open_calls, f"'messages' : calls have no result: {sorted(open_calls)}")
 
 
@@ -185,7 +189,7 @@ def _check_parts(parts: list[Any], at: str) -> int:
 
 def _check_call(call: Any, at: str) -> None:
     _need(isinstance(call, dict) and set(call) == {"id", "type", "function"}, f"{at} : wrong shape")
-    _need(isinstance(call["id"], str) and bool(call["id"]), f"{at}.id : missing")
+    _need(isinstance(call["id"], str) and _CALL_ID.fullmatch(call["id"]) is not None, f"{at}.id : not valid")
     _need(call["type"] == "function", f"{at}.type : must be 'function'")
     function = call["function"]
     _need(

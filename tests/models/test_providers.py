@@ -437,7 +437,7 @@ async def test_ollama_calls_tools_and_its_thoughts_are_no_answer() -> None:
     async with serve_ollama(Answer("<think>hm</think>42", reasoning="six", pieces=9)) as fake:
         async with bound(settings_of("ollama", fake.base_url)) as model:
             reply = await model.reply(replace(HELLO, effort="low"), events.append)
-    assert (reply.text, reply.reasoning, reply.finish_reason) == ("42", "six", "stop")
+    assert (reply.text, reply.reasoning, reply.finish_reason) == ("42", "six\nhm", "stop")
     assert not any(isinstance(event, ToolCallNamed) for event in events)
 
 
@@ -459,7 +459,10 @@ async def test_ollama_gets_pictures_and_a_schema() -> None:
             Raw(b'{"error": "an error was encountered while running the model"}\n', "application/x-ndjson"),
             "server",
         ),
-        (Raw(b'{"message": {"tool_calls": [{"function": {}}]}}\n', "application/x-ndjson"), "malformed"),
+        (
+            Raw(b'{"message": {"tool_calls": [{"function": {}}]}, "done": true}\n', "application/x-ndjson"),
+            "malformed",
+        ),
         (Raw(b"nonsense\n", "application/x-ndjson"), "malformed"),
         (Answer("some words", cut_after=2), "unreachable"),
         (Answer(""), "empty"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from rumi.agent.fitting import CLOSING, NO_RESULT
+from rumi.agent.fitting import CLOSING
 from rumi.agent.tool import Question, ToolResult
 from rumi.agent.tools.bash import Bash
 from rumi.agent.turn import CONTINUE
@@ -23,6 +23,7 @@ from rumi.chats.events import ChatEvent, Replied
 from rumi.errors import RumiError, UsageError
 from rumi.models.actor import ModelsRef
 from rumi.models.chain import Chain, ChainStep
+from rumi.models.dialects.conversation import NO_RESULT
 from rumi.models.metering import Account, Meter
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.chat_ids import BUILT_IN, TASK, task_key

@@ -115,6 +115,21 @@ def model_failed(language: Language, why: str) -> str:
     return gettext(language, "❌ The model did not answer: {why}. Send /retry to try again.", why=why)
 
 
+def model_stopped(language: Language, why: str) -> str:
+    """Say that the answer before this text is incomplete, because the model or its server failed."""
+    why = why.strip().rstrip(".")
+    return gettext(language, "❌ The answer is incomplete: {why}. Send /retry to try again.", why=why)
+
+
+def ended_oddly(language: Language, reason: str) -> str:
+    """Say that the server gave a reason for the answer's end that Rumi does not know."""
+    return gettext(
+        language,
+        "⚠️ The model's server ended this answer with “{reason}”, so it may be incomplete.",
+        reason=shortened(reason),
+    )
+
+
 def not_yours(language: Language) -> str:
     """Say that only the person who asked for a turn, or one with the same role, can repeat or continue it."""
     return gettext(

@@ -15,9 +15,9 @@ from sqlite3 import connect
 
 import trio
 
-from rumi.agent.fitting import NO_RESULT
 from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError
+from rumi.models.dialects.conversation import NO_RESULT
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec, Usage
 from rumi.store.journal.records import Reason, TaskRecord
 from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork

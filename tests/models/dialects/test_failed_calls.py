@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.models.calls import MAX_FAILED_CHARS, clean_name, read_failed_generation
+from rumi.models.dialects.failed_calls import MAX_FAILED_CHARS, clean_name, read_failed_generation
 
 TOOLS = {"bash", "web_search"}
 LS = ("bash", {"command": "ls"})
@@ -59,6 +59,7 @@ def test_a_name_loses_what_belongs_to_the_models_format(written: str, name: str)
          '\\"ls\\"}"}}]}</tool-use>', [LS]),
         ('<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{"command": "ls"}<|call|>',
          [LS]),
+        ('<|start|>assistant<|channel|>commentary to=functions.bashjson<|message|>{"command": "ls"}', [LS]),
         ('I will look. {"name": "bash", "arguments": {"command": "ls"}}', [LS]),
         ('{"name": "bash", "arguments": {"command": "echo \n"}}', [("bash", {"command": "echo \n"})]),
         ('{"name": "launch", "arguments": {}}', [("launch", {})]),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.models.stream import Thoughts
+from rumi.models.dialects.thoughts import Thoughts
 
 ANSWERS = [
     ("<think>let me see</think>42", "42"),

@@ -12,26 +12,39 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
+from rumi.models.dialects.values import arguments_in
 from rumi.models.model import ToolCall
 
 MAX_FAILED_CHARS: Final = 20_000
 """The parser ignores a failed generation after this many characters."""
 
+MAX_TOKEN_CHARS: Final = 60
+"""Maximum length of a token at the end of a reply, with the space around it."""
+
 MAX_CALLS: Final = 32
 MAX_BRACKETS: Final = 100
 """Maximum number of searches for JSON in a text: each search may take time proportional to the text."""
 
-_Found: TypeAlias = tuple[str, dict[str, Any]]
+Found: TypeAlias = tuple[str, dict[str, Any]]
+
+NAMES: Final = ("name", "tool_name", "function_name", "tool", "function", "recipient_name", "action")
+ARGUMENTS: Final = ("arguments", "parameters", "args", "input", "action_input", "kwargs", "params")
+"""Keys of a call's name and of its arguments, in the formats of models."""
 
 _RECIPIENT = re.compile(r"(?:^|\s)to=(\S+)")
-_PREFIX = re.compile(r"^(?:functions?|tools?)[.:/]")
+_PREFIX = re.compile(r"^(?:functions?|tools?|default_api)[.:/]")
 _TAGGED = re.compile(r"<function\s*[=(]\s*([\w.-]+)[\s)>=,]*")
 """Llama's format: `<function=bash>{…}</function>`, with or without the `>`."""
 _CHANNEL = re.compile(r"to=([\w.-]+)[^{]*<\|message\|>\s*")
 """gpt-oss's format: `<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{…}`."""
 _HEADER = re.compile(r"<\|channel\|>\s*(\w*)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
+_BEGINS = ("<|channel|>", "<|start|>", "<|message|>")
 _TOKEN = re.compile(r"<\|[a-z_]{1,20}\|>(?:analysis|commentary|final|assistant)?")
-_END = re.compile(r"\s*<\|(?:end|return|call)\|>\s*\Z")
+_ENDS = re.compile(
+    r"\s*(?:<\|(?:end|return|call|im_end|eot_id|eom_id|endoftext|end_of_text|user|observation)\|>"
+    r"|</s>|<end_of_turn>|<｜end▁of▁sentence｜>)\s*\Z"
+)
+"""Tokens that end a reply in the formats of models, and that some servers leave in its text."""
 _NAMED = re.compile(r"\b([A-Za-z_][\w.-]*)\s*[(]?\s*(?=\{)")
 _BRACKET = re.compile(r"[\[{]")
 _JSON: Final = json.JSONDecoder(strict=False)
@@ -53,11 +66,13 @@ def clean_text(text: str) -> str:
     Only the text of the last channel remains; if that channel is the model's analysis, nothing remains. A
     text that merely mentions the format stays unchanged.
     """
-    if text.lstrip().startswith("<|"):
+    if text.lstrip().startswith(_BEGINS):
         *_, last = _HEADER.split(text)
         channel = _HEADER.findall(text)[-1:]
         text = "" if channel == ["analysis"] else _TOKEN.sub("", last).strip()
-    return _END.sub("", text)
+    while end := _ENDS.search(text, max(0, len(text) - MAX_TOKEN_CHARS)):
+        text = text[: end.start()]
+    return text
 
 
 def read_failed_generation(text: str, tools: Collection[str]) -> tuple[ToolCall, ...]:
@@ -67,25 +82,32 @@ def read_failed_generation(text: str, tools: Collection[str]) -> tuple[ToolCall,
     """
     found = islice(_found(text[:MAX_FAILED_CHARS], tools), MAX_CALLS)
     return tuple(
-        ToolCall(f"call_{uuid4().hex[:12]}", clean_name(name), json.dumps(arguments, ensure_ascii=False))
+        ToolCall(f"call_{uuid4().hex[:12]}", _known(name, tools), json.dumps(arguments, ensure_ascii=False))
         for name, arguments in found
     )
 
 
-def _found(text: str, tools: Collection[str]) -> Iterator[_Found]:
+def _known(name: str, tools: Collection[str]) -> str:
+    """Return a call's clean name; gpt-oss sometimes glues the format of the arguments to it (`bashjson`)."""
+    name = clean_name(name)
+    bare = name.removesuffix("json")
+    return bare if name not in tools and bare in tools else name
+
+
+def _found(text: str, tools: Collection[str]) -> Iterator[Found]:
     for pattern in (_TAGGED, _CHANNEL):
         if pattern.search(text):
             yield from _behind(pattern, text)
             return
     # A name before a bracket is the weakest hint, since any prose may contain one: only known tools count.
-    in_json = [call for value in _values(text) for call in _calls_of(value)]
+    in_json = [call for value in _values(text) for call in calls_of(value)]
     yield from in_json or (call for call in _behind(_NAMED, text) if clean_name(call[0]) in tools)
 
 
-def _behind(pattern: re.Pattern[str], text: str) -> Iterator[_Found]:
+def _behind(pattern: re.Pattern[str], text: str) -> Iterator[Found]:
     """Yield each name that the pattern finds, with the JSON object that follows the name."""
     for mark in pattern.finditer(text):
-        value, _ = _value_at(text, mark.end())
+        value, _ = json_at(text, mark.end())
         if isinstance(value, dict):
             yield mark[1], value
 
@@ -97,30 +119,30 @@ def _values(text: str) -> Iterator[object]:
         bracket = _BRACKET.search(text, at)
         if bracket is None:
             return
-        value, end = _value_at(text, bracket.start())
+        value, end = json_at(text, bracket.start())
         at = max(end, bracket.end())
         yield value
 
 
-def _calls_of(value: object) -> Iterator[_Found]:
+def calls_of(value: object) -> Iterator[Found]:
     """Yield the calls in a JSON value: one call, a list of calls, or an object with a list of calls."""
     if isinstance(value, list):
         for item in value:
-            yield from _calls_of(item)
+            yield from calls_of(item)
     elif isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
-        yield from _calls_of(value["tool_calls"])
+        yield from calls_of(value["tool_calls"])
     elif isinstance(value, dict):
         function = value.get("function")
         fields = {**value, **function} if isinstance(function, dict) else value
-        name = fields.get("name")
-        arguments = fields.get("arguments", fields.get("parameters"))
+        name = next((fields[key] for key in NAMES if isinstance(fields.get(key), str)), "")
+        arguments = next((fields[key] for key in ARGUMENTS if key in fields), None)
         if isinstance(arguments, str):
-            arguments, _ = _value_at(arguments, 0)
-        if isinstance(name, str) and name and isinstance(arguments, dict):
+            arguments = arguments_in(arguments)
+        if name and isinstance(arguments, dict):
             yield name, arguments
 
 
-def _value_at(text: str, start: int) -> tuple[object, int]:
+def json_at(text: str, start: int) -> tuple[object, int]:
     """Return the JSON value at `start` and the index after it; None and `start` if there is no value."""
     try:
         return _JSON.raw_decode(text, start)
