@@ -12,7 +12,7 @@ from rumi.web.messages import FetchError
 
 PAGE = b"<html><head><title>Bread</title></head><body><p>Flour and water.</p></body></html>"
 GZIP, DEFLATE, BROTLI, ZSTD = (
-    gzip.compress(PAGE),
+    gzip.compress(PAGE, mtime=0),
     zlib.compress(PAGE),
     brotli.compress(PAGE),
     zstd.compress(PAGE),
@@ -24,8 +24,8 @@ BODIES = [
     ("X-GZip", GZIP),
     ("gzip;q=1.0", GZIP),
     ('"gzip"', GZIP),
-    ("gzip", gzip.compress(PAGE, 0)),
-    ("gzip", gzip.compress(PAGE[:50]) + gzip.compress(PAGE[50:])),
+    ("gzip", gzip.compress(PAGE, 0, mtime=0)),
+    ("gzip", gzip.compress(PAGE[:50], mtime=0) + gzip.compress(PAGE[50:], mtime=0)),
     ("gzip", GZIP + bytes(100)),
     ("gzip", GZIP + b"and more"),
     ("deflate", DEFLATE),
@@ -35,8 +35,8 @@ BODIES = [
     ("zstd", zstd.compress(PAGE[:50]) + zstd.compress(PAGE[50:])),
     ("gzip, br", brotli.compress(GZIP)),
     ("br, zstd", zstd.compress(BROTLI)),
-    ("deflate, gzip", gzip.compress(DEFLATE)),
-    ("gzip, gzip, gzip", gzip.compress(gzip.compress(GZIP))),
+    ("deflate, gzip", gzip.compress(DEFLATE, mtime=0)),
+    ("gzip, gzip, gzip", gzip.compress(gzip.compress(GZIP, mtime=0), mtime=0)),
     ("gzip, identity", GZIP),
     ("utf-8, gzip", GZIP),
     # Labels that do not fit.
