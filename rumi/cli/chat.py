@@ -90,7 +90,7 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
 
     from rumi.channels.attach.client import OpenRequest
     from rumi.channels.attach.reconnecting import ReconnectingChat
-    from rumi.channels.terminal.options import TerminalOptions
+    from rumi.channels.terminal.options import FileLimits, TerminalOptions
     from rumi.channels.terminal.run import run_terminal
     from rumi.cli.control import wait_for_daemon_exit
     from rumi.models.settings import lacks_key, model_settings_of
@@ -99,14 +99,14 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     from rumi.platform.texts import operating as operation_texts
 
     home, loaded, language = begun.home, begun.loaded, begun.language
-    files, most = options.pop("files"), loaded.settings.session.handed_chars
-    options["handed_chars"] = most
+    files, section = options.pop("files"), loaded.settings.session
+    options["limits"] = limits = FileLimits(section.handed_chars, section.file_mb)
     options["workspace"] = str(home.workspaces / begun.chat)
     if options["prompt"] is not None:
         from rumi.channels.terminal.piped import what_to_send
         from rumi.channels.terminal.streams import StandardStreams
 
-        prompt_and_files = await what_to_send(options["prompt"], StandardStreams(), language, most, files)
+        prompt_and_files = await what_to_send(options["prompt"], StandardStreams(), language, limits, files)
         options["prompt"], options["attachments"] = prompt_and_files
     else:
         options["files"] = files

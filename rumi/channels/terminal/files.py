@@ -12,6 +12,7 @@ from typing import Final
 
 import trio
 
+from rumi.channels.terminal.options import FileLimits
 from rumi.channels.terminal.words import Reader
 from rumi.errors import UsageError
 from rumi.platform.file_kinds import kind_of_file
@@ -40,27 +41,27 @@ def named_in(text: str) -> tuple[str, ...]:
 
 
 async def handed_files(
-    names: Sequence[str], max_chars: int, reader: Reader, report: Callable[[str], Awaitable[None]]
+    names: Sequence[str], limits: FileLimits, reader: Reader, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
-    """Return files as attachments: text files with their text, all other files with their path.
+    """Return files as attachments: each with its path, to be stored as it is, and text files with their text.
 
-    The texts have at most `max_chars` characters in total; `report` is called with a sentence for each text
-    that was cut.
+    The texts have at most `limits.chars` characters in total; `report` is called with a sentence for each
+    text that was cut. A text file that is too large to be stored is attached as text only, and that is
+    reported.
 
     Raises:
         UsageError: a file cannot be read, or there are too many files.
     """
     if len(names) > MOST_FILES:
         raise UsageError("A message hands on at most {count} files.", count=MOST_FILES)
-    handed = []
+    handed, max_chars = list[Attachment](), limits.chars
     for name in names:
         # Abandoned if cancelled: a read may take long, for example from a network file system.
-        text: str | None = await trio.to_thread.run_sync(
-            _text_of, name, max_chars, reader, abandon_on_cancel=True
-        )
+        text, size = await trio.to_thread.run_sync(_text_of, name, max_chars, reader, abandon_on_cancel=True)
+        path = Path(os.path.abspath(os.path.expanduser(name)))  # noqa: ASYNC240 - they ask no disk
+        original = Attachment("file", reference=str(path), name=path.name)
         if text is None:
-            path = Path(os.path.abspath(os.path.expanduser(name)))  # noqa: ASYNC240 - they ask no disk
-            handed.append(Attachment("file", reference=str(path), name=path.name))
+            handed.append(original)
             continue
         if len(text) > max_chars:
             await report(
@@ -75,6 +76,17 @@ async def handed_files(
             cut = len(text) > max_chars
             handed.append(Attachment("words", source=f"file {name}", text=text[:max_chars], cut=cut))
         max_chars = max(0, max_chars - len(text))
+        if size <= limits.megabytes << 20:
+            handed.append(original)
+        else:
+            await report(
+                gettext(
+                    reader.language,
+                    "{name} is larger than {count} MB ([session] file_mb), so only its text is used.",
+                    name=name,
+                    count=limits.megabytes,
+                )
+            )
     return tuple(handed)
 
 
@@ -85,10 +97,10 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _text_of(name: str, max_chars: int, reader: Reader) -> str | None:
-    """Return the beginning of a text file; None if the file does not contain text.
+def _text_of(name: str, max_chars: int, reader: Reader) -> tuple[str | None, int]:
+    """Return the beginning of a text file, or None if the file does not contain text; and the file's size.
 
-    The result is one character longer than `max_chars` if the file is longer, so that the caller can detect
+    The text is one character longer than `max_chars` if the file is longer, so that the caller can detect
     the cut.
 
     Raises:
@@ -98,7 +110,8 @@ def _text_of(name: str, max_chars: int, reader: Reader) -> str | None:
         # Not blocking: opening a FIFO would wait for a writer.
         descriptor = os.open(Path(name).expanduser(), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise UsageError("{name} is not a file.", name=name)
             # A character has at most 4 bytes in UTF-8.
             data = file.read(max(HEAD_BYTES, 4 * max_chars + 4))
@@ -109,5 +122,5 @@ def _text_of(name: str, max_chars: int, reader: Reader) -> str | None:
     from rumi.platform.text_decoding import decode
 
     if kind_of_file(data, name) is not None or "\0" in (text := decode(data)):
-        return None
-    return text[: max_chars + 1]
+        return None, status.st_size
+    return text[: max_chars + 1], status.st_size

@@ -11,7 +11,7 @@ import trio
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.interface import End, Glance, Interrupt, Line, Typed
 from rumi.channels.terminal.live import LiveView
-from rumi.channels.terminal.options import TerminalOptions
+from rumi.channels.terminal.options import FileLimits, TerminalOptions
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
@@ -64,7 +64,7 @@ async def interact(
         await view.recalled(await session.recall())
         await nursery.start(session.run)
         nursery.start_soon(_forward, signals, send)
-        code = await _serve(session, view, reader, options.handed_chars, typed)
+        code = await _serve(session, view, reader, options.limits, typed)
         with trio.move_on_after(1):
             await view.clear()
         nursery.cancel_scope.cancel()
@@ -88,7 +88,7 @@ async def _serve(
     session: TerminalSession,
     view: LiveView,
     reader: Reader,
-    max_chars: int,
+    limits: FileLimits,
     typed: trio.MemoryReceiveChannel[_Input],
 ) -> int:
     """Handle input until the person or a signal ends the chat; return the exit code.
@@ -107,7 +107,7 @@ async def _serve(
                         continue
                     names = (*session.attached_names, *named_in(text))
                     session.attached_names = ()
-                    files = await handed_files(names, max_chars, reader, view.notice)
+                    files = await handed_files(names, limits, reader, view.notice)
                     await session.say(text, files)
                 except RumiError as error:  # not fatal: the person can correct the message and send it again
                     await view.notice(error_text(reader.language, error))

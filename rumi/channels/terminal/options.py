@@ -2,9 +2,21 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from rumi.store.journal.records import Attachment
 from rumi.texts import Language
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """Limits of the files of a message: characters of text for the model, and the size of a stored file."""
+
+    chars: int = 50_000
+    megabytes: int = 50
+
+
+DEFAULT_LIMITS: Final = FileLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,10 +25,9 @@ class TerminalOptions:
 
     `prompt` is the text of a single turn, and `attachments` are its attachments; without a prompt the
     terminal runs a whole chat. `json` prints events as JSON lines. `yes` answers every question with yes.
-    `handed_chars` is the maximum number of characters that an `@file` in a typed text attaches. `files` are
-    attached to the first message that a person types. `workspace` is the folder of the chat's files.
-    `history_path` is the file of the input history, in an existing folder. `engine` is the name of the
-    sandbox engine, only for display.
+    `limits` are those of an `@file` in a typed text. `files` are attached to the first message that a person
+    types. `workspace` is the folder of the chat's files. `history_path` is the file of the input history, in
+    an existing folder. `engine` is the name of the sandbox engine, only for display.
     """
 
     prompt: str | None = None
@@ -24,7 +35,7 @@ class TerminalOptions:
     json: bool = False
     language: Language = "en"
     yes: bool = False
-    handed_chars: int = 50_000
+    limits: FileLimits = DEFAULT_LIMITS
     files: tuple[str, ...] = ()
     workspace: str = ""
     history_path: Path | None = None

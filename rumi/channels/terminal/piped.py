@@ -11,6 +11,7 @@ import trio
 
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.once import COMMAND
+from rumi.channels.terminal.options import FileLimits
 from rumi.channels.terminal.streams import InputStream, StandardStreams
 from rumi.channels.terminal.words import Reader
 from rumi.errors import UsageError
@@ -27,7 +28,7 @@ SOURCE: Final = "standard input"
 
 
 async def what_to_send(
-    prompt: str, streams: StandardStreams, language: Language, max_chars: int, files: Sequence[str] = ()
+    prompt: str, streams: StandardStreams, language: Language, limits: FileLimits, files: Sequence[str] = ()
 ) -> tuple[str, tuple[Attachment, ...]]:
     """Return the text of a single turn and its attachments. The text `-` means: read it from standard input.
 
@@ -46,11 +47,11 @@ async def what_to_send(
     attachments: tuple[Attachment, ...] = ()
     if text == "-":
         text = (await streams.input.everything()).strip()
-        attachments = await handed_files(files, max_chars, reader, warn)
+        attachments = await handed_files(files, limits, reader, warn)
     elif text and not COMMAND.fullmatch(text):
         names = tuple(dict.fromkeys((*files, *named_in(text))))
-        attachments = await handed_files(names, max_chars, reader, warn)
-        attachments += await _piped(streams.input, max_chars, reader, warn)
+        attachments = await handed_files(names, limits, reader, warn)
+        attachments += await _piped(streams.input, limits.chars, reader, warn)
     if not text:
         raise UsageError("There is nothing to send: the text is empty.")
     return text, attachments

@@ -12,6 +12,7 @@ from rumi.agent.events import ConfirmationAsked, ToolFinished, ToolOutput, ToolP
 from rumi.agent.todo_list import shown_lines
 from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
 from rumi.channels.terminal.files import handed_files, named_in
+from rumi.channels.terminal.options import DEFAULT_LIMITS, FileLimits
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
@@ -134,14 +135,14 @@ async def converse(
     *,
     reader: Reader,
     prompt: Writer | None = None,
-    handed_chars: int = 50_000,
+    limits: FileLimits = DEFAULT_LIMITS,
 ) -> int:
     """Send each line after the previous turn has ended, but send `/stop` immediately; return the exit code.
 
     While a question is pending, the next line answers it; any line other than a yes, or the end of the input,
     means no. `prompt` is True if a person types the lines. Then a prompt is shown, a line typed before a
     question was shown does not answer that question, Ctrl-C stops the turn without leaving the chat, and
-    `@file` attaches at most `handed_chars` characters of a file.
+    `limits` are those of an `@file`.
     """
     code = 0
     async with trio.open_nursery() as nursery:
@@ -172,7 +173,7 @@ async def converse(
         nursery.start_soon(watch_signals)
         if prompt is not None:
             nursery.start_soon(_keep_prompting, session, prompt)
-        await _send_lines(session, lines, reader, prompt, handed_chars)
+        await _send_lines(session, lines, reader, prompt, limits)
         nursery.cancel_scope.cancel()
     if session.not_taken and prompt is None:
         return code or 1  # a program must be able to detect that one of its lines was refused
@@ -180,7 +181,7 @@ async def converse(
 
 
 async def _send_lines(
-    session: TerminalSession, lines: Lines, reader: Reader, prompt: Writer | None, max_chars: int
+    session: TerminalSession, lines: Lines, reader: Reader, prompt: Writer | None, limits: FileLimits
 ) -> None:
     """Send the lines until `/exit` or the end of the input; return when all lines have been answered.
 
@@ -215,7 +216,7 @@ async def _send_lines(
                 else:  # a person's line may name files; the first line also gets those of the command line
                     names = (*session.attached_names, *(named_in(text) if prompt is not None else ()))
                     session.attached_names = ()
-                    files = await handed_files(names, max_chars, reader, session.view.notice)
+                    files = await handed_files(names, limits, reader, session.view.notice)
                     await session.say(text, files)
             except RumiError as error:
                 await session.view.notice(error_text(reader.language, error))

@@ -64,8 +64,9 @@ async def _run(
     session = TerminalSession(port, view, reader, yes=options.yes, alone=not person)
     session.attached_names = options.files
     prompt = (streams.output if streams.output.terminal else streams.errors) if person else None
-    most = options.handed_chars
-    return await converse(session, streams.input, signals, reader=reader, prompt=prompt, handed_chars=most)
+    return await converse(
+        session, streams.input, signals, reader=reader, prompt=prompt, limits=options.limits
+    )
 
 
 async def _once(

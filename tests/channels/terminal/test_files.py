@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from rumi.channels.terminal.files import MOST_FILES, handed_files, named_in
+from rumi.channels.terminal.options import FileLimits
 from rumi.channels.terminal.piped import what_to_send
 from rumi.channels.terminal.streams import StandardStreams
 from rumi.channels.terminal.words import Reader
@@ -14,6 +15,7 @@ from rumi.errors import UsageError
 from rumi.store.journal.records import Attachment
 
 READER = Reader("en")
+LIMITS = FileLimits(100)
 REPORTED: list[str] = []
 
 
@@ -49,12 +51,23 @@ def test_only_a_file_that_exists_is_named(text: str, names: tuple[str, ...]) -> 
 
 
 async def test_files_are_handed_on_as_somebody_elses_words(folder: Path) -> None:
-    handed = await handed_files(["a.txt", "my file.txt"], 100, READER, report)
+    handed = await handed_files(["a.txt", "my file.txt"], LIMITS, READER, report)
     assert handed == (
         Attachment("words", source="file a.txt", text="uno"),
+        Attachment("file", reference=str(folder / "a.txt"), name="a.txt"),
         Attachment("words", source="file my file.txt", text="dós"),
+        Attachment("file", reference=str(folder / "my file.txt"), name="my file.txt"),
     )
     assert REPORTED == []
+
+
+async def test_a_text_that_is_too_large_to_be_stored_is_told(folder: Path) -> None:
+    (folder / "log.txt").write_text("x" * (1 << 20))
+    (folder / "large.txt").write_text("y" * ((1 << 20) + 1))
+    limits = FileLimits(1 << 22, megabytes=1)
+    handed = await handed_files(["log.txt", "large.txt"], limits, READER, report)
+    assert [attachment.kind for attachment in handed] == ["words", "file", "words"]
+    assert REPORTED == ["large.txt is larger than 1 MB ([session] file_mb), so only its text is used."]
 
 
 @pytest.mark.parametrize(
@@ -71,18 +84,18 @@ async def test_files_are_handed_on_as_somebody_elses_words(folder: Path) -> None
 )
 async def test_a_file_of_any_encoding_is_handed_on_as_text(folder: Path, codec: str, text: str) -> None:
     (folder / "prices.csv").write_bytes(text.encode(codec))
-    (handed,) = await handed_files(["prices.csv"], 100, READER, report)
+    handed, _ = await handed_files(["prices.csv"], LIMITS, READER, report)
     assert handed == Attachment("words", source="file prices.csv", text=text)
 
 
 async def test_broken_bytes_of_a_file_cost_no_other_text(folder: Path) -> None:
     (folder / "a.txt").write_bytes("Größe, Köln".encode() + b" \xff " + "Tür".encode())
-    (handed,) = await handed_files(["a.txt"], 100, READER, report)
+    handed, _ = await handed_files(["a.txt"], LIMITS, READER, report)
     assert handed.text == "Größe, Köln \ufffd Tür"
 
 
 async def test_what_is_too_long_is_cut_and_told(folder: Path) -> None:
-    first, second = await handed_files(["a.txt", "my file.txt"], 4, READER, report)
+    first, _, second, _ = await handed_files(["a.txt", "my file.txt"], FileLimits(4), READER, report)
     assert (first.text, first.cut, second.text, second.cut) == ("uno", False, "d", True)
     assert len(REPORTED) == 1
     assert "my file.txt" in REPORTED[0]
@@ -96,9 +109,9 @@ async def test_what_cannot_be_read_is_one_sentence(folder: Path) -> None:
         ("pipe", "not a file"), ("a\0b", "null"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=says):
-            await handed_files([name], 100, READER, report)
+            await handed_files([name], LIMITS, READER, report)
     with pytest.raises(UsageError, match="at most"):
-        await handed_files(["a.txt"] * (MOST_FILES + 1), 100, READER, report)
+        await handed_files(["a.txt"] * (MOST_FILES + 1), LIMITS, READER, report)
 
 
 async def test_a_single_turn_hands_on_its_files_but_none_that_standard_input_names(folder: Path) -> None:
@@ -107,15 +120,18 @@ async def test_a_single_turn_hands_on_its_files_but_none_that_standard_input_nam
     os.close(write)
     streams = StandardStreams(stdin=read)
     try:
-        assert await what_to_send("-", streams, "en", 100) == ("read @a.txt", ())
+        assert await what_to_send("-", streams, "en", LIMITS) == ("read @a.txt", ())
     finally:
         os.close(read)
     null = os.open(os.devnull, os.O_RDONLY)
     try:
         text, handed = await what_to_send(
-            "see @a.txt", StandardStreams(stdin=null), "en", 100, ["my file.txt", "a.txt"]
+            "see @a.txt", StandardStreams(stdin=null), "en", LIMITS, ["my file.txt", "a.txt"]
         )
     finally:
         os.close(null)
     assert text == "see @a.txt"
-    assert [attachment.source for attachment in handed] == ["file my file.txt", "file a.txt"]
+    assert [attachment.source or attachment.name for attachment in handed] == [
+        *("file my file.txt", "my file.txt"),
+        *("file a.txt", "a.txt"),
+    ]

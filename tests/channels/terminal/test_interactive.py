@@ -475,7 +475,8 @@ async def test_a_file_named_in_a_message_is_handed_on(
         await talk.leave()
     assert talk.chat.texts == ["read @a.txt and @nobody"]
     assert [(attachment.source, attachment.text) for attachment in talk.chat.handed_on] == [
-        ("file a.txt", "uno")
+        ("file a.txt", "uno"),
+        ("", ""),
     ]
 
 

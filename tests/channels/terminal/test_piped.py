@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.channels.terminal.options import TerminalOptions
+from rumi.channels.terminal.options import FileLimits, TerminalOptions
 from rumi.channels.terminal.piped import PAUSE_S, SILENT_S, _piped, what_to_send
 from rumi.channels.terminal.run import run_terminal
 from rumi.channels.terminal.streams import InputStream, StandardStreams
@@ -174,7 +174,7 @@ async def test_a_terminal_is_not_read() -> None:
 
 
 async def to_send(pipe: Pipe, prompt: str, max_chars: int = 1000) -> tuple[str, tuple[Attachment, ...]]:
-    return await what_to_send(prompt, StandardStreams(pipe.read, 1, 2), "en", max_chars)
+    return await what_to_send(prompt, StandardStreams(pipe.read, 1, 2), "en", FileLimits(max_chars))
 
 
 async def test_it_is_handed_on_beside_the_text_so_much_of_it_as_is_configured(pipe: Pipe) -> None:
