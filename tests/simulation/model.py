@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import trio
 
 from rumi.agent.compaction.form import INSTRUCTIONS
-from rumi.agent.fitting import CLOSING
+from rumi.agent.fitting import CHECK, CLOSING
 from rumi.models.actor import ModelsRef
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import Seen
@@ -131,10 +131,10 @@ class Model:
             return await self._chain.reply(request, emit)
         check_prompt(self._world, self._sim_chat, request.messages)
         index = last_said(request)
-        if not request.words_only and not any(
-            message.role == "assistant" for message in request.messages[index:]
-        ):
-            self._begun[request.messages[index].content] += 1
+        said = request.messages[index].content
+        answered = any(message.role == "assistant" for message in request.messages[index:])
+        if not request.words_only and not answered and not said.startswith(CHECK):
+            self._begun[said] += 1
         self._calls[chat] += 1
         try:
             return await self._chain.reply(request, emit)
