@@ -44,7 +44,8 @@ class _Message:
         self._depth = depth
         self._numbers = self._fixed(path, 24 if path else 32)
         pages = [self._numbers[key] & 0xFFFFFFFF for key in _CODE_PAGES if key in self._numbers]
-        self._codec = codec_of_page(pages[0] if pages else 1252)
+        self._declared = codec_of_page(pages[0]) if pages else ""
+        self._codec = self._declared or codec_of_page(1252)
 
     def lines(self) -> Lines:
         sender, address = self._text(_SENDER), self._text(_SENDER_ADDRESS)
@@ -83,7 +84,7 @@ class _Message:
 
     def _html(self) -> str:
         if data := self._bytes(_HTML + _BINARY):
-            return decode(data, self._codec, markup="html")
+            return decode(data, self._declared, markup="html")
         return self._text(_HTML)
 
     def _attachment(self, path: list[str]) -> Lines:
