@@ -215,6 +215,8 @@ def _missing_paths(
         elif yes or (sys.stdin.isatty() and confirm(asked, err=True)):
             folder.mkdir(parents=True, exist_ok=True)
             given.append(str(folder))
+            if yes:
+                say("It may read and change {folder}.", folder=folder, err=True)
         else:
             say(
                 "Its sandbox does not have {path_name}. To give it to the server: --path {folder}",

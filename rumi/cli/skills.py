@@ -86,8 +86,9 @@ def enable(name: str) -> None:
     from rumi.agent.skills.messages import SkillEntry, SkillError
 
     here = _Here()
-    changed = set_disabled(here.config, name, off=False)
     found = here.catalogue.look().find(name)
+    called = found.skill.name if isinstance(found, SkillEntry) else name
+    changed = set_disabled(here.config, called, off=False)
     if isinstance(found, SkillError) and not changed:
         raise found
     if isinstance(found, SkillEntry) and found.off == "itself":

@@ -154,7 +154,8 @@ def test_paths_that_a_server_names_are_asked_for_or_explained(bubblewrap: Progra
     assert f'[mcp.notes] paths = ["{data}"]' in refused.stderr
     assert "which its sandbox does not have" in bubblewrap.run("doctor", code=None).stdout
     bubblewrap.run("mcp", "remove", "notes")
-    bubblewrap.run("mcp", "add", "notes", "-y", *words)
+    added = bubblewrap.run("mcp", "add", "notes", "-y", *words)
+    assert f"It may read and change {data}." in added.stderr
     assert f'paths = ["{data}"]' in (bubblewrap.home / "config.toml").read_text()
     assert data.is_dir()
 

@@ -99,6 +99,16 @@ def test_one_that_is_off_by_itself_says_which_line_to_change(rumi: Program, tmp_
     assert f"enabled: false. Change that line in {folder / 'SKILL.md'}" in done.stderr
 
 
+@pytest.mark.parametrize("spelling", ["writing.mine", "writing/mine", "writing:mine", "Writing.Mine"])
+def test_a_nested_skill_is_switched_by_any_spelling(rumi: Program, tmp_path: Path, spelling: str) -> None:
+    for category in ("editing", "writing"):
+        write_skill(tmp_path / "home" / "skills" / category, "mine", category)
+    (tmp_path / "home" / "config.toml").write_text('[skills]\ndisabled = ["writing/mine"]\n')
+    assert "writing.mine  " not in rumi.run("skills", "list").stdout
+    assert rumi.run("skills", "enable", spelling).stdout == "writing.mine is on.\n"
+    assert "writing.mine  " in rumi.run("skills", "list").stdout
+
+
 def test_a_projects_code_is_trusted_as_it_is(rumi: Program, tmp_path: Path) -> None:
     project = tmp_path / "project"
     folder = write_skill(project / ".rumi" / "skills", "build", code="x = 1")

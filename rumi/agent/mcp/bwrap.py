@@ -189,15 +189,16 @@ def _covered() -> Iterator[str]:
 def installation(program: Path, rumi_home: Path) -> list[Path]:
     """Return the files and folders outside of `/usr` that a program needs.
 
-    These are the program, the targets of its links, and its interpreters. For a file in a folder `bin`, the
-    result contains the parent of `bin`; for any other file, the file's own folder. If that folder contains
-    the user's home or Rumi's home, the result contains only the file itself.
+    These are the program, the targets of its links, and its interpreters. For a file in a folder `bin` or
+    `shims` (of pyenv and asdf), the result contains the parent of that folder; for any other file, the file's
+    own folder. If that folder contains the user's home or Rumi's home, the result contains only the file
+    itself.
     """
     found: dict[Path, None] = {}
     homes = {Path.home(), Path.home() / ".local", rumi_home.absolute(), rumi_home.resolve()}
     for file in _way(program):
         if not file.is_relative_to("/usr") and not any(file.is_relative_to(f"/{top}") for top in _TOP):
-            folder = file.parent.parent if file.parent.name == "bin" else file.parent
+            folder = file.parent.parent if file.parent.name in ("bin", "shims") else file.parent
             wide = any(home.is_relative_to(folder) for home in homes)
             found[file if wide else folder] = None
     return [

@@ -11,6 +11,7 @@ import trio
 from rumi.agent.mcp.messages import ServerSettings
 from rumi.platform.logs.audit import LineFile
 from rumi.platform.openat import shown
+from rumi.platform.printable import clean
 from rumi.platform.timestamps import utc
 
 MOST_LINES: Final = 60
@@ -83,5 +84,6 @@ class Complaints:
         return self._logged <= MOST_LOGGED_PER_MINUTE
 
     def _clean(self, line: bytes) -> str:
-        text = self._redact.text(line.decode("utf-8", "replace").expandtabs(4).rstrip())
-        return shown(text[:MOST_LINE_CHARS])
+        # Without escape sequences first: a coloured secret must be found, too.
+        text = clean(line.decode("utf-8", "replace")).expandtabs(4).rstrip()
+        return shown(self._redact.text(text)[:MOST_LINE_CHARS])

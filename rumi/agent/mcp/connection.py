@@ -26,9 +26,8 @@ from rumi.agent.mcp.listing import list_all
 from rumi.agent.mcp.messages import CallOutcome, Listing, McpError, Progress, ServerRefused, ServerSettings
 from rumi.agent.mcp.outcomes import outcome_of
 from rumi.agent.mcp.process import ServerProcess, running
-from rumi.agent.mcp.remote import Heard, failure, may_be_old, over_http
+from rumi.agent.mcp.remote import Heard, failure, may_be_old, of_status, over_http
 from rumi.agent.mcp.streams import json_of, message_of, read_by
-from rumi.platform.redact import Redactor
 
 _WAITING: Final = 64
 """Maximum number of buffered messages to a server that does not read its input.
@@ -64,7 +63,7 @@ async def connected(
                 )
                 async with client:
                     is_open = True
-                    yield LibraryConnection(client, state, settings.redact)
+                    yield LibraryConnection(client, state, settings)
             return
         except McpError:
             raise
@@ -81,8 +80,9 @@ async def connected(
 class LibraryConnection:
     """An open connection; see `rumi.agent.mcp.messages.Connection`."""
 
-    def __init__(self, client: Client, state: "_State", redact: Redactor) -> None:
-        self._hide = redact.known
+    def __init__(self, client: Client, state: "_State", settings: ServerSettings) -> None:
+        self._settings = settings
+        self._hide = settings.redact.known
         self._client = client
         self._state = state
 
@@ -134,6 +134,9 @@ class LibraryConnection:
             if self._state.heard.session_lost:
                 raise SessionLost from None
             said = error.error.message
+            # The library's own words for any status from 400 on.
+            if said == "Server returned an error response" and self._state.heard.trouble is not None:
+                raise of_status(self._settings, self._state.heard.trouble) from None
             if error.error.code == wire.CONNECTION_CLOSED and said == "Connection closed":
                 raise self._state.ended or McpError("The server has ended.") from None
             # The library's own words for an answer over HTTP that is not valid JSON.

@@ -52,7 +52,7 @@ def ended(settings: ServerSettings, lines: Sequence[str], code: int | None) -> S
     if code and not telling(lines):
         plain = Text("The server has ended with exit code {code}", code=code)
     advice = advice_on(settings, lines)
-    if advice is None and (not lines or code == 0):
+    if advice is None and (code == 0 or (not lines and (code or 0) < 128)):
         advice = Text(
             "It may not be a server of standard input and output, or may need an argument such as stdio. "
             "See its documentation."
@@ -83,16 +83,32 @@ def _download(settings: ServerSettings) -> Text | None:
     return _no_network(settings) if needs else None
 
 
-_ERROR: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Exit)\b.*|error\b.*|fatal\b.*)", re.IGNORECASE)
+_ERROR: Final = re.compile(
+    r"(?:[\w.]*(?:Error|Exception|Exit)\b.*|error\b.*|fatal\b.*|\d+ validation errors? for .*)", re.IGNORECASE
+)
+_COMPLAINT: Final = re.compile(
+    r"\b(?:error|failed|cannot|can't|could not|unable|invalid|missing|required|refused|denied)\b",
+    re.IGNORECASE,
+)
+_HINT: Final = re.compile(
+    r"For further information|Run '|Try '|See '|npm ERR! (?:A complete log|code)", re.IGNORECASE
+)
 _FRAME: Final = " \t|+-─│╭╰╮╯┌└├❱>"
 
 
 def telling(lines: Sequence[str]) -> str:
-    """Return the line that says most about a failure: the last one that begins like an error, or the last."""
+    """Return the line that says most about a failure: the last one that begins like an error, or the last.
+
+    What a server wrote to its standard output counts only if it wrote nothing else, and complains.
+    """
     plain = [text for line in lines if re.search(r"\w", text := line.strip(_FRAME)) and "───" not in line]
-    plain = [line for line in plain if not line.startswith(STDOUT)]
-    plain = [line for line in plain if "Warning: " not in line] or plain
-    errors = [line for line in plain if _ERROR.match(line)]
+    plain = [line for line in plain if not line.startswith(STDOUT)] or [
+        line.removeprefix(STDOUT) for line in plain if _COMPLAINT.search(line)
+    ]
+    plain = [line for line in plain if "Warning: " not in line and not _HINT.match(line)] or plain
+    errors = [line for line in plain if _ERROR.match(line)] or [
+        line for line in plain if _COMPLAINT.search(line)
+    ]
     found = (errors or plain or [""])[-1]
     return found[:MOST_SHOWN_CHARS].rstrip(".")
 
@@ -173,12 +189,22 @@ def _variable(match: "re.Match[str]", settings: ServerSettings) -> Text | None:
     variable = match["variable"]
     if variable in settings.env:
         return Text("Check the value of {variable} in mcp.{name}.env.", variable=variable, name=settings.name)
+    return _needs(variable, settings)
+
+
+def _needs(variable: str, settings: ServerSettings) -> Text:
     return Text(
         "It needs the variable {variable}. Set it with: rumi config set {variable} -. Then, in config.toml: "
         '[mcp.{name}.env] {variable} = "${variable}"',
         variable=variable,
         name=settings.name,
     )
+
+
+def _setting(match: "re.Match[str]", settings: ServerSettings) -> Text | None:
+    """Return advice for a field of settings that pydantic reads from a variable of the same name."""
+    variable = match["field"].upper()
+    return None if variable in settings.env else _needs(variable, settings)
 
 
 def _certificates(match: "re.Match[str]", settings: ServerSettings) -> Text:
@@ -295,6 +321,13 @@ _RULES: Final[tuple[tuple["re.Pattern[str]", _Advise], ...]] = (
     (re.compile(rf"KeyError: '{_VARIABLE}'"), _variable),
     (re.compile(rf"{_VARIABLE}[^\n]{{0,120}}?\b(?i:{_MISSING})"), _variable),
     (re.compile(rf"(?i:{_MISSING})[^\n]{{0,120}}?\b{_VARIABLE}"), _variable),
+    # pydantic-settings: "1 validation error for Settings", then the field and "Field required" on a line each
+    (
+        _any(
+            r"validation errors? for \w*(?:Settings|Config)\w*\n\s*(?P<field>\w{2,60})\n\s*Field required\b"
+        ),
+        _setting,
+    ),
     (_any(rf"No such file or directory: {_PROGRAM}$"), _program),
     (_any(rf"\bspawn {_PROGRAM} ENOENT"), _program),
     (

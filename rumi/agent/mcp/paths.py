@@ -39,6 +39,9 @@ _SHARED: Final = ("/", "/etc", "/home", "/mnt", "/opt", "/root", "/run", "/srv",
 _MOST_CHARS: Final = 4096
 _OPTION: Final = re.compile(r"(?:-{1,2}[\w.-]+|[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 _ADDRESS: Final = re.compile(r"(?:file://|unix://|(?:sqlite|duckdb)(?:\+\w+)?:///)(?P<path>/.*)", re.DOTALL)
+_TEMPORARY: Final = re.compile(r"""(?<![\w./~-])/(?:tmp|dev/shm)/[^\s"'`,;:(){}\[\]<>|&?]+""")
+"""A path below a temporary folder, anywhere in a word: in JSON, or in a command of a shell."""
+
 _NO_PATHS: Final = ("PATH", "TMPDIR", "TMP", "TEMP")
 
 
@@ -70,7 +73,10 @@ def expanded(word: str) -> str:
 
 
 def named(words: Iterable[str]) -> Iterator[Path]:
-    """Yield the absolute paths in arguments and values of variables: whole, after `=`, in lists, in URLs."""
+    """Yield the absolute paths in arguments and values of variables: whole, after `=`, in lists, in URLs.
+
+    A path below a temporary folder counts wherever it stands, because only there a write would be lost.
+    """
     for word in words:
         option = _OPTION.fullmatch(word)
         value = option["value"] if option and not word.startswith("/") else word
@@ -78,9 +84,12 @@ def named(words: Iterable[str]) -> Iterator[Path]:
         if address is not None:
             value = address["path"].partition("?")[0]
         pieces = re.split(r"[:,;]", value)
-        for piece in pieces if all(p.startswith("/") for p in pieces) else [value]:
-            if piece.startswith("/") and not piece.startswith("//") and len(piece) <= _MOST_CHARS:
-                yield Path(os.path.normpath(piece))
+        pieces = pieces if all(p.startswith("/") for p in pieces) else [value]
+        pieces = [p for p in pieces if p.startswith("/") and not p.startswith("//") and len(p) <= _MOST_CHARS]
+        if not any(_TEMPORARY.match(piece) for piece in pieces):
+            pieces += [found.group() for found in _TEMPORARY.finditer(word, 0, _MOST_CHARS)]
+        for piece in pieces:
+            yield Path(os.path.normpath(piece))
 
 
 def unseen(settings: ServerSettings, home: Path, installed: Iterable[Path] = ()) -> list[Unseen]:

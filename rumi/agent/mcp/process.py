@@ -40,14 +40,6 @@ _INHERITED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHE
 
 _PROXIES: Final = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
-_END_WITH_PARENT: Final = (
-    "import ctypes,os,sys\n"
-    "ctypes.CDLL(None).prctl(1,9,0,0,0)\n"
-    "os.getppid()==int(sys.argv[1]) or os._exit(1)\n"
-    "os.execvp(sys.argv[2],sys.argv[2:])"
-)
-"""A program that starts a server without a sandbox; the kernel kills the server when Rumi is killed."""
-
 
 class ServerProcess:
     """A running server process. `complaints` gets its output on standard error."""
@@ -117,7 +109,9 @@ class ServerProcess:
             await self._ended()
             await self.complaints.ended.wait()
         found = os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # noqa: ASYNC222 - WNOHANG
-        return found.si_status if found is not None and found.si_code == os.CLD_EXITED else None
+        if found is None:
+            return None
+        return found.si_status if found.si_code == os.CLD_EXITED else 128 + found.si_status
 
     async def end(self) -> None:
         """Close the server's input, wait up to `EOF_S` for its exit, then kill all its processes.
@@ -243,8 +237,8 @@ def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
     program, given = started(settings.section)
     arguments = [expanded(word) for word in given]
     if not settings.section.sandbox:
-        parent = [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]
-        yield [*parent, str(program), *arguments], environment_of(settings), ()
+        ends = [sys.executable, "-I", "-m", "rumi.agent.mcp.attended", str(os.getpid())]
+        yield [*ends, str(program), *arguments], environment_of(settings), ()
         return
     try:
         from rumi.sandbox.bubblewrap.engine import find_bwrap

@@ -164,7 +164,7 @@ def failure(settings: ServerSettings, heard: Heard, error: BaseException) -> Mcp
             "Correct the address: it often ends in /mcp.",
             url=_address(settings),
         )
-    return None if heard.trouble is None else _of_status(settings, heard.trouble)
+    return None if heard.trouble is None else of_status(settings, heard.trouble)
 
 
 def _unreachable(why: Text) -> McpError:
@@ -194,7 +194,8 @@ def _why_unreachable(error: BaseException) -> Text:
     return Text("Nothing answers there.")
 
 
-def _of_status(settings: ServerSettings, response: httpx2.Response) -> McpError:
+def of_status(settings: ServerSettings, response: httpx2.Response) -> McpError:
+    """Return the error for a response with an HTTP status that is no success."""
     status, url, name = response.status_code, _address(settings), settings.name
     if status < 400:
         location = response.headers.get("location", "")

@@ -51,14 +51,14 @@ class KnownServer:
     given; `notes` say what else of the list is left out. `pin` records the tool descriptions that the user
     has accepted; `earlier` is the pin from before this connection. `error` is the last error, and `why` its
     message. The event `settled` is set once a start has succeeded or failed; `starts` is the number of
-    successful ones. `told` are the chats that know the error.
+    successful ones. `told` are the chats that know that it is starting (False), or the error (True).
     """
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.state: ServerState = "stopped"
         self.error: McpError | None = None
-        self.told = set[str]()
+        self.told = set[tuple[str, bool]]()
         self.tools: tuple[RemoteTool, ...] = ()
         self.unusable: Mapping[str, Text] = {}
         self.notes: tuple[Text, ...] = ()

@@ -231,12 +231,19 @@ async def _wait_for(known: KnownServer) -> None:
 
 
 def _notes(known: KnownServer, chat: str) -> Iterator[Text]:
-    """Yield why a server's tools are missing, once for each chat until the server is ready again."""
-    if known.state not in ("starting", "failed") or chat in known.told:
+    """Yield why a server's tools are missing, once for each chat until the server is ready again.
+
+    A server that has ended after it was ready keeps its tools and is started again; the call that it lost
+    says so.
+    """
+    if known.state not in ("starting", "failed") or (known.starts and known.tools):
         return
     error, name = known.error, known.settings.name
+    news = (chat, error is not None)
+    if news in known.told:
+        return
+    known.told.add(news)
     if error is not None:
-        known.told.add(chat)
         yield Text(
             "The server {name} did not start, so its tools are missing. {why} {advice}",
             name=name,

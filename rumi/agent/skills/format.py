@@ -30,6 +30,7 @@ _YES: Final = frozenset({"true", "yes", "on", "y", "1"})
 _NO: Final = frozenset({"false", "no", "off", "n", "0"})
 _REPLACEMENT: Final = "\ufffd"
 _CONTROLS: Final = dict.fromkeys((*range(9), *range(14, 32), *range(127, 160)))
+_SPELLINGS: Final = str.maketrans("_ /:", "--..")
 _ALLOWED_TOOL: Final = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
 
 
@@ -39,8 +40,11 @@ def is_name(name: str) -> bool:
 
 
 def same(name: str) -> str:
-    """Return a skill name normalized, so that all spellings match: `Tidy_Folder` becomes `tidy-folder`."""
-    return unicodedata.normalize("NFKC", name.strip()).casefold().replace("_", "-").replace(" ", "-")
+    """Return a skill name normalized, so that all spellings match: `Tidy_Folder` becomes `tidy-folder`.
+
+    The category of a name may be written before a dot, a slash or a colon.
+    """
+    return unicodedata.normalize("NFKC", name.strip()).casefold().translate(_SPELLINGS)
 
 
 def class_name(name: str) -> str:

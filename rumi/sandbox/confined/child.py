@@ -45,8 +45,8 @@ class ParentProcess:
 
     def __init__(self, bounds: Mapping[int, int], *, nice: int = 0, family: bool = False) -> None:
         _live_as_long_as(int(sys.argv[1]), whole_group=family)
-        if family:  # orphaned descendants become children of this process, so that all of them can be found
-            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        if family:
+            become_reaper()
         os.nice(nice)
         for kind, bound in {resource.RLIMIT_CORE: 0, **bounds}.items():
             _, hard = resource.getrlimit(kind)
@@ -94,6 +94,11 @@ def _live_as_long_as(life: int, *, whole_group: bool) -> None:
     # The parent may have ended before O_ASYNC was set, and then no signal comes.
     if select.select([life], [], [], 0)[0]:
         sys.exit(0)
+
+
+def become_reaper() -> None:
+    """Make orphaned descendants children of this process, so that all of them can be found."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_descendants() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rumi.agent.mcp import launchers
+from rumi.agent.mcp.bwrap import installation
 from rumi.agent.mcp.launchers import started
 from rumi.agent.mcp.messages import McpError
 from rumi.platform.config.schema import McpSection
@@ -80,6 +81,13 @@ def test_a_missing_launcher_is_named_with_what_to_install(bin: Path, line: str, 
     with pytest.raises(McpError, match=f"The command {command} is not there") as refused:
         started(McpSection(command=command, args=tuple(words)))
     assert said in str(refused.value)
+
+
+def test_a_shim_is_shown_with_the_versions_that_it_chooses_from(tmp_path: Path) -> None:
+    shim = tmp_path / ".pyenv" / "shims" / "mcp-server-time"
+    shim.parent.mkdir(parents=True)
+    shim.write_text("#!/bin/sh\nexec pyenv exec mcp-server-time\n")
+    assert installation(shim, tmp_path / "home") == [tmp_path / ".pyenv"]
 
 
 @pytest.mark.parametrize("engine", ["docker", "podman", "/usr/bin/docker", "nerdctl"])

@@ -35,6 +35,12 @@ pytestmark = pytest.mark.bubblewrap
         ("key=value/with/slash", []),
         ("//example.org/share", []),
         ("the text /srv/x", []),
+        ('{"db": "/tmp/data/notes.db"}', ["/tmp/data/notes.db"]),
+        ("cd /srv && exec server --db /tmp/data/x.db", ["/tmp/data/x.db"]),
+        ("type=bind,src=/dev/shm/box", ["/dev/shm/box"]),
+        ("/tmp/a b/x.db", ["/tmp/a b/x.db"]),
+        ("https://example.org/tmp/x", []),
+        ("notes/tmp/x ./tmp/y", []),
         ("$HOME/x", []),
     ],
 )

@@ -210,6 +210,22 @@ async def test_a_status_is_explained(tmp_path: Path, status: int, headers: dict[
     assert "s3cret" not in str(failed.value)
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(503, "(HTTP 503)"), (401, "wants credentials"), (429, "too many"), (504, "(HTTP 504)")],
+)
+async def test_a_call_that_fails_with_a_status_says_which(tmp_path: Path, status: int, said: str) -> None:
+    def oddity(request: Odd, message: dict[str, Any]) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        request.send(status, b"<h1>no</h1>", "text/html")
+        return True
+
+    with served(oddity) as (_, url):
+        async with house(tmp_path, at(f"{url}/mcp")) as here:
+            assert said in (await here.call("web__look")).content
+
+
 @pytest.mark.parametrize(("status", "follows"), [(307, True), (308, True), (301, False), (302, False)])
 async def test_a_trailing_slash_is_followed_or_named(tmp_path: Path, status: int, follows: bool) -> None:
     def oddity(request: Odd, message: dict[str, Any]) -> bool:

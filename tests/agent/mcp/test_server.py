@@ -14,9 +14,11 @@ import pytest
 import trio
 
 from rumi.agent.mcp.described import changes_of, said_of
-from rumi.agent.mcp.messages import McpError
+from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.pins import AcceptedTools
+from rumi.agent.mcp.process import running
 from rumi.agent.mcp.servers import try_once
+from rumi.platform.config.schema import McpSection
 from rumi.platform.redact import HIDDEN, Redactor
 from tests.agent.mcp.world import House, fake, house, processes_with, until
 from tests.conftest import ROOT
@@ -169,6 +171,26 @@ async def test_a_stubborn_server_and_its_child_are_killed_whole(tmp_path: Path, 
     assert processes_with(str(tmp_path)) == []
 
 
+async def test_what_a_server_without_a_sandbox_leaves_behind_ends_with_it(tmp_path: Path) -> None:
+    marker = f"41536{os.getpid()}"
+    section = McpSection(command="sh", args=("-c", f"setsid sleep {marker} & exec cat"), sandbox=False)
+    (tmp_path / "mcp").mkdir()
+    async with running(ServerSettings("one", section), tmp_path / "mcp" / "one"):
+        await until(lambda: len(processes_with(marker)) >= 1)
+    assert processes_with(marker) == []
+
+
+async def test_a_kill_of_rumi_ends_what_a_server_without_a_sandbox_has_started(tmp_path: Path) -> None:
+    marker = f"51536{os.getpid()}"
+    script = f"setsid sleep {marker} & exec sleep 60"
+    words = [sys.executable, "-c", KILLED, str(tmp_path / "mcp" / "one"), "", "sh", "-c", script]
+    process = await trio.lowlevel.open_process(words, stdout=subprocess.DEVNULL, cwd=ROOT)
+    await until(lambda: [pid for pid in processes_with(f"sleep\0{marker}") if pid != process.pid] != [])
+    process.kill()
+    await process.wait()
+    await until(lambda: not processes_with(marker))
+
+
 async def test_a_sandboxed_server_sees_its_own_things_only(tmp_path: Path) -> None:
     os.environ["SECRET_OF_RUMI"] = "x"
     try:
@@ -275,7 +297,7 @@ async def test_a_server_shows_no_secret_that_it_was_given(tmp_path: Path) -> Non
 @pytest.mark.parametrize("kill", ["in a start", "while it runs"])
 async def test_a_kill_of_rumi_ends_a_server_in_its_sandbox_at_any_moment(tmp_path: Path, kill: str) -> None:
     marker = f"31536{os.getpid()}"
-    words = [sys.executable, "-c", KILLED, str(tmp_path / "mcp" / "one"), marker]
+    words = [sys.executable, "-c", KILLED, str(tmp_path / "mcp" / "one"), "sandbox", "sleep", marker]
     for moment in (0.1, 0.15, 0.2, 0.25, 0.3) if kill == "in a start" else (0,):
         process = await trio.lowlevel.open_process(words, stdout=subprocess.PIPE, cwd=ROOT)
         assert process.stdout is not None
@@ -296,10 +318,10 @@ from pathlib import Path
 from rumi.agent.mcp.process import running
 from rumi.agent.mcp.messages import ServerSettings
 from rumi.platform.config.schema import McpSection
-async def main(home, marker):
+async def main(home, sandbox, command, *words):
     Path(home).parent.mkdir(exist_ok=True)
     print("starts", flush=True)
-    section = McpSection(command="sleep", args=(marker,))
+    section = McpSection(command=command, args=words, sandbox=bool(sandbox))
     async with running(ServerSettings("one", section), Path(home)):
         await trio.sleep(60)
 trio.run(main, *sys.argv[1:])

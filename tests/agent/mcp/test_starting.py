@@ -75,12 +75,20 @@ async def test_a_new_server_that_hangs_costs_a_turn_a_few_seconds_and_is_named(t
         assert WAIT_S - 0.5 < time.monotonic() - begun < WAIT_S + 1.9
         assert note == "The server fake is still starting; its tools are here from your next message on."
         begun = time.monotonic()
-        await here.servers.ready("hello", "cli")
+        assert await here.servers.ready("hello", "cli") == ()  # said once in each chat
         assert time.monotonic() - begun < 1
+        assert len(await here.servers.ready("hello", "7")) == 1
         await until(lambda: here.servers.report()[0]["state"] == "failed")
         (note,) = await here.servers.ready("hello", "cli")
         assert "The server fake did not start, so its tools are missing." in note
         assert "not ready within 10 s" in note
+
+
+async def test_a_server_that_ended_in_a_call_is_not_told_as_not_started(tmp_path: Path) -> None:
+    async with house(tmp_path, fake()) as here:
+        assert not (await here.call("fake__die")).ok
+        assert await here.servers.ready("hello", "cli") == ()
+        assert "fake__echo" in await here.tools(named=False)
 
 
 async def test_a_server_that_does_not_start_is_named_once_in_each_chat(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def placeholders(tmp_path: Path) -> Path:
         "data/small.txt": "size 12\nnothing else\n" + "x" * 100,
         "data/about-lfs.md": "Pointers begin with\nversion https://git-lfs.github.com/spec/v1\n" + "y" * 90,
         "old.psd": POINTER.replace("git-lfs.github", "hawser.github"),
+        "from-windows.bin": POINTER.replace("\n", "\r\n"),
         "extended.iso": POINTER.replace("oid", "ext-0-foo sha256:" + "cd" * 32 + "\noid"),
         ".gitmodules": MODULES,
         "160000 vendor/lib": OID,
@@ -88,6 +89,7 @@ async def test_pointers_and_submodules_are_marked_where_they_are_listed_and_read
         facts = repository.facts()
         lfs = "a Git LFS pointer: the file itself (12.3 MB) is not in the repository"
         assert f"data/big.bin ({lfs})" in facts
+        assert f"from-windows.bin ({lfs})" in facts
         assert "3 submodules are empty folders: " in facts
         address = here.server.url("/near.git")
         where = {
@@ -153,7 +155,7 @@ def test_only_pointers_are_taken_for_pointers() -> None:
     ):  # fmt: skip
         assert pointer(text) == "", text
     for text in (
-        POINTER, POINTER.rstrip("\n"), "/annex/objects/MD5-s1--abc\n",
+        POINTER, POINTER.rstrip("\n"), POINTER.replace("\n", "\r\n"), "/annex/objects/MD5-s1--abc\n",
         "../../.git/annex/objects/a/b/SHA1--x/SHA1--x",
     ):  # fmt: skip
         assert "pointer: the file itself" in pointer(text), text

@@ -19,7 +19,7 @@ MOST_NAMED: Final = 10
 MOST_ENTRIES: Final = 200_000
 
 _VERSION: Final = r"version https://(?:git-lfs\.github|hawser\.github|git-media)\.com/spec/[\w.]+"
-_LFS: Final = re.compile(rf"{_VERSION}\n(?:[\w.-]+ .*\n)*?size (?P<size>\d{{1,19}})(?:\n|\Z)")
+_LFS: Final = re.compile(rf"{_VERSION}\r?\n(?:[\w.-]+ .*\n)*?size (?P<size>\d{{1,19}})(?:\r?\n|\Z)")
 _ANNEX: Final = re.compile(
     r"(?:(?:\.\./)*\.git|/)/?annex/objects/(?:[^\s/]+/)*[A-Z0-9]+(?:-s(?P<size>\d{1,19}))?\S*--\S+\s*"
 )
@@ -30,7 +30,7 @@ _WORDS: Final = "git-lfs.github.com/spec/"
 _POINTERS: Final = """\
 cd "$root/tree" || exit
 find . -type f -size -2049c -exec grep -lF "$1" {} + | head -n "$2" | head -c 1000000 | tr '\\n' '\\000' \\
-  | xargs -0r grep -HE '^size [0-9]+$'
+  | xargs -0r grep -HE '^size [0-9]+[[:space:]]*$'
 """
 # The entries are limited before they are searched: a small repository can have billions of them.
 _MODULES: Final = """\
@@ -93,7 +93,7 @@ class Placeholders:
             _POINTERS, _WORDS, str(MOST_MARKS), reads=True, output_limit=_MOST_BYTES
         )
         for line in result.stdout.text().splitlines():
-            name, _, size = line.rpartition(":size ")
+            name, _, size = line.rstrip().rpartition(":size ")
             if name and size.isdecimal() and len(size) < 20:
                 mark = f"a Git LFS pointer: the file itself{_size(size)} is not in the repository"
                 found[name.removeprefix("./")] = mark
