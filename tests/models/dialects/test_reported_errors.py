@@ -11,7 +11,10 @@ from rumi.models.dialects.reported_errors import error_object
         ({"detail": [{"loc": ["body", "x"], "msg": "required"}]}, "body.x: required"),
         ({"detail": {"errors": [{"loc": ["y"], "msg": "wrong"}]}}, "y: wrong"),
         ([{"loc": ["x"], "msg": "one"}, {"loc": ["y"], "msg": "two"}], "x: one; y: two"),
-        ({"errors": {"model": ["is unknown"], "stop": "is too long"}}, "model: is unknown; stop: is too long"),
+        (
+            {"errors": {"model": ["is unknown"], "stop": "is too long"}},
+            "model: is unknown; stop: is too long",
+        ),
         ({"errors": {"message": "only one"}}, "only one"),
         ({"errors": {"model": []}}, ""),
     ],
