@@ -262,7 +262,8 @@ class _Turn:
         answer = self.check.final(reply.text)
         self.check.release(answer)
         language, limits = self.input.language, self.input.limits
-        if ending_of(reply.finish_reason) == "unknown":
+        ending = ending_of(reply.finish_reason)
+        if ending == "unknown" or (ending == "tool_calls" and not reply.tool_calls):  # its call was lost
             answer = f"{answer}\n\n{reply_texts.ended_oddly(language, reply.finish_reason)}"
         if not _cut_off(reply) or self.outer is not None:
             return TurnFinished("complete", answer, self.usage)

@@ -1,6 +1,7 @@
 """Code shared by the models of all server protocols: their set-up, and reading an answer with timeouts."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -248,24 +249,32 @@ class AnswerReading:
 
         After the reason for the reply's end, it waits at most `FINISH_S` for the end of the stream.
         """
+        import httpx
+
         reader, size, begun = EventReader(), 0, False
         with trio.CancelScope() as finish:
-            async for data in chunks:
-                if not begun and (start := data.removeprefix(b"\xef\xbb\xbf").lstrip()):
-                    begun = True
-                    if start.startswith(b"<"):
-                        raise _WebPageError
-                for event in reader.feed(data):
-                    builder.add(event)
-                    if builder.done:
-                        return
-                # A line, even a comment, shows that the server works. Single bytes must not keep a call
-                # alive.
-                if b"\n" in data:
-                    self._alive(builder)
-                if builder.finish_reason and (finish.deadline == inf or builder.size > size):
-                    finish.deadline = trio.current_time() + FINISH_S
-                    size = builder.size
+            try:
+                async for data in chunks:
+                    if not begun and (start := data.removeprefix(b"\xef\xbb\xbf").lstrip()):
+                        begun = True
+                        if start.startswith(b"<"):
+                            raise _WebPageError
+                    for event in reader.feed(data):
+                        builder.add(event)
+                        if builder.done:
+                            return
+                    # A line, even a comment, shows that the server works. Single bytes must not keep a call
+                    # alive.
+                    if b"\n" in data:
+                        self._alive(builder)
+                    if builder.finish_reason and (finish.deadline == inf or builder.size > size):
+                        finish.deadline = trio.current_time() + FINISH_S
+                        size = builder.size
+            except (httpx.TransportError, httpx.StreamError):
+                with suppress(BadStreamError):  # the last event may be whole, without its line end
+                    for event in reader.end():
+                        builder.add(event)
+                raise
             for event in reader.end():
                 builder.add(event)
 

@@ -112,6 +112,11 @@ async def test_a_reason_that_nobody_knows_is_told(autojump_clock: MockClock) -> 
     assert finished.answer.startswith(f"{PART}\n\n⚠️ The model's server ended this answer with “moon_phase”")
 
 
+async def test_an_answer_that_lost_its_call_is_told(autojump_clock: MockClock) -> None:
+    finished, _, _ = await turn(Plays(recording(chunk(PART), chunk(finish="tool_calls"), "[DONE]")))
+    assert finished.answer.startswith(f"{PART}\n\n⚠️ The model's server ended this answer with “tool_calls”")
+
+
 async def test_a_continuation_that_fails_keeps_its_part(autojump_clock: MockClock) -> None:
     begin = recording(chunk("One, two,"), chunk(finish="length"), "[DONE]")
     finished, _, _ = await turn(Plays(begin, recording(chunk(" three"), chunk(finish="error"))))

@@ -45,7 +45,8 @@ class Lines:
     def __init__(self) -> None:
         self._open: dict[str, tuple[int | str, str]] = {}
         self._noise = 0
-        self._held: list[bytes] | None = None
+        self._held: list[bytes] = []
+        self._depth = 0
 
     def sent(self, message: Mapping[str, Any]) -> None:
         """Record a message that was sent: requests become open, a cancelled request is closed."""
@@ -63,6 +64,7 @@ class Lines:
         Raises:
             McpError: Too many lines in a row are not messages, or the server frames its messages otherwise.
         """
+        indented = line[:1] in (b" ", b"\t")
         line = line.strip().removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r\n\x1e")
         if not line:
             return []
@@ -71,7 +73,9 @@ class Lines:
                 "The server frames its messages with Content-Length, as language servers do.",
                 "Servers of tools write one message per line. Look for an option or a newer version.",
             )
-        if self._held is not None or line == b"{":
+        if self._held and not indented and _BEGIN.match(line.decode("utf-8", "replace")):
+            self._held = []  # a whole message in between: what was held is no message
+        if self._held or line == b"{":
             return self._read_held(line)
         return self._counted(self._read_text(line.decode("utf-8", "replace")))
 
@@ -99,16 +103,15 @@ class Lines:
         return _answered(id_, method, result, _words(error) if error else None)
 
     def _read_held(self, line: bytes) -> list[Json]:
-        """Collect the lines of a message that is printed over several lines, from `{` to `}`."""
-        if self._held is None:
-            self._held = []
+        """Collect the lines of a message over several lines, until its brackets are closed."""
+        if not self._held:
+            self._depth = 0
         self._held.append(line)
-        if line.startswith(b'{"'):  # a whole message in between: what was held is no message
-            self._held = None
-            return self._counted(self._read_text(line.decode("utf-8", "replace")))
-        if line != b"}" or len(self._held) > _MOST_HELD_LINES:
+        for token in _TOKEN.finditer(line.decode("utf-8", "replace")):
+            self._depth += bool(token["open"]) - bool(token["close"])
+        if self._depth > 0 and len(self._held) <= _MOST_HELD_LINES:
             return []
-        whole, self._held = b"\n".join(self._held), None
+        whole, self._held = b"\n".join(self._held), []
         return self._counted(self._read_text(whole.decode("utf-8", "replace")))
 
     def _counted(self, found: list[Json] | None) -> list[Json]:

@@ -90,6 +90,8 @@ class ServerProcess:
                     "The server sent more than {most_bytes} bytes at once, so it was ended.",
                     most_bytes=most_bytes,
                 )
+        if partial_line:  # a server that ends with its answer may leave out the newline
+            await take(bytes(partial_line))
 
     async def read_complaints(self) -> None:
         """Read the server's standard error until it is closed."""

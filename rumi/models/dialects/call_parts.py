@@ -5,6 +5,7 @@ without ids or with one index for all, change the id with each piece, repeat the
 pieces, or send the arguments as an object, as a whole in each piece, or as a Python literal.
 """
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,6 +18,9 @@ from rumi.models.model import ToolCall
 
 MAX_CALLS: Final = 128
 """Maximum number of calls in one reply."""
+
+_NOTHING: Final = frozenset({"null", "None", '""', "[]"})
+"""What servers send as the arguments of a call that has none."""
 
 NAMELESS: Final = "unnamed"
 """Name of a call that has arguments and no name, beside calls with names: the model gets an error for it."""
@@ -162,8 +166,10 @@ def joined(pieces: list[str]) -> str:
     the pieces.
     """
     text = "".join(pieces)
-    if isinstance(json_value(text), dict) or not text.strip():
+    if _is_json_object(text) or not text.strip():
         return text
+    if text.strip() in _NOTHING:
+        return "{}"
     candidates = [text]
     if len(pieces) > 1:
         before, last = "".join(pieces[:-1]), pieces[-1]
@@ -176,6 +182,14 @@ def joined(pieces: list[str]) -> str:
         if found is not None:
             return dumped(found)
     return text
+
+
+def _is_json_object(text: str) -> bool:
+    """Return True if a text is strict JSON: without line breaks in strings, which other readers refuse."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _grows(before: str, last: str) -> bool:

@@ -17,7 +17,7 @@ _ROWS: Final[tuple[tuple[Ending, str], ...]] = (
     ("filtered", r"filter|refus|safety|sensitive|recitation|prohibit|blocklist|block_?reason|blocked|spii"
                  r"|moderation|guardrail|toxic|violation|policy|harm|inspection|risk|^language$|flagged"),
     ("failed", r"error|fail|abort|cancel|timeout|time_?out|timed_out|network|interrupt|insufficient"
-               r"|unavailable|overload|exception|disconnect|^(un)?load$|^other$|incomplete|repetition|killed|crash|^user_"),
+               r"|unavailable|overload|exception|disconnect|^(un)?load$|^other$|incomplete|repetition|rate_limit|quota|exhaust|killed|crash|^user_"),
     ("length", r"length|max_?(new_)?tokens|max_?output|token_?limit|context_window|context_full|truncat"
                r"|^limit(ed)?$|pause_turn"),
     ("tool_calls", r"tool|function|^action$"),

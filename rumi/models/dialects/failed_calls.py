@@ -31,6 +31,9 @@ NAMES: Final = ("name", "tool_name", "function_name", "tool", "function", "recip
 ARGUMENTS: Final = ("arguments", "parameters", "args", "input", "action_input", "kwargs", "params")
 """Keys of a call's name and of its arguments, in the formats of models."""
 
+WRAPPERS: Final = ("tool_calls", "tool_call", "function_call")
+"""Keys of an object that contains calls."""
+
 _RECIPIENT = re.compile(r"(?:^|\s)to=(\S+)")
 _PREFIX = re.compile(r"^(?:functions?|tools?|default_api)[.:/]")
 _TAGGED = re.compile(r"<function\s*[=(]\s*([\w.-]+)[\s)>=,]*")
@@ -129,8 +132,11 @@ def calls_of(value: object) -> Iterator[Found]:
     if isinstance(value, list):
         for item in value:
             yield from calls_of(item)
-    elif isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
-        yield from calls_of(value["tool_calls"])
+    elif isinstance(value, dict) and (
+        inner := next((value[key] for key in WRAPPERS if value.get(key)), None)
+    ):
+        if isinstance(inner, list | dict):
+            yield from calls_of(inner)
     elif isinstance(value, dict):
         function = value.get("function")
         fields = {**value, **function} if isinstance(function, dict) else value
@@ -138,8 +144,15 @@ def calls_of(value: object) -> Iterator[Found]:
         arguments = next((fields[key] for key in ARGUMENTS if key in fields), None)
         if isinstance(arguments, str):
             arguments = arguments_in(arguments)
-        if name and isinstance(arguments, dict):
+        elif arguments is None and not fields.keys().isdisjoint(ARGUMENTS):
+            arguments = {}
+        if name and isinstance(arguments, dict) and not _is_schema(arguments):
             yield name, arguments
+
+
+def _is_schema(arguments: dict[str, Any]) -> bool:
+    """Return True for the JSON schema of a tool: a list of tools has the form of calls."""
+    return arguments.get("type") == "object" and isinstance(arguments.get("properties"), dict)
 
 
 def json_at(text: str, start: int) -> tuple[object, int]:

@@ -8,6 +8,7 @@ of MiniMax, `{"code", "msg"}` of Chinese providers, plain texts, and pages of HT
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 _MOST_DEPTH: Final = 8
@@ -69,7 +70,8 @@ def _error(body: object, depth: int) -> dict[str, object]:
         return _of_text(body, depth)
     if isinstance(body, list):
         texts = [_error(item, depth - 1) for item in body[:_MOST_TEXTS]] if depth else []
-        return {**(texts[0] if texts else {}), "message": "; ".join(filter(None, map(_message, texts)))}
+        first = {name: value for name, value in (texts[0] if texts else {}).items() if name != "loc"}
+        return {**first, "message": "; ".join(filter(None, map(_message, texts)))}
     if not isinstance(body, dict):
         return {"message": "" if body is None else str(body)}
     fields: dict[str, object] = dict(body)
@@ -108,6 +110,10 @@ def _text_of(body: Mapping[str, object], depth: int) -> str:
         value = body.get(key)
         if isinstance(value, str | dict | list) and depth and (message := _message(_error(value, depth - 1))):
             return message
+    fields = body.get("errors")
+    if isinstance(fields, dict) and depth:  # a list of texts for each field that is not valid
+        said = ((name, _message(_error(fields[name], depth - 1))) for name in islice(fields, _MOST_TEXTS))
+        return "; ".join(f"{name}: {text}" for name, text in said if text)
     return ""
 
 

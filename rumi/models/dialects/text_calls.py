@@ -16,6 +16,7 @@ from rumi.models.dialects.call_parts import MAX_CALLS, new_id
 from rumi.models.dialects.failed_calls import (
     ARGUMENTS,
     NAMES,
+    WRAPPERS,
     Found,
     calls_of,
     clean_name,
@@ -33,7 +34,7 @@ MAX_MARKS: Final = 20
 """Maximum number of marks that are tried as the beginning of the calls."""
 
 _MARK: Final = re.compile(
-    r"""^[ \t]*(?:
+    r"""(?:\A\s*|^[ ]{0,3})(?:
       <(?:tool[_-]?calls?|function[_-]?calls?|tools|minimax:tool_call)>        # Qwen, Hermes, GLM, MiniMax
     | <function[ =](?:name=)? | <invoke\s                                      # Llama, Qwen coder, Claude
     | \[TOOL_CALLS\] | <\|python_tag\|> | functools\[                          # Mistral, Llama, Phi
@@ -44,15 +45,22 @@ _MARK: Final = re.compile(
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )  # fmt: skip
 _NOISE: Final = re.compile(
-    r"""(?:\s+ | [;,] | ```(?:json|tool_code|python|tool_call)?
+    r"""(?:\s+ | [;,}] | ```(?:json|tool_code|python|tool_call)?
       | </?(?:tool[_-]?calls?|function[_-]?calls?|tools|minimax:tool_call|function|invoke)>
       | \[/?TOOL_CALLS\] | <\|/?[A-Za-z_]{1,40}\|> | functools(?=\[)
       | </?[｜|][A-Za-z▁_]{1,40}(?:[｜|][a-z_]{1,40})?[｜|]?> | </s>
       | function(?=<[｜|]tool)
     )+""",
-    re.VERBOSE,
+    re.VERBOSE | re.IGNORECASE,
 )
-"""What may be around calls: their marks and closing tags, and separators."""
+"""What may be around calls: their marks and closing tags, separators, and brackets too many."""
+_SHOWN: Final = re.compile(
+    r"(?:\b(?:examples?|formats?|syntax|looks? like|e\.g\.|ejemplos?|formatos?|sintaxis|exemplos?|sintaxe)\b"
+    r"[^\n]{0,80}:[*_]{0,2}|<(?:pre|code)[^>\n]{0,80}>)\s*\Z",
+    re.IGNORECASE,
+)
+"""Words before a mark that say that the call is an example, and tags of code."""
+_SHOWN_CHARS: Final = 300
 _NAME: Final = r"[A-Za-z_][\w.-]{0,127}"
 _HEAD: Final = re.compile(
     rf"""<function=["']?({_NAME})["']?>?
@@ -73,13 +81,13 @@ _BEFORE_JSON: Final = re.compile(
 _BEFORE_ARGUMENTS: Final = re.compile(rf"({_NAME})\s*(?=<arg_key>)")
 _PYTHON: Final = re.compile(rf"\[?\s*(?:print\()?(?:default_api\.)?({_NAME})(?:\.call)?\(")
 _RESPONSE: Final = re.compile(r"\s*<tool_response>")
-_KEYS: Final = frozenset({*NAMES, *ARGUMENTS, "type", "id", "index", "tool_call_id", "tool_calls"})
+_KEYS: Final = frozenset({*NAMES, *ARGUMENTS, "type", "id", "index", "tool_call_id", *WRAPPERS})
 
 
 def calls_in_text(text: str, tools: Sequence[ToolSpec], *, bare: bool) -> tuple[str, tuple[ToolCall, ...]]:
     """Return the text before the calls, and the calls; the whole text and no calls if none are certain."""
     for mark in islice(_MARK.finditer(text), MAX_MARKS):
-        if in_code(text[: mark.start()]):
+        if in_code(text[: mark.start()]) or _SHOWN.search(text[: mark.start()][-_SHOWN_CHARS:]):
             continue
         begin = mark.start()
         if (calls := _read(text[begin:], tools, strict=False)) is not None:

@@ -109,6 +109,25 @@ async def test_a_line_for_an_open_call_ends_it_at_once_with_what_is_known(kind: 
         assert words in said
 
 
+@pytest.mark.parametrize("indent", [0, 1, 2, "\t", None])
+def test_an_answer_over_many_lines_is_read_whole(indent: int | str | None) -> None:
+    blocks = [{"type": "text", "text": "FINE {"}, {"type": "text", "text": "}"}, {}]
+    answer = {"jsonrpc": "2.0", "id": 1, "result": {"content": blocks, "more": {"x": [], "y": {}}}}
+    printed = json.dumps(answer, indent=indent)
+    if indent is None:  # printed by hand
+        printed = '{\n "id": 1,\n "result": {"content": [\n' + ",\n".join(map(json.dumps, blocks)) + "\n]}\n}"
+    lines = lines_of("tools/call")
+    noise = ["{", "a: 1", "}", "{ b"]  # an object of JavaScript
+    found = [message for line in [*noise, *printed.split("\n")] for message in heard(lines, line)]
+    assert [message["result"]["_meta"][RAW]["result"]["content"] for message in found] == [blocks]
+
+
+def test_a_bracket_that_is_never_closed_holds_back_no_message() -> None:
+    lines = lines_of("tools/call")
+    printed = ["{", " state: [", '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}']
+    assert [message["id"] for line in printed for message in heard(lines, line)] == [1]
+
+
 def test_a_line_that_ends_a_call_ends_only_that_call() -> None:
     lines = lines_of("tools/call", "tools/call")
     (message,) = heard(lines, '{"jsonrpc":"2.0","id":2,"result":{"content":[{"text":"half')

@@ -87,3 +87,62 @@ def test_a_reply_with_too_many_calls_is_refused() -> None:
     with pytest.raises(BadStreamError, match="too many"):
         for number in range(1000):
             parts.add({"index": number, "id": str(number), "function": {"name": "bash", "arguments": "{}"}})
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "For example:\n",
+        "The format of Hermes looks like this:\n\n",
+        "El formato es **así**:\n",
+        "Here is the syntax:\n\n    ",
+        "<pre>\n",
+        '<code class="xml">\n',
+        "Qwen models write:\n\n    ",
+    ],
+)
+def test_a_call_that_is_announced_as_an_example_stays_text(before: str) -> None:
+    text = f"{before}<tool_call>{CALL}</tool_call>"
+    assert calls_in_text(text, (BASH,), bare=True) == (text, ())
+
+
+@pytest.mark.parametrize("before", ["", "I look at the files:\n", "One moment.\n\n", "\n    "])
+def test_a_call_that_is_announced_as_work_is_a_call(before: str) -> None:
+    text, calls = calls_in_text(f"{before}<tool_call>{CALL}</tool_call>", (BASH,), bare=False)
+    assert [text, calls[0].name] == [before.rstrip(), "bash"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"function_call": {"name": "bash", "arguments": "{\\"command\\": \\"ls\\"}"}}',
+        f'{{"tool_call": {CALL}}}',
+        f'{{"tool_calls": [{CALL}]}}',
+        f"<tool_call>{CALL}}}</tool_call>",  # a bracket too many
+        f"<TOOLCALL>[{CALL}]</TOOLCALL>",  # Nemotron
+    ],
+)
+def test_a_call_in_an_object_or_with_marks_in_capitals_is_read(text: str) -> None:
+    _, calls = calls_in_text(text, (BASH,), bare=True)
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == [("bash", {"command": "ls"})]
+
+
+def test_a_list_of_tools_is_not_a_list_of_calls() -> None:
+    spec = json.dumps({"type": "function", "function": {"name": BASH.name, "parameters": BASH.parameters}})
+    text = f"<tools>\n{spec}\n</tools>"
+    assert calls_in_text(text, (BASH,), bare=True) == (text, ())
+
+
+@pytest.mark.parametrize(
+    ("pieces", "read"),
+    [
+        (['{"command": "a\nb"}'], {"command": "a\nb"}),  # a line break that is not escaped
+        (['{"command": "a', '\tb"}'], {"command": "a\tb"}),
+        (["null"], {}),
+        (['""'], {}),
+        (["[]"], {}),
+        (["nu", "ll"], {}),
+    ],
+)
+def test_arguments_become_strict_json(pieces: list[str], read: dict[str, str]) -> None:
+    assert json.loads(joined(pieces)) == read
