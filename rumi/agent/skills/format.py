@@ -5,7 +5,6 @@ accepts every value that it can interpret, so that skills for other assistants n
 skill cannot be used without must be readable: a description, and the keys that say if and where it may run.
 """
 
-import codecs
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from typing import Final
 from rumi.agent.skills import front_matter
 from rumi.agent.skills.front_matter import Value
 from rumi.agent.skills.messages import Header, SkillError
+from rumi.platform import text_decoding
 from rumi.texts import Text
 
 FILE: Final = "SKILL.md"
@@ -63,15 +63,14 @@ def slug(title: str) -> str:
 
 
 def decode(raw: bytes) -> str:
-    """Return the text of a `SKILL.md`. Bytes that are not UTF-8, or UTF-16 with its mark, become U+FFFD.
+    """Return the text of a `SKILL.md`, in whatever encoding it is (`rumi.platform.text_decoding`).
 
     Raises:
         SkillError: The file is too large, or it is not text.
     """
     if len(raw) > MOST_BYTES:
         raise SkillError("it is larger than {most_bytes} bytes", most_bytes=MOST_BYTES)
-    wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = raw.decode("utf-16" if wide else "utf-8-sig", "replace")
+    text = text_decoding.decode(raw)
     if text.count("\0") * 10 > len(text):
         raise SkillError("it is not text")
     return text

@@ -7,6 +7,7 @@ from rumi.agent.skills.folder import further_files, opened, read_bytes, read_ski
 from rumi.agent.skills.format import FILE, decode, parse, quoted
 from rumi.agent.skills.messages import Opened, Skill, SkillError, SkillFile
 from rumi.agent.skills.trust import digest_of
+from rumi.platform import text_decoding
 from rumi.texts import os_error
 
 MOST_FILE_BYTES: Final = 100_000
@@ -60,10 +61,7 @@ def read_file(skill: Skill, path: str) -> SkillFile:
             message=error.message,
         ) from None
     cut = size - len(raw)
-    try:
-        text = raw.decode("utf-8-sig", "ignore" if cut else "strict")
-    except UnicodeDecodeError:
-        text = "\0"
+    text = text_decoding.decode(raw)
     if "\0" in text:
         raise SkillError(
             "The file {path} of the skill {name} is not text.", path=quoted(path), name=skill.name

@@ -173,8 +173,8 @@ def test_what_is_no_text_or_too_large_is_told() -> None:
 @pytest.mark.parametrize(
     ("raw", "description", "noted"),
     [
-        (b"---\nname: a\ndescription: R\xe9sum\xe9\n---\nx", "R\ufffdsum\ufffd", True),
-        (b"---\nname: \xff\ndescription: d\n---\nx", "d", True),
+        (b"---\nname: a\ndescription: R\xe9sum\xe9\n---\nx", "Résumé", False),
+        ("---\nname: a\ndescription: ñandú".encode() + b" \xff\n---\nx", "ñandú \ufffd", True),
         ("---\nname: a\ndescription: ñandú\n---\nx".encode("utf-16"), "ñandú", False),
         (b"\xef\xbb\xbf---\r\nname: a\r\ndescription: \xc3\xb1\r\n---\r\nx", "ñ", False),
         (b"---\nname: a\ndescription: a\0b\n---\nx", "ab", False),
