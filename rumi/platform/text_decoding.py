@@ -32,6 +32,9 @@ _REFUSED_BY_BROWSERS: Final = {"hz-gb-2312": "hz", "iso-2022-kr": "iso2022_kr", 
 # Python's codecs that also read what the standard's decoders read.
 _SUPERSETS: Final = {"gbk": "gb18030", "iso2022_jp": "iso2022_jp_ext"}
 
+_UNUSED_IN_CP932: Final = dict.fromkeys(range(0xF8F0, 0xF8F4), REPLACEMENT)
+"""For bytes that stand for nothing in Shift_JIS (A0, FD, FE, FF), Python has characters of private use."""
+
 # What text without a label is in, on the web and in files of Windows; the codecs' names in chardet. Rare
 # encodings are left out, because a short text would be taken for them too often.
 _DETECTED: Final = frozenset(
@@ -93,7 +96,8 @@ def decode(body: bytes, label: str = "", *, markup: Markup = "") -> str:
     text may declare its encoding too.
     """
     mark, codec = encoding_of(body, label, markup=markup)
-    return body[len(mark) :].decode(codec, _HANDLER)
+    text = body[len(mark) :].decode(codec, _HANDLER)
+    return text.translate(_UNUSED_IN_CP932) if codec == "cp932" else text
 
 
 def encoding_of(body: bytes, label: str = "", *, markup: Markup = "") -> tuple[bytes, str]:

@@ -395,3 +395,8 @@ def test_a_broken_byte_in_a_line_costs_no_other_character(codec: str) -> None:
 @pytest.mark.parametrize("text", ["Größe;10 €\n", "Grüße", "Füße und Größe", "außen süß"])
 def test_a_short_german_text_is_no_cyrillic(text: str) -> None:
     assert decode(text.encode("cp1252")) == text
+
+
+@pytest.mark.parametrize("byte", [b"\xa0", b"\xfd", b"\xfe", b"\xff"])
+def test_bytes_that_shift_jis_lacks_become_replacement_characters(byte: bytes) -> None:
+    assert decode("天気".encode("cp932") + byte + b" x", "Shift_JIS") == "天気\ufffd x"
