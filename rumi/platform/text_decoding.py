@@ -66,9 +66,12 @@ _PIECE: Final = re.compile(rb"\S.{0,80}+\S*+", re.DOTALL)
 
 _UTF8: Final = re.compile(
     rb"(?:[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
-    rb"|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2})+"
+    rb"|\xed[\x80-\xbf]{2}|\xf0[\x90-\xbf][\x80-\xbf]{2})+"
 )
-"""The UTF-8 characters that are in use: none begins above 0xF0, but in GBK such bytes are common."""
+"""The UTF-8 characters that are in use: none begins above 0xF0, but in GBK such bytes are common.
+
+Surrogates are not valid in UTF-8, but some programs write an emoji as two of them, and nothing else has them.
+"""
 
 _BEGUN_UTF8: Final = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
 _ASCII: Final = bytes(range(128))
@@ -79,9 +82,12 @@ _ISO_2022: Final = re.compile(rb"\x1b(?:\$[@B]|\([IJ])|(\x1b\$\)C)")
 _DECLARES_BYTES: Final = 32_768
 _ATTRIBUTE: Final = rb"""[\s/]*+([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"?|'([^']*+)'?|([^\s>]*+)))?"""
 _IN_TAG: Final = re.compile(_ATTRIBUTE)
-# Comments, meta elements, other tags, and what else begins with <: a `meta` inside of these does not count.
+# Comments, elements whose content is text, meta elements, other tags, and what else begins with <: a `meta`
+# inside of these does not count. Browsers differ in scripts and titles; Chromium skips them, too.
 _TAGS: Final = re.compile(
-    rb"<!(?=--)(?:(?s:.*?)-->|(?s:.*))|<(meta)(?=[\s/])((?:%(a)s)*+)|</?[a-z][^\s/>]*+(?:%(a)s)*+|<[!/?][^>]*+"
+    rb"<!(?=--)(?:(?s:.*?)-->|(?s:.*))"
+    rb"|<(?:script|style|title|textarea)(?=[\s/>])(?:(?s:.*?)</(?:script|style|title|textarea)|(?s:.*))"
+    rb"|<(meta)(?=[\s/])((?:%(a)s)*+)|</?[a-z][^\s/>]*+(?:%(a)s)*+|<[!/?][^>]*+"
     % {b"a": re.sub(rb"\((?!\?)", rb"(?:", _ATTRIBUTE)},
     re.IGNORECASE,
 )
@@ -224,7 +230,7 @@ def _is_nearly_utf8(body: bytes, high: int) -> bool:
         return True
     if whole < broken / 2 or whole < 2 or broken > 4 or high * 4 > len(body):
         return False
-    found = "".join(sequence[0].decode() for sequence in _UTF8.finditer(body))
+    found = "".join(sequence[0].decode("utf-8", "replace") for sequence in _UTF8.finditer(body))
     return all(character < "\u0250" or "\u2010" <= character <= "\u20cf" for character in found)
 
 

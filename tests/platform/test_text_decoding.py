@@ -400,3 +400,25 @@ def test_a_short_german_text_is_no_cyrillic(text: str) -> None:
 @pytest.mark.parametrize("byte", [b"\xa0", b"\xfd", b"\xfe", b"\xff"])
 def test_bytes_that_shift_jis_lacks_become_replacement_characters(byte: bytes) -> None:
     assert decode("天気".encode("cp932") + byte + b" x", "Shift_JIS") == "天気\ufffd x"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<script>var a = '<meta charset=koi8-r>'</script>",
+        "<title>How to write <meta charset=koi8-r></title>",
+        "<style>/* <meta charset=koi8-r> */</style>",
+        "<script src=a>/* <meta charset=koi8-r> */</SCRIPT ><textarea><meta charset=koi8-r></textarea>",
+        "<script>" * 10_000,
+    ],
+)
+def test_an_encoding_named_in_a_script_or_a_title_does_not_count(before: str) -> None:
+    page = f"{before}<meta charset=utf-8><p>für 80 €"
+    assert decode(page.encode(), markup="html") == page
+
+
+@pytest.mark.parametrize("letters", ["für 80 €", "día", "Žluťoučký kůň"])
+def test_a_pair_of_surrogates_leaves_utf8(letters: str) -> None:
+    text = decode(f"{letters} ".encode() + "\ud83d\ude00".encode("utf-8", "surrogatepass") + b" and more")
+    assert text.startswith(f"{letters} \ufffd")
+    assert text.endswith(" and more")
