@@ -22,7 +22,7 @@ _PROPERTIES: Final = "__properties_version1.0"
 _UNICODE, _BYTES_TEXT, _BINARY, _STORAGE = "001F", "001E", "0102", "000D"
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC = "0037", "0C1A", "5D01", "0E04", "0E03"
 _BODY, _HTML, _RTF, _DATA, _FILE, _SHORT_FILE, _TYPE = "1000", "1013", "1009", "3701", "3707", "3704", "370E"
-_SENT_AT, _CODE_PAGE, _HTML_CODE_PAGE = 0x0039_0040, 0x3FFD_0003, 0x3FDE_0003
+_SENT_AT, _CODE_PAGES = 0x0039_0040, (0x3FFD_0003, 0x3FDE_0003)
 _RTF_BEGINS: Final = (
     b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \\fmodern \\fscript "
     b"\\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par "
@@ -43,8 +43,9 @@ class _Message:
         self._reading = reading
         self._depth = depth
         self._numbers = self._fixed(path, 24 if path else 32)
-        page = self._numbers.get(_CODE_PAGE, self._numbers.get(_HTML_CODE_PAGE, 1252))
-        self._codec = codec_of_page(page & 0xFFFFFFFF)
+        pages = [self._numbers[key] & 0xFFFFFFFF for key in _CODE_PAGES if key in self._numbers]
+        self._declared = codec_of_page(pages[0]) if pages else ""
+        self._codec = self._declared or codec_of_page(1252)
 
     def lines(self) -> Lines:
         sender, address = self._text(_SENDER), self._text(_SENDER_ADDRESS)
@@ -83,9 +84,7 @@ class _Message:
 
     def _html(self) -> str:
         if data := self._bytes(_HTML + _BINARY):
-            page = self._numbers.get(_HTML_CODE_PAGE)
-            label = "" if page is None else codec_of_page(page & 0xFFFFFFFF)
-            return decode(data, label, markup="html")
+            return decode(data, self._declared, markup="html")
         return self._text(_HTML)
 
     def _attachment(self, path: list[str]) -> Lines:
