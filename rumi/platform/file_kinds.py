@@ -73,10 +73,16 @@ def kind_of_file(head: bytes, name: str) -> Kind | None:
     return "document" if _is_document(head, PurePosixPath(name).suffix.lower()) else None
 
 
+def has_office_archive(head: bytes) -> bool:
+    """Return True if an archive that is a document begins here, maybe behind a line of another program."""
+    start = head.find(_ZIP)
+    name = head[start + 30 : start + 30 + int.from_bytes(head[start + 26 : start + 28], "little")]
+    return start >= 0 and _OFFICE_PART.match(name.replace(b"\\", b"/").lstrip(b"/")) is not None
+
+
 def _is_document(head: bytes, ending: str) -> bool:
     if head.startswith(_ZIP) and not (ending == ".pdf" and b"%PDF-" in head):
-        first = head[30 : 30 + int.from_bytes(head[26:28], "little")].replace(b"\\", b"/").lstrip(b"/")
-        return ending in OFFICE_ENDINGS or _OFFICE_PART.match(first) is not None
+        return ending in OFFICE_ENDINGS or has_office_archive(head)
     if (
         head.startswith((_OLE, b"%PDF-", *BARE_WORKBOOKS))
         or _PDF.search(head)
@@ -84,7 +90,7 @@ def _is_document(head: bytes, ending: str) -> bool:
     ):
         return True
     start = head.lstrip(_SPACE)
-    if start.startswith(b"{\\rtf"):
+    if start.startswith(b"{\\rtf") or has_office_archive(head):
         return True
     if start.replace(b"\0", b"").startswith(b"<"):
         # A page saved or exported as an office document; other pages stay as they are.

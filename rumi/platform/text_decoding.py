@@ -32,6 +32,9 @@ _REFUSED_BY_BROWSERS: Final = {"hz-gb-2312": "hz", "iso-2022-kr": "iso2022_kr", 
 # Python's codecs that also read what the standard's decoders read.
 _SUPERSETS: Final = {"gbk": "gb18030", "iso2022_jp": "iso2022_jp_ext"}
 
+_UNUSED_IN_CP932: Final = dict.fromkeys(range(0xF8F0, 0xF8F4), REPLACEMENT)
+"""For bytes that stand for nothing in Shift_JIS (A0, FD, FE, FF), Python has characters of private use."""
+
 # What text without a label is in, on the web and in files of Windows; the codecs' names in chardet. Rare
 # encodings are left out, because a short text would be taken for them too often.
 _DETECTED: Final = frozenset(
@@ -39,10 +42,15 @@ _DETECTED: Final = frozenset(
     | {f"iso8859-{number}" for number in (1, 2, 5, 6, 7, 8, 9, 15)}
     | {"tis-620", "koi8-r", "koi8-u", "euc_kr", "gb18030", "big5hkscs", "euc_jis_2004"}
 )
+_MULTIBYTE: Final = ("cp932", "cp949", "gb18030", "big5hkscs", "euc_jis_2004")
 _ISO_8859: Final = frozenset(codec for codec in _DETECTED if codec.startswith("iso8859"))
 _LATIN: Final = frozenset(
     {"cp1250", "cp1252", "cp1254", "cp1257", "iso8859-1", "iso8859-2", "iso8859-9", "iso8859-15"}
 )
+_IN_NO_LATIN: Final = b"\x81\x90"
+"""Bytes that stand for nothing in the encodings of Windows for Latin letters."""
+
+_SHARP_S: Final = b"\xdf"  # often behind an umlaut
 _FEW_LETTERS: Final = 8
 _WESTERN: Final = "àáâãäåæçèéêëíîïñóôöøùúûüß€£°§«»“”‘’–—…¡¿ºª©®ÄÅÆÇÈÉÑÓÖØÚÜ".encode("cp1252")
 """The bytes that most texts in Windows-1252 use: a text of a few of them says too little for statistics."""
@@ -58,9 +66,12 @@ _PIECE: Final = re.compile(rb"\S.{0,80}+\S*+", re.DOTALL)
 
 _UTF8: Final = re.compile(
     rb"(?:[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
-    rb"|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2})+"
+    rb"|\xed[\x80-\xbf]{2}|\xf0[\x90-\xbf][\x80-\xbf]{2})+"
 )
-"""The UTF-8 characters that are in use: none begins above 0xF0, but in GBK such bytes are common."""
+"""The UTF-8 characters that are in use: none begins above 0xF0, but in GBK such bytes are common.
+
+Surrogates are not valid in UTF-8, but some programs write an emoji as two of them, and nothing else has them.
+"""
 
 _BEGUN_UTF8: Final = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
 _ASCII: Final = bytes(range(128))
@@ -71,9 +82,12 @@ _ISO_2022: Final = re.compile(rb"\x1b(?:\$[@B]|\([IJ])|(\x1b\$\)C)")
 _DECLARES_BYTES: Final = 32_768
 _ATTRIBUTE: Final = rb"""[\s/]*+([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"?|'([^']*+)'?|([^\s>]*+)))?"""
 _IN_TAG: Final = re.compile(_ATTRIBUTE)
-# Comments, meta elements, other tags, and what else begins with <: a `meta` inside of these does not count.
+# Comments, elements whose content is text, meta elements, other tags, and what else begins with <: a `meta`
+# inside of these does not count. Browsers differ in scripts and titles; Chromium skips them, too.
 _TAGS: Final = re.compile(
-    rb"<!(?=--)(?:(?s:.*?)-->|(?s:.*))|<(meta)(?=[\s/])((?:%(a)s)*+)|</?[a-z][^\s/>]*+(?:%(a)s)*+|<[!/?][^>]*+"
+    rb"<!(?=--)(?:(?s:.*?)-->|(?s:.*))"
+    rb"|<(?:script|style|title|textarea)(?=[\s/>])(?:(?s:.*?)</(?:script|style|title|textarea)|(?s:.*))"
+    rb"|<(meta)(?=[\s/])((?:%(a)s)*+)|</?[a-z][^\s/>]*+(?:%(a)s)*+|<[!/?][^>]*+"
     % {b"a": re.sub(rb"\((?!\?)", rb"(?:", _ATTRIBUTE)},
     re.IGNORECASE,
 )
@@ -88,7 +102,8 @@ def decode(body: bytes, label: str = "", *, markup: Markup = "") -> str:
     text may declare its encoding too.
     """
     mark, codec = encoding_of(body, label, markup=markup)
-    return body[len(mark) :].decode(codec, _HANDLER)
+    text = body[len(mark) :].decode(codec, _HANDLER)
+    return text.translate(_UNUSED_IN_CP932) if codec == "cp932" else text
 
 
 def encoding_of(body: bytes, label: str = "", *, markup: Markup = "") -> tuple[bytes, str]:
@@ -215,7 +230,7 @@ def _is_nearly_utf8(body: bytes, high: int) -> bool:
         return True
     if whole < broken / 2 or whole < 2 or broken > 4 or high * 4 > len(body):
         return False
-    found = "".join(sequence[0].decode() for sequence in _UTF8.finditer(body))
+    found = "".join(sequence[0].decode("utf-8", "replace") for sequence in _UTF8.finditer(body))
     return all(character < "\u0250" or "\u2010" <= character <= "\u20cf" for character in found)
 
 
@@ -236,39 +251,69 @@ def _guess(body: bytes) -> str:
     A single broken byte would exclude the right encoding for the whole text, but only for one of its parts.
     """
     pieces = list(_pieces(body))
-    whole = _guess_part(pieces)
+    if (codec := _broken_multibyte(b"\n".join(pieces))) is not None:
+        return codec
     if len(pieces) < _LEAST_PIECES:
-        return whole
+        # A broken byte in the shorter part must not decide about the longer one.
+        most = max((len(piece.translate(None, delete=_ASCII)) for piece in pieces), default=0)
+        return _guess_part(
+            [piece for piece in pieces if 4 * len(piece.translate(None, delete=_ASCII)) > most]
+        )
+    whole = _guess_part(pieces)
     votes = Counter(_guess_part(pieces[start::_GROUPS]) for start in range(min(_GROUPS, len(pieces))))
     votes[whole] += 1
     return max(votes, key=lambda codec: (votes[codec], codec == whole))
 
 
-def _guess_part(pieces: list[bytes]) -> str:
+def _broken_multibyte(sample: bytes) -> str | None:
+    """Return the Chinese, Japanese or Korean codec in which all but a few bytes of a sample are text.
+
+    For chardet, such bytes exclude the codec, so it gets the sample without them, and must find the codec.
+    """
+    for codec in _MULTIBYTE:
+        text = sample.decode(codec, "replace")
+        broken = text.count(REPLACEMENT)
+        characters = sum(1 for one in text if one > "\x7f") - broken
+        if not broken or characters < max(4, 10 * (broken - 1)):
+            continue
+        text = text.replace(REPLACEMENT, "")
+        without = text.encode(codec)
+        if without.decode(_found(without, _DETECTED), "replace") == text:
+            return codec
+    return None
+
+
+def _found(sample: bytes, possible: frozenset[str]) -> str:
     from chardet import detect
 
+    found = detect(sample, include_encodings=possible, no_match_encoding=_WHERE_NOTHING_FITS)
+    label = found["encoding"] or _WHERE_NOTHING_FITS
+    return codec_of(label) or codecs.lookup(label).name
+
+
+def _guess_part(pieces: list[bytes]) -> str:
     sample = b"\n".join(pieces)
     latin = _is_latin(sample)
+    if latin:
+        sample = sample.translate(None, delete=_IN_NO_LATIN)
     letters = sample.translate(None, delete=_ASCII)
     if latin and len(letters) <= _FEW_LETTERS and not letters.translate(None, delete=_WESTERN):
         return _WHERE_NOTHING_FITS
     possible = _LATIN if latin else _DETECTED
     if _C1.search(sample):  # control characters in ISO 8859, and letters and punctuation in other encodings
         possible -= _ISO_8859
-    found = detect(sample, include_encodings=possible, no_match_encoding=_WHERE_NOTHING_FITS)
-    label = found["encoding"] or _WHERE_NOTHING_FITS
-    codec = codec_of(label) or codecs.lookup(label).name
+    codec = _found(sample, possible)
     # Where the most common encoding reads the same text, an edit can add more characters in it.
     common = sample.decode(_WHERE_NOTHING_FITS, "replace")
     return _WHERE_NOTHING_FITS if sample.decode(codec, "replace") == common else codec
 
 
 def _is_latin(sample: bytes) -> bool:
-    """Return True for letters with accents among ASCII: nearly each byte above 127 stands alone."""
+    """Return True for letters with accents among ASCII: most bytes above 127 stand alone."""
     runs = _HIGH_RUN.findall(sample)
     high = sum(map(len, runs))
-    alone = sum(1 for run in runs if len(run) == 1)
-    return alone * 10 >= len(runs) * 9 and (len(sample) - high) >= 2 * high
+    alone = sum(1 for run in runs if len(run.replace(_SHARP_S, b"")) <= 1)
+    return alone * 10 >= len(runs) * 8 and (len(sample) - high) >= 2 * high
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:

@@ -14,6 +14,15 @@ _REFRESH: Final = re.compile(
 )
 
 
+_RELOAD: Final = re.compile(r"\s*+(\d{1,9})[\d.]*+\s*+[;,]?\s*+")
+
+
+def reloads(content: str) -> bool:
+    """Return True if the page is loaded again after at most `LONGEST_S`, because no URL is there."""
+    found = _RELOAD.fullmatch(content[:10_000])
+    return found is not None and int(found[1]) <= LONGEST_S
+
+
 def refresh_url(content: str) -> str:
     """Return the URL to follow; an empty string if there is none, or if the delay exceeds `LONGEST_S`."""
     found = _REFRESH.match(content[:10_000])

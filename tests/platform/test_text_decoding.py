@@ -358,3 +358,67 @@ for codec, text in TEXTS.items():
 assert not opened, opened
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [
+        ("cp932", "会議は火曜日に延期されました。"),
+        ("euc_jp", "書類とパスポートをお持ちください。"),
+        ("gb18030", "会议推迟到星期二。请携带文件和护照。"),
+        ("gb18030", "王伟住在北京"),
+        ("big5hkscs", "會議延期到星期二。請攜帶文件和護照。"),
+        ("cp949", "회의가 화요일로 연기되었습니다."),
+        ("cp1252", "Grüße aus München. Die Straße ist gesperrt; das Menü kostet 80 €."),
+        ("cp1250", "Zażółć gęślą jaźń. Książka kosztuje pięćdziesiąt złotych."),
+        ("cp1253", "Η συνάντηση μεταφέρθηκε για την Τρίτη."),
+        ("cp1255", "הפגישה נדחתה ליום שלישי."),
+        ("cp874", "การประชุมเลื่อนไปเป็นวันอังคาร"),
+    ],
+)
+@pytest.mark.parametrize("byte", [b"\x81", b"\xa0", b"\xc3", b"\xff"])
+def test_a_broken_byte_beside_a_short_text_does_not_change_its_encoding(
+    codec: str, text: str, byte: bytes
+) -> None:
+    body = b"<p>" + text.encode(codec) + b"</p><p>caf" + byte + b" x</p>"
+    assert f"<p>{text}</p>" in decode(body, markup="html")
+
+
+@pytest.mark.parametrize("codec", ["cp932", "gb18030", "big5hkscs", "cp949"])
+def test_a_broken_byte_in_a_line_costs_no_other_character(codec: str) -> None:
+    before, after = TEXTS[codec][:20], TEXTS[codec][20:]
+    text = decode(before.encode(codec) + b"\xff" + after.encode(codec))
+    assert text.startswith(before)
+    assert text.endswith(after[2:])
+
+
+@pytest.mark.parametrize("text", ["Größe;10 €\n", "Grüße", "Füße und Größe", "außen süß"])
+def test_a_short_german_text_is_no_cyrillic(text: str) -> None:
+    assert decode(text.encode("cp1252")) == text
+
+
+@pytest.mark.parametrize("byte", [b"\xa0", b"\xfd", b"\xfe", b"\xff"])
+def test_bytes_that_shift_jis_lacks_become_replacement_characters(byte: bytes) -> None:
+    assert decode("天気".encode("cp932") + byte + b" x", "Shift_JIS") == "天気\ufffd x"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<script>var a = '<meta charset=koi8-r>'</script>",
+        "<title>How to write <meta charset=koi8-r></title>",
+        "<style>/* <meta charset=koi8-r> */</style>",
+        "<script src=a>/* <meta charset=koi8-r> */</SCRIPT ><textarea><meta charset=koi8-r></textarea>",
+        "<script>" * 10_000,
+    ],
+)
+def test_an_encoding_named_in_a_script_or_a_title_does_not_count(before: str) -> None:
+    page = f"{before}<meta charset=utf-8><p>für 80 €"
+    assert decode(page.encode(), markup="html") == page
+
+
+@pytest.mark.parametrize("letters", ["für 80 €", "día", "Žluťoučký kůň"])
+def test_a_pair_of_surrogates_leaves_utf8(letters: str) -> None:
+    text = decode(f"{letters} ".encode() + "\ud83d\ude00".encode("utf-8", "surrogatepass") + b" and more")
+    assert text.startswith(f"{letters} \ufffd")
+    assert text.endswith(" and more")

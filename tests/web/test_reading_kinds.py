@@ -253,3 +253,24 @@ def test_a_page_under_a_wrong_label_says_so_and_one_with_few_broken_bytes_does_n
     few = read_page(body.encode() * 9 + b"\xff", media_type="text/html", charset="", url=URL, max_chars=9999)
     assert "котёл" in few.text
     assert few.cut == ""
+
+
+@pytest.mark.parametrize(
+    ("item", "shown"),
+    [
+        ("<title>Tom & Eva</title>", "## Tom & Eva"),
+        ("<title>Q&nbsp;and&nbsp;A &copy; &hellip;</title>", "## Q and A © …"),
+        (
+            "<title>x</title><link>https://a.test/?a=1&b=2&amp;c=3</link>",
+            "## [x](https://a.test/?a=1&b=2&c=3)",
+        ),
+        ("<title><![CDATA[Tom & Eva]]></title>", "## Tom & Eva"),
+        ("<title>AT&T; R&D;</title>", "## AT&T; R&D;"),
+        ("<title>a &lt; b &#38; c</title>", "## a < b & c"),
+    ],
+)
+def test_ampersands_that_begin_no_reference_cost_no_text_of_a_feed(item: str, shown: str) -> None:
+    items = f"<item>{item}</item><item><title>last</title></item>"
+    feed = f"<rss><channel><title>News</title>{items}</channel></rss>"
+    text = read(feed.encode(), "text/html").text
+    assert " ".join(text.split()) == f"{shown} ## last"

@@ -214,3 +214,20 @@ def test_a_message_about_scripts_is_not_shown_beside_a_text(html: str) -> None:
 def test_a_message_about_scripts_is_shown_if_there_is_nothing_else() -> None:
     page = read("<div id=root></div><noscript>You need to enable JavaScript to run this app.</noscript>")
     assert page.text == "You need to enable JavaScript to run this app."
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        '//<![CDATA[\n{"articleBody": "BODY"}\n//]]>',
+        '<![CDATA[{"articleBody": "BODY"}]]>',
+        '<!--\n{"articleBody": "BODY"}\n//-->',
+        '/*<![CDATA[*/ {"articleBody": "BODY"} /*]]>*/',
+        '[{"@type": "Article", "articleBody": "BODY",},]',
+        '{"articleBody": "BODY"};',
+    ],
+)
+def test_structured_data_in_marks_or_with_a_last_comma_is_read(script: str) -> None:
+    body = "The bridge opens on Friday, says https://a.test//news."
+    page = f"<script type='application/ld+json'>{script.replace('BODY', body)}</script><p>Subscribe</p>"
+    assert body in read(page).text.replace("<", "").replace(">", "")

@@ -141,6 +141,7 @@ class _Reading:
         try:
             self._data += unpacked(self._max_bytes + 1 - len(self._data))
         except Broken as error:
+            self._data += error.data
             if not self._data:
                 raise FetchError("The page's compression is damaged.", answered=True) from error
             self._cut = f"the packed bytes are broken behind the first {len(self._data):,}"

@@ -7,6 +7,7 @@ first bytes of a body decide together with the label, and names that are no comp
 import re
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 from rumi.platform.text_decoding import MARKS
@@ -38,7 +39,14 @@ _TOKEN: Final = re.compile(r"[a-z0-9._-]{1,20}")
 
 
 class Broken(Exception):
-    """The bytes are not compressed in the format that the server declared."""
+    """The bytes are damaged, or not compressed in the format that the server declared.
+
+    `data` is what could be decompressed before the damage, beyond what was returned already.
+    """
+
+    def __init__(self, data: bytes = b"") -> None:
+        super().__init__()
+        self.data = data
 
 
 class Decoder(Protocol):
@@ -135,10 +143,18 @@ class _Inflate:
         return self._inflater.unused_data
 
     def unpack(self, data: bytes, max_bytes: int) -> bytes:
+        data, before = self._inflater.unconsumed_tail + data, self._inflater.copy()
         try:
-            return self._inflater.decompress(self._inflater.unconsumed_tail + data, max_bytes)
+            return self._inflater.decompress(data, max_bytes)
         except zlib.error as error:
-            raise Broken from error
+            # The library returns nothing if the damage is behind some good bytes, such as a wrong checksum.
+            out, held = bytearray(), b""
+            with suppress(zlib.error):
+                for at in range(len(data)):
+                    if len(out) < max_bytes:
+                        out += before.decompress(held + data[at : at + 1], max_bytes - len(out))
+                        held = before.unconsumed_tail
+            raise Broken(bytes(out)) from error
 
 
 class _Zstd:
@@ -263,7 +279,11 @@ class _Unpacker:
                 if self._members > _MOST_MEMBERS:
                     raise Broken
                 self._codec = codec = following
-            part = codec.unpack(data, max_bytes)
+            try:
+                part = codec.unpack(data, max_bytes)
+            except Broken as error:
+                error.data = b"".join((*parts, error.data))
+                raise
             parts.append(part)
             max_bytes -= len(part)
             data = b""
@@ -307,7 +327,10 @@ class _Chain:
         stage, out = self._stages[index], bytearray()
         if index == len(self._stages) - 1:
             return stage.decode(data, max_bytes)
-        piece = stage.decode(data, _STEP_BYTES)
+        try:
+            piece = stage.decode(data, _STEP_BYTES)
+        except Broken as error:  # what it has is not of the last stage
+            raise Broken from error
         while piece:
             self._between += len(piece)
             if self._between > self._most_between:

@@ -12,6 +12,7 @@ _STATUS: Final = re.compile(rb"[\s\0]*(?:HTTP/(\d(?:\.\d)?)|ICY)[ \t]+(\d{3})(?!
 _NAME: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-zA-Z]+")
 _NOT_IN_VALUES: Final = re.compile(rb"[\0\r]")
 _NUMBER: Final = re.compile(rb"\d{1,19}")
+_MOST_BLANK: Final = 1000
 _INTERIM: Final = re.compile(rb"1(?!01)\d\d")
 
 
@@ -25,6 +26,7 @@ class HeadRepair:
         self._most_bytes = most_bytes
         self._held = b""
         self._over = False
+        self._blank = 0
 
     def repaired(self, data: bytes) -> bytes:
         """Return bytes for the parser: none while a head is incomplete. No `data` means the end."""
@@ -32,6 +34,10 @@ class HeadRepair:
             return data
         searched = max(0, len(self._held) - 3)  # a head may come byte by byte
         self._held += data
+        if self._blank < _MOST_BLANK:  # before a head, browsers skip empty lines
+            size, self._held = len(self._held), self._held.lstrip(b"\r\n")
+            self._blank += size - len(self._held)
+            searched = max(0, searched - size + len(self._held))
         out = b""
         while not self._over and (end := _END.search(self._held, searched)):
             searched = 0

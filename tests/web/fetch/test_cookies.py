@@ -238,12 +238,13 @@ async def test_refreshes_count_as_redirects() -> None:
     assert "redirects once more after 5 redirects" in page.cut
 
 
-async def test_a_refresh_to_itself_that_sets_a_cookie_is_followed() -> None:
+@pytest.mark.parametrize("content", ["0; url=/", "0", "5", "0;", " 1 ; "])
+async def test_a_refresh_to_itself_that_sets_a_cookie_is_followed(content: str) -> None:
     async def answer(stream: trio.abc.Stream, asked: Asked) -> None:
         if "seen=yes" in asked.headers.get("cookie", ""):
             await gives(PAGE)(stream, asked)
         else:
-            body = "<meta http-equiv=refresh content='0; url=/'>Checking your browser."
+            body = f"<meta http-equiv=refresh content='{content}'>Checking your browser."
             await gives(body, headers={"Set-Cookie": "seen=yes"})(stream, asked)
 
     async with serving({"/": answer}) as server, fetcher(server.endpoint) as world:

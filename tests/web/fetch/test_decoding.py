@@ -132,3 +132,33 @@ def test_what_ends_early_is_not_whole(packed: bytes) -> None:
     decoder.decode(packed[:-5], 10_000)
     decoder.rest(10_000)
     assert not decoder.whole()
+
+
+@pytest.mark.parametrize(
+    ("coding", "packed"),
+    [
+        ("gzip", GZIP[:-8] + bytes(8)),
+        ("gzip", GZIP[:-4] + b"\xff" * 4),
+        ("deflate", DEFLATE[:-4] + bytes(4)),
+        ("gzip", gzip.compress(PAGE, mtime=0) + gzip.compress(b"more", mtime=0)[:-8] + bytes(8)),
+    ],
+)
+@pytest.mark.parametrize("room", [7, len(PAGE), 1_000_000])
+def test_a_wrong_checksum_costs_no_text(coding: str, packed: bytes, room: int) -> None:
+    decoder, found = decoder_for([coding]), b""
+    with pytest.raises(Broken) as broken:
+        found = decoder.decode(packed, room)
+        for _ in range(1000):
+            found += decoder.decode(b"", room)
+    assert (found + broken.value.data).startswith(PAGE)
+    assert len(broken.value.data) <= room
+
+
+def test_what_lies_behind_a_damaged_place_is_bounded() -> None:
+    packed = gzip.compress(bytes(50_000_000), mtime=0)
+    with pytest.raises(Broken) as broken:
+        decoder = decoder_for(["gzip"])
+        for _ in range(1000):
+            decoder.decode(packed[:-8] + bytes(8), 100_000)
+            packed = bytes(8)
+    assert len(broken.value.data) <= 100_000

@@ -147,3 +147,15 @@ async def test_a_page_with_a_malformed_head_is_fetched() -> None:
     async with serving({"/": answer}) as server, fetcher(server.endpoint) as world:
         page = await world.fetch(server.url())
     assert (page.text, page.cut) == ("the page", "")
+
+
+@pytest.mark.parametrize("step", [1, 3, 1_000_000])
+@pytest.mark.parametrize("blank", [b"\r\n", b"\r\n\r\n", b"\n\n\n", b"\r\n" * 100])
+def test_empty_lines_before_a_head_are_skipped(blank: bytes, step: int) -> None:
+    answer = b"\r\n".join([OK, TYPE, LENGTH, b"", b"text"])
+    assert parsed(blank + answer, step)[::2] == (200, b"text")
+
+
+def test_endless_empty_lines_are_refused() -> None:
+    with pytest.raises(h11.RemoteProtocolError):
+        parsed(b"\r\n" * 10_000, 100)

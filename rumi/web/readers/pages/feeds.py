@@ -1,6 +1,8 @@
 """Conversion of RSS, Atom and site maps to Markdown."""
 
+import re
 from collections.abc import Iterator
+from html.entities import html5
 from typing import Any, Final
 
 from lxml import etree
@@ -12,6 +14,12 @@ _ENTRIES: Final = frozenset(("item", "entry"))
 _DATES: Final = ("pubDate", "published", "updated", "date")
 _SUMMARIES: Final = ("encoded", "content", "description", "summary")
 _MOST_ENTRIES: Final = 1000
+_AMPERSAND: Final = re.compile(
+    r"<!\[CDATA\[.*?(?:\]\]>|\Z)|&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);)([a-zA-Z][a-zA-Z0-9]{1,30};)?",
+    re.DOTALL,
+)
+"""What no XML parser reads: ampersands that begin no reference, and references of HTML."""
+
 _MOST_SUMMARY_CHARS: Final = 3000
 
 
@@ -29,7 +37,8 @@ def read_feed(source: str, url: str) -> tuple[str, str] | None:
         remove_pis=True,
     )
     try:
-        root = etree.fromstring(clean_references(source).strip().encode("utf-8", "ignore"), parser)
+        markup = _AMPERSAND.sub(_escaped, clean_references(source).strip())
+        root = etree.fromstring(markup.encode("utf-8", "ignore"), parser)
     except etree.XMLSyntaxError:
         return None
     if root is None:
@@ -48,6 +57,13 @@ def read_feed(source: str, url: str) -> tuple[str, str] | None:
     about = _first(channel, ("description", "subtitle"))
     shown = [_entry(entry, hrefs, url) for entry in entries[:_MOST_ENTRIES]]
     return title, "\n\n".join(filter(None, [about, *shown, *_left_out(len(entries))]))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    if found[0].startswith("<"):
+        return found[0]
+    character = html5.get(found[1] or "", "")
+    return character if character and character not in "<>&" else f"&amp;{found[1] or ''}"
 
 
 def _left_out(entries: int) -> list[str]:

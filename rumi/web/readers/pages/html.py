@@ -45,7 +45,7 @@ def to_markdown(source: str, url: str, *, whole: bool = False) -> Markdown:
     base = next((found.get("href") for found in root.iter("base") if found.get("href")), None)
     hrefs = Hrefs(url, base)
     title, article = _title(root), article_of(root)
-    refresh, unscripted = refresh_of(root, hrefs)
+    refresh, unscripted = refresh_of(root, hrefs, url)
     reveal(root, hrefs, _parsed, everything=False)
     remove_unshown(root)
     if whole:

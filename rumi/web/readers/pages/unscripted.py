@@ -15,13 +15,15 @@ from lxml import etree
 
 from rumi.web.readers.pages.hrefs import Hrefs
 from rumi.web.readers.pages.pruning import Element
-from rumi.web.refresh import refresh_url
+from rumi.web.refresh import refresh_url, reloads
 
 _MOST_FRAMES: Final = 30
 _MOST_REFRESHES: Final = 10
 _MOST_NODES: Final = 20_000
 _LEAST_CHARS: Final = 80
-"""Minimum length of a text for readers without scripts, and of an article in structured data."""
+"""Minimum length of a text for readers without scripts."""
+
+_LEAST_ARTICLE_CHARS: Final = 20
 
 _MESSAGE_CHARS: Final = 500
 _MESSAGE: Final = re.compile(r"java\s?script|\bframes\b", re.IGNORECASE)
@@ -30,17 +32,29 @@ _KEPT: Final = ("class", "id", "style", "hidden", "aria-hidden", "role")
 _DOCUMENT: Final = re.compile(r"application/pdf|text/(?:html|plain)|[^?#]*\.(?:pdf|html?|txt)(?:[?#].*)?")
 _UNSEEN_SIZE: Final = re.compile(r"\s*[01](?:px)?\s*")
 _TAG: Final = re.compile(r"<(?:/?[a-zA-Z]|!--)[^<>]{0,1000}>")
+_AROUND_JSON: Final = re.compile(
+    r"\A(?:\s|//(?=\s*<!)|/\*|\*/|<!--(?://)?|<!\[CDATA\[)++|(?:\s|;|//(?=\s*(?:\]\]>|-->))|/\*|\*/|\]\]>|-->)++\Z"
+)
+"""Marks around a script that hide it from old browsers and from XML parsers."""
+
+_LAST_COMMA: Final = re.compile(r",(?=\s*+[\]}])")
+_MOST_JSON_CHARS: Final = 2_000_000
 _WORDS: Final = re.compile(r"\w+")
 
 
-def refresh_of(root: Element, hrefs: Hrefs) -> tuple[str, bool]:
-    """Return the URL to which a page redirects by itself, and True if only readers without scripts follow."""
+def refresh_of(root: Element, hrefs: Hrefs, url: str) -> tuple[str, bool]:
+    """Return the URL to which a page redirects by itself, and True if only readers of nothing else follow.
+
+    These are redirects for readers without scripts, and a page that loads itself again: with the cookies that
+    it has set, its server may send its content.
+    """
     metas = (meta for meta in root.iter("meta") if meta.get("http-equiv", "").strip().lower() == "refresh")
     for meta in islice(metas, _MOST_REFRESHES):
-        url = hrefs.followed(refresh_url(meta.get("content", "")))
+        again = reloads(meta.get("content", ""))
+        to = url if again else hrefs.followed(refresh_url(meta.get("content", "")))
         above = {str(element.tag) for element in meta.iterancestors(etree.Element)}
-        if url and "template" not in above:
-            return url, "noscript" in above
+        if to and "template" not in above:
+            return to, again or "noscript" in above
     return "", False
 
 
@@ -73,7 +87,7 @@ def article_of(root: Element) -> str:
     if _TAG.search(text):
         text = html.unescape(_TAG.sub("\n", text))
     lines = (" ".join(line.split()) for line in text.split("\n"))
-    return "\n\n".join(filter(None, lines)) if len(text) >= _LEAST_CHARS else ""
+    return "\n\n".join(filter(None, lines)) if len(text) >= _LEAST_ARTICLE_CHARS else ""
 
 
 def has_words(shown: str, article: str) -> bool:
@@ -84,10 +98,14 @@ def has_words(shown: str, article: str) -> bool:
 
 
 def _articles(source: str) -> Iterator[str]:
-    try:
-        waiting: list[Any] = [json.loads(source.strip().removesuffix(";"), strict=False)]
-    except (ValueError, RecursionError):
-        return
+    waiting: list[Any] = []
+    source = _AROUND_JSON.sub("", source[:_MOST_JSON_CHARS])
+    for text in (source, _LAST_COMMA.sub("", source)):
+        try:
+            waiting = [json.loads(text, strict=False)]
+            break
+        except (ValueError, RecursionError):
+            continue
     for _ in range(_MOST_NODES):
         if not waiting:
             return

@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Final
 
-from rumi.platform.file_kinds import BARE_WORKBOOKS
+from rumi.platform.file_kinds import BARE_WORKBOOKS, has_office_archive
 from rumi.platform.text_decoding import decode
 from rumi.web.readers.pages.cleaning import clean
 from rumi.web.readers.pages.documents import legacy
@@ -28,6 +28,9 @@ _MOST_DEPTH: Final = 3
 """How deep documents may lie in documents: an attachment of an attached message of a message."""
 
 _MOST_NESTED: Final = 100
+_SECTOR_BYTES: Final = 512
+"""The smallest sector of an OLE file: its size is a multiple of this."""
+
 _OPEN_DOCUMENT: Final = {"text": "odt", "spreadsheet": "ods", "presentation": "odp", "drawing": "odg"}
 _OFFICE: Final[dict[str, tuple[str, Callable[[Package, str, Reading], Lines]]]] = {
     "document": ("docx", word_lines),
@@ -104,6 +107,8 @@ def _found(body: bytes, name: str, reading: Reading) -> tuple[str, Lines]:
         return "xls", legacy.xls_lines(body, reading)
     if start.startswith(b"{\\rtf"):
         return "rtf", rtf_lines(body, reading)
+    if has_office_archive(head):
+        return _zipped(body, reading)
     if ending in (".eml", ".mbox", ".mht", ".mhtml") or (_MAIL.match(head) and ending not in _PLAIN):
         return "eml", mail_lines(body, reading)
     if start.replace(b"\0", b"").startswith(b"<"):
@@ -122,7 +127,7 @@ def _zipped(body: bytes, reading: Reading) -> tuple[str, Lines]:
         return "xlsb", legacy.xlsb_lines(body, reading)
     if found := _office(package, reading):
         return found
-    if "content.xml" in package:
+    if "content.xml" in package or mime.startswith("application/vnd.oasis.opendocument."):
         subtype = mime.rpartition(".")[2].removesuffix("-template")
         return _OPEN_DOCUMENT.get(subtype, "odt"), open_document_lines(package, reading)
     raise NoDocumentError("it is a ZIP archive, not a document")
@@ -152,6 +157,9 @@ def _office(package: Package, reading: Reading) -> tuple[str, Lines] | None:
 
 def _ole(body: bytes, reading: Reading) -> tuple[str, Lines]:
     kind = legacy.ole_kind(body)
+    if kind == "xls" and (missing := -len(body) % _SECTOR_BYTES):
+        reading.losses.note("the end of the file is missing, so parts of the document may be, too")
+        body += bytes(missing)
     return kind, (legacy.xls_lines if kind == "xls" else legacy.msg_lines)(body, reading)
 
 

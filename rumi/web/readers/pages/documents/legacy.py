@@ -25,6 +25,11 @@ _REFUSED: Final = {
 _UNKNOWN: Final = "it is an OLE file of no known kind"
 _MOST_COMMENTS: Final = 2000
 _ROWS_BETWEEN_CHECKS: Final = 500
+_RECORDS_BETWEEN_CHECKS: Final = 5000
+_MOST_RECORDS: Final = 5_000_000
+_PICTURE: Final = 8
+_NOTE: Final = 25
+"""The kinds of objects on a sheet ([MS-XLS], 2.5.143)."""
 
 
 def ole_kind(body: bytes) -> str:
@@ -87,9 +92,47 @@ def xls_lines(body: bytes, reading: Reading) -> Lines:
         if sheet.ncols > MOST_COLUMNS:
             reading.losses.note(f"columns right of {column_name(MOST_COLUMNS - 1)} were not read")
         for (line, column), note in list(sheet.cell_note_map.items())[:_MOST_COMMENTS]:
-            by = f" ({note.author})" if note.author else ""
+            by = f" ({note.author})" if note.author.strip() else ""
             yield f"Comment on {column_name(column)}{line + 1}{by}: {' '.join(note.text.split())}"
+        yield from _drawn(book, number, reading)
         book.unload_sheet(number)
+
+
+def _drawn(book: Any, number: int, reading: Reading) -> Lines:
+    """Yield the texts that lie on a sheet, which xlrd does not read; count the charts and the pictures.
+
+    See the records in [MS-XLS], 2.4: `BOF`, `EOF`, `Obj`, `TxO`, `Continue`.
+    """
+    if book.biff_version < 80:
+        return
+    stream, at = book.mem, book._sh_abs_posn[number]
+    depth, kind, left, text = 0, 0, 0, ""
+    for count in range(_MOST_RECORDS):
+        code, size = (int.from_bytes(stream[at + place : at + place + 2], "little") for place in (0, 2))
+        data, at = stream[at + 4 : at + 4 + size], at + 4 + size
+        match code:
+            case 0x0809:
+                depth += 1
+                if depth > 1 and data[2:4] == b"\x20\0":
+                    reading.losses.add("chart")
+            case 0x000A:
+                depth -= 1
+            case 0x005D:
+                kind = int.from_bytes(data[4:6], "little")
+                if kind == _PICTURE:
+                    reading.losses.add("picture")
+            case 0x01B6:
+                left, text = int.from_bytes(data[10:12], "little"), ""
+            case 0x003C if left and len(data) > 1:
+                piece = bytes(data[1:]).decode("utf-16-le" if data[0] & 1 else "latin-1", "replace")[:left]
+                text, left = text + piece, left - len(piece)
+                if not left and kind != _NOTE and (words := " ".join(text.split())):
+                    yield f"[text box] {words}"
+        if depth <= 0 or at >= len(stream):
+            return
+        if count % _RECORDS_BETWEEN_CHECKS == 0:
+            yield None
+    reading.losses.note("a sheet has too many records: texts on it may be missing")
 
 
 def _xls_cell(book: Any, sheet: Any, line: int, column: int) -> str:

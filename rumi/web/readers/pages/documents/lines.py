@@ -106,6 +106,15 @@ def row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(' '.join(cell[:MOST_CELL_CHARS].split()) for cell in cells)} |"
 
 
+def in_cell(lines: Iterable[str | None]) -> str:
+    """Return the lines of a cell as one; a table in it must not look like more cells of the row."""
+    inner = (
+        line[2:-2].replace(" | ", " · ") if line and line.startswith("| ") and line.endswith(" |") else line
+        for line in lines
+    )
+    return " ".join(filter(None, inner))[:MOST_CELL_CHARS].strip()
+
+
 def trimmed(cells: list[str]) -> list[str]:
     """Return the cells without empty ones at the end, at most `MOST_COLUMNS`."""
     end = min(len(cells), MOST_COLUMNS)

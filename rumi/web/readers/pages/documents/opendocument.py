@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from lxml import etree
+
 from rumi.web.readers.pages.documents.drawings import picture_name
 from rumi.web.readers.pages.documents.lines import (
     MOST_CELL_CHARS,
@@ -12,6 +14,7 @@ from rumi.web.readers.pages.documents.lines import (
     NoDocumentError,
     Reading,
     column_name,
+    in_cell,
     names,
     row,
     trimmed,
@@ -32,6 +35,7 @@ _MOST_DEPTH: Final = 60
 _MOST_SPACES: Final = 100
 _MOST_REPEATED_ROWS: Final = 20
 _BETWEEN_CHECKS: Final = 500
+_SHAPES: Final = names("frame custom-shape rect g")
 _NO_TEXT: Final = names(
     "tracked-changes sequence-decls variable-decls user-field-decls event-listeners table-source"
     " forms scripts settings soft-page-break bookmark bookmark-start bookmark-end shapes alphabetical-"
@@ -66,6 +70,12 @@ class _Document:
         self._losses = reading.losses
         self._roots = roots
         self._notes: list[str] = []
+        self._unseen = {
+            attribute(style, "name")
+            for root in roots
+            for style in all_named(root, "style")
+            if any(attribute(found, "display") == "none" for found in children(style, "text-properties"))
+        }
         self._hidden = {
             attribute(style, "name")
             for root in roots
@@ -78,6 +88,7 @@ class _Document:
         body = next(all_named(root, "body"), None)
         if body is None:
             raise NoDocumentError("it has no text that can be read")
+        _remove_deleted(body)
         yield from self._around("header")
         yield from self._blocks(body, 0)
         yield from self._notes
@@ -160,11 +171,14 @@ class _Document:
                 case "annotation":
                     self._notes.append(self._annotation(inner, f"[comment {len(self._notes) + 1}]"))
                     yield f"[comment {len(self._notes)}]"
+                case "span" if attribute(inner, "style-name") in self._unseen:
+                    text = "".join(self._inline(inner, beside, depth + 1))
+                    yield f"[hidden: {text}]" if text.strip() else ""
                 case "a":
                     yield self._link(inner, beside, depth)
                 case "ruby-text":
                     yield f"({''.join(inner.itertext())})"
-                case "frame" | "custom-shape" | "rect" | "g":
+                case name if name in _SHAPES:
                     beside += [line for line in self._frame(inner, depth + 1) if line]
                 case name if name not in _NO_TEXT:
                     yield from self._inline(inner, beside, depth + 1)
@@ -273,6 +287,9 @@ class _Document:
             for note in children(cell, "annotation"):
                 place = f"{column_name(min(len(cells), 20_000))}{number + 1}"
                 comments.append(self._annotation(note, f"Comment on {place}"))
+            for shape in cell:
+                if local(shape) in _SHAPES:  # it lies over the cells of a sheet
+                    comments += filter(None, self._blocks([shape], depth + 1))
             room = max(0, MOST_COLUMNS - len(cells))
             beyond += bool(text) * max(0, repeated - room)
             cells += [text] * min(repeated, room)
@@ -281,15 +298,36 @@ class _Document:
         return cells
 
     def _cell(self, cell: Element, depth: int) -> str:
-        content = [element for element in cell if local(element) != "annotation"]
-        text = " ".join(line for line in islice(self._blocks(content, depth + 1), 10_000) if line)
-        if text.strip():
-            return text[:MOST_CELL_CHARS]
+        content = [element for element in cell if local(element) not in ("annotation", *_SHAPES)]
+        if text := in_cell(islice(self._blocks(content, depth + 1), 10_000)):
+            return text
         for name in ("string-value", "value", "date-value", "time-value", "boolean-value"):
             if value := attribute(cell, name):
                 return value[:MOST_CELL_CHARS]
         formula = attribute(cell, "formula")
         return f"={formula.partition('=')[2]}"[:MOST_CELL_CHARS] if formula else ""
+
+
+def _remove_deleted(body: Element) -> None:
+    """Remove the texts between the marks of tracked deletions, which flat files leave in their place."""
+    deleted = {
+        attribute(region, "id")
+        for region in all_named(body, "changed-region")
+        if child(region, "deletion") is not None and attribute(region, "id")
+    }
+    if not deleted:
+        return
+    inside = set[str]()
+    for event, element in etree.iterwalk(body, events=("start", "end")):
+        match event, local(element):
+            case "end", "change-start" if (change := attribute(element, "change-id")) in deleted:
+                inside.add(change)
+            case "end", "change-end":
+                inside.discard(attribute(element, "change-id"))
+            case "start", _ if inside:
+                element.text = None
+        if inside and event == "end":
+            element.tail = None
 
 
 def _through(parent: Element, name: str, depth: int, other: str = "") -> Iterator[Element]:

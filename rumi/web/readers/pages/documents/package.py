@@ -31,6 +31,13 @@ _KNOWN_PARTS: Final = re.compile(
     r"|footnotes|endnotes|comments?|threadedcomment|chart|drawing|data|content|container|book|settings)"
     r"\d{0,5}\.(?:xml|opf)(?:\.rels)?$"
 )
+_MAIN: Final = re.compile(r"(?:^|/)(?:document|workbook)\d*\.xml$")
+_BESIDE_MAIN: Final = re.compile(
+    r"(header|footer|footnotes|endnotes|comments|styles|sharedstrings)\d{0,5}\.xml"
+)
+"""Main parts, and the parts beside them that have these names in the files of all programs."""
+
+_KINDS: Final = {"sharedstrings": "sharedStrings"}
 _LOCAL_HEADER: Final = b"PK\x03\x04"
 _STEP_BYTES: Final = 1 << 16
 _UNREADABLE: Final = (
@@ -249,12 +256,25 @@ class Package:
         folder, _, base = _plain(name).rpartition("/")
         relations = join(folder, "_rels", f"{base}.rels")
         root = self.xml(relations, losses) if relations in self else None
+        if root is None and _MAIN.search(_plain(name)):
+            return self._related_by_name(folder, losses)
         found: dict[str, tuple[str, str]] = {}
         for relation in children(root, "Relationship"):
             target = attribute(relation, "Target")
             if attribute(relation, "TargetMode") != "External":
                 target = _plain(normpath(join("/", folder, unquote(target).replace("\\", "/"))))
             found[attribute(relation, "Id")] = attribute(relation, "Type").rpartition("/")[2], target
+        return found
+
+    def _related_by_name(self, folder: str, losses: Losses) -> dict[str, tuple[str, str]]:
+        """Return the parts beside a main part whose list of relations is missing, by their usual names."""
+        found = {}
+        for name in self._parts:
+            inner = name.removeprefix(f"{folder}/" if folder else "")
+            if name != inner and (kind := _BESIDE_MAIN.fullmatch(inner)):
+                found[f"?{name}"] = _KINDS.get(kind[1], kind[1]), name
+        if found:
+            losses.note("its list of parts is missing, so pictures, links and charts may be, too")
         return found
 
     def of_kind(self, name: str, kind: str, losses: Losses) -> list[str]:

@@ -46,6 +46,7 @@ _ROWS_BETWEEN_CHECKS: Final = 500
 _CELL: Final = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})")
 _MERGED: Final = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]{0,100}?ref=[\"']([A-Z]+[0-9]+):([A-Z]+[0-9]+)[\"']")
 _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_CODES: Final = re.compile(r"&(?:(&)|\"[^\"]*\"|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d{1,3}|[A-Za-z+-])")
 _LAST_COLUMN: Final = f"column {column_name(MOST_COLUMNS - 1)}"
 _SEEN: Final = ("", "1", "true", "on")
 
@@ -185,11 +186,15 @@ def _sheet(book: _Book, name: str) -> Lines:
     tops = set(covered.values())
     first: dict[tuple[int, int], str] = {}
     hidden: list[str] = []
+    around: list[str] = []
     number, beyond, unread = 0, 0, 0
-    for element in _elements(data, ("col", "row"), book.losses, name):
+    for element in _elements(data, ("col", "row", "headerFooter"), book.losses, name):
         if local(element) == "col":
             if attribute(element, "hidden") in _SEEN[1:]:
                 hidden.append(_span(element))
+            continue
+        if local(element) == "headerFooter":
+            around += filter(None, map(_header, element))
             continue
         if hidden:
             yield f"(hidden columns: {', '.join(hidden[:50])})"
@@ -219,7 +224,15 @@ def _sheet(book: _Book, name: str) -> Lines:
         book.losses.add(f"cell right of {_LAST_COLUMN}", f"cells right of {_LAST_COLUMN}", beyond)
     if unread:
         book.losses.note("formulas without a stored result are shown as formulas")
+    yield from dict.fromkeys(around)
     yield from _beside(book, name)
+
+
+def _header(element: Element) -> str:
+    """Return the text of a sheet's header or footer without the codes of its fields and fonts."""
+    text = " ".join(_CODES.sub(lambda found: found[1] or " ", element.text or "").split())
+    kind = "Header" if local(element).lower().endswith("header") else "Footer"
+    return f"{kind}: {text[:MOST_CELL_CHARS]}" if text else ""
 
 
 def _span(element: Element) -> str:

@@ -15,10 +15,10 @@ from rumi.web.readers.pages.documents.drawings import (
     picture_name,
 )
 from rumi.web.readers.pages.documents.lines import (
-    MOST_CELL_CHARS,
     Lines,
     NoDocumentError,
     Reading,
+    in_cell,
     names,
     row,
 )
@@ -87,6 +87,7 @@ class _Story:
         places = {
             attribute(reference, "id"): attribute(reference, "type")
             for reference in all_named(body, "headerReference", "footerReference")
+            if attribute(reference, "id") in self._related
         }
         yield from self._around("header", places)
         yield from self._blocks(body, 0)
@@ -259,6 +260,11 @@ class _Story:
         for box in boxes:
             lines = [line for line in self._blocks(box, depth + 1) if line.strip()]
             beside += [f"[text box] {lines[0]}", *lines[1:]] if lines else []
+        # The letters of old WordArt, such as a watermark, are an attribute.
+        for path in () if boxes else all_named(element, "textpath"):
+            if (text := attribute(path, "string")).strip():
+                boxes.append(path)
+                beside.append(f"[text box] {text}")
         found = bool(boxes)
         for frame in all_named(element, "chart", "relIds"):
             found = True
@@ -291,22 +297,13 @@ class _Story:
             cells: list[str] = [""] * self._grid(line, "gridBefore")
             for cell in _through(line, "tc"):
                 # The cells that a merged cell covers are there, and empty.
-                text = _in_cell(self._blocks(cell, depth + 1))
+                text = in_cell(self._blocks(cell, depth + 1))
                 cells += [text, *[""] * (self._grid(cell, "gridSpan", "tcPr") - 1)]
             yield row(cells)
 
     def _grid(self, element: Element, name: str, properties: str = "trPr") -> int:
         found = child(element, properties, name)
         return 0 if found is None else max(0, min(_MOST_SPAN, whole_number(attribute(found, "val"))))
-
-
-def _in_cell(lines: Iterator[str]) -> str:
-    """Return the lines of a cell as one; a table in it must not look like more cells of the row."""
-    inner = (
-        line[2:-2].replace(" | ", " · ") if line.startswith("| ") and line.endswith(" |") else line
-        for line in lines
-    )
-    return " ".join(filter(None, inner))[:MOST_CELL_CHARS].strip()
 
 
 def _through(parent: Element, name: str, depth: int = 0) -> Iterator[Element]:
