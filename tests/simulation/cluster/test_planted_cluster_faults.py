@@ -145,13 +145,13 @@ def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
 
 RARE: Mapping[Plant, int] = {
     checks_no_fence_of_what_a_turn_appends: 245,
-    claims_without_a_new_fence: 734,
+    claims_without_a_new_fence: 100,
     does_a_commit_without_an_answer_again: 72,
-    forgets_what_it_has_claimed: 172,
-    hands_over_before_the_sandbox_is_gone: 937,
-    looks_for_no_notification_that_was_lost: 36,
-    notes_no_parts: 451,
-    renews_a_lease_that_has_ended: 384,
+    forgets_what_it_has_claimed: 174,
+    hands_over_before_the_sandbox_is_gone: 946,
+    looks_for_no_notification_that_was_lost: 49,
+    notes_no_parts: 588,
+    renews_a_lease_that_has_ended: 395,
     stores_the_text_of_a_reminder_before_it_advances: 242,
     takes_its_own_crash_for_an_earlier_workers_end: 232,
 }
