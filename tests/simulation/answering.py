@@ -145,12 +145,12 @@ class Answering:
     # In the end
 
     def standing(self) -> list[Message]:
-        """The messages that have buttons."""
+        """The messages that have the buttons of a question; a reply may have one that goes on."""
         rooms = {
             asked.sim_chat.telegram_chat.id: asked.sim_chat.telegram_chat
             for asked in self._asking.questions.values()
         }
-        return [message for room in rooms.values() for message in room.said if message.buttons]
+        return [message for room in rooms.values() for message in room.said if carried_by(message)]
 
     def press_what_stands(self) -> list[Query]:
         """Say yes to whatever is still there to be pressed, though nothing is asked any more."""
