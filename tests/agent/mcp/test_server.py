@@ -113,7 +113,7 @@ async def test_a_killed_server_is_started_again(tmp_path: Path) -> None:
                 os.kill(pid, signal.SIGKILL)
         await until(lambda: len(here.saved("starts")) == 2)
         assert (await here.call("fake__echo", text="again")).ok
-    assert processes_with("mcp_server.py") == []
+    assert processes_with(str(tmp_path)) == []
 
 
 @pytest.mark.long
@@ -167,8 +167,8 @@ async def test_a_stubborn_server_and_its_child_are_killed_whole(tmp_path: Path, 
         assert processes_with(f"deaf-child-{tmp_path}")
         begun = trio.current_time()
     assert trio.current_time() - begun < 3
-    assert processes_with("deaf-child") == []
-    assert processes_with(str(tmp_path)) == []
+    # The kernel ends a namespace's processes by itself, on a busy machine a moment later.
+    await until(lambda: not processes_with(str(tmp_path)))
 
 
 async def test_what_a_server_without_a_sandbox_leaves_behind_ends_with_it(tmp_path: Path) -> None:
