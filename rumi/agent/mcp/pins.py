@@ -44,9 +44,9 @@ class ServerPin:
             return False
         current = accepted.startswith(_ESSENCE)
         forms = [tool] if current else [tool, _as_before(tool)]
-        if said is not None and essence_of(said) in [essence_of(said_of(form)) for form in forms]:
+        if accepted in ([digest_of(tool)] if current else [_digest_of_all(form) for form in forms]):
             return True
-        return accepted in ([digest_of(tool)] if current else [_digest_of_all(form) for form in forms])
+        return said is not None and essence_of(said) in [essence_of(said_of(form)) for form in forms]
 
 
 class AcceptedTools:
@@ -60,8 +60,16 @@ class AcceptedTools:
 
     def of(self, settings: ServerSettings) -> ServerPin | None:
         """Return a server's accepted state; None if there is none, or if the command or URL has changed."""
-        pin = self._file.pins().get(settings.name)
-        return pin if pin is not None and pin.address == _address(settings) else None
+        return self.of_all([settings])[settings.name]
+
+    def of_all(self, servers: Collection[ServerSettings]) -> dict[str, ServerPin | None]:
+        """Return the accepted state of each of these servers, by name, from one reading of the file."""
+        pins = self._file.pins()
+        found = ((server, pins.get(server.name)) for server in servers)
+        return {
+            server.name: pin if pin is not None and pin.address == _address(server) else None
+            for server, pin in found
+        }
 
     def accept(
         self,

@@ -96,9 +96,7 @@ class McpServers:
         descriptions is started here, and this waits for it, at most `WAIT_S`. Later calls do not wait again
         for a server that was not ready in time.
         """
-        await trio.lowlevel.checkpoint()
-        for known in self._known.values():
-            await self._recall(known)
+        await self._recall()
         waiting = [known for known in self._known.values() if not known.tools and not known.settled.is_set()]
         for known in self._known.values():
             if known in waiting or (known.state == "stopped" and is_likely(known, text)):
@@ -109,16 +107,21 @@ class McpServers:
                 nursery.start_soon(_wait_for, known)
         return tuple(note for known in self._known.values() for note in _notes(known, chat))
 
-    async def _recall(self, known: KnownServer) -> None:
-        """Read what was accepted of a server; again for each turn, because `rumi mcp test` may change it."""
+    async def _recall(self) -> None:
+        """Read what was accepted of the servers, for each turn: `rumi mcp test` may change it."""
+        await trio.lowlevel.checkpoint()
+        if not self._known:
+            return
+        servers = [known.settings for known in self._known.values()]
         try:
-            pin = await self._offload(partial(self._accepted.of, known.settings))
+            pins = await self._offload(partial(self._accepted.of_all, servers))
         except McpError:
-            return  # the file cannot be read: the server's start fails with this error
-        if known.state == "stopped" and not known.tools:
-            known.remember(pin)
-        elif known.tools:
-            known.pin = pin
+            return  # the file cannot be read: the servers' starts fail with this error
+        for name, known in self._known.items():
+            if known.state == "stopped" and not known.tools:
+                known.remember(pins[name])
+            elif known.tools:
+                known.pin = pins[name]
 
     def tools_for(self, chat: ForChat, context_tokens: int) -> tuple[Tool, ...]:
         """Return the tools of all servers for one chat, with `find_tools` for those that take too much room.
