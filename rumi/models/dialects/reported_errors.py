@@ -187,9 +187,7 @@ def reported_in(chunk: Mapping[str, object]) -> object:
     if any(chunk.get(key) for key in ("error_message", "error_msg", "errorMessage", "detail", "error_code")):
         return chunk
     says = isinstance(chunk.get("msg") or chunk.get("message"), str)
-    codes = (
-        str(chunk[key]).lower() for key in ("code", "status", "status_code") if chunk.get(key) is not None
-    )
+    codes = (str(chunk[key]).lower() for key in _RESULTS if chunk.get(key) is not None)
     if says and (chunk.get("success") is False or any(code not in _FINE for code in codes)):
         return chunk
     return None
