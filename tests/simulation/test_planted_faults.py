@@ -818,8 +818,8 @@ RARE: Mapping[Plant, int] = {
     trusts_the_preview_of_an_earlier_sender: 945,
     waits_for_what_waits_for_it: 1748,
 }
-"""Faults that no history before this seed shows: the search begins there, which saves minutes. Where
-histories have changed, a fault may show elsewhere: all other seeds are played then, the later ones first."""
+"""The seeds that show rare faults: the search begins there, which saves minutes. Where histories have
+changed, a fault may show elsewhere: all other seeds are played then, the later ones first."""
 
 
 def find(plant: Plant, complaint: str, seeds: Sequence[int], patch: pytest.MonkeyPatch) -> None:

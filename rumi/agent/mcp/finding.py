@@ -78,7 +78,7 @@ class FindTools(Tool):
         return tuple(self._brought.values())
 
     def named(self, name: str) -> Tool | None:
-        """Return the tool with a name, and make it available; None if there is no such tool."""
+        """Return the tool with this name and make it available; return None for an unknown name."""
         if name in self._tools:
             self._bring([name])
         return self._tools.get(name)

@@ -1,6 +1,6 @@
 """Paths in a server's arguments and variables that its sandbox does not show.
 
-A server that writes to a path which the sandbox makes anew would lose its data without a word.
+The sandbox starts with empty temporary folders: a server that keeps its data there would lose it silently.
 """
 
 import os
@@ -17,7 +17,7 @@ HOME: Final = "/home/mcp"
 """Where a server sees its own folder, $RUMI_HOME/mcp/NAME."""
 
 TEMPORARY: Final = ("/tmp", "/dev/shm")
-"""Folders that the sandbox makes anew at each start, and in which a server may write."""
+"""Writable folders of the sandbox that are empty at each start."""
 
 _SHOWN: Final = (
     "/usr",

@@ -155,7 +155,7 @@ RARE: Mapping[Plant, int] = {
     stores_the_text_of_a_reminder_before_it_advances: 242,
     takes_its_own_crash_for_an_earlier_workers_end: 232,
 }
-"""Faults that no history before this seed shows: the search begins there; see `by_promise`."""
+"""The seeds that show rare faults: the search begins there; see `by_promise`."""
 
 
 @pytest.mark.parametrize(

@@ -186,4 +186,4 @@ RARE: Mapping[Callable[[pytest.MonkeyPatch], None], int] = {
     forgets_at_a_restart: 2,
     notices_no_clock_that_goes_back: 2,
 }
-"""Faults that no seed before this one shows: the search begins there, which saves minutes."""
+"""The seeds that show rare faults: the search begins there, which saves minutes."""

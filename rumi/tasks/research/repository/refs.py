@@ -51,7 +51,7 @@ class Ref:
 class Refs:
     """The references of a repository. `head` is the name of its default branch, or an empty string.
 
-    `dangling` is the branch that HEAD names if there is no such branch. Then `head` is another one.
+    `dangling` is the missing branch that HEAD names. In that case `head` is a branch that exists.
     """
 
     head: str

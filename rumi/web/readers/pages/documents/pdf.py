@@ -42,7 +42,7 @@ def pdf_lines(body: bytes, reading: Reading) -> Lines:
 
 
 def _opened(body: bytes) -> tuple[Any, bool]:
-    """Return the open document, and True if its end had to be made anew.
+    """Return the open document, and True if its end had to be rebuilt.
 
     Raises:
         NoDocumentError: It needs a password, or is broken.

@@ -93,7 +93,7 @@ class _Text:
             self._bytes.clear()
 
     def taken(self) -> str:
-        """Return the text, and begin anew. Two halves of a character, as `\\u` has them, become one."""
+        """Return the collected text and clear it; join surrogate pairs, which `\\u` writes as two codes."""
         self._flush()
         text = "".join(self.pieces)
         self.pieces.clear()
