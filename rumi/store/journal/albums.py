@@ -7,7 +7,10 @@ from rumi.store.journal.records import Attachment, Incoming, Update
 from rumi.store.journal.transaction import clean
 from rumi.store.steps import Transaction
 
-FIELDS = ("chat", "text", "language", "admin", "origin", "answer", "user", "channel", "album", "addressed")
+FIELDS = (
+    *("chat", "text", "language", "admin", "origin", "answer", "user", "channel", "album", "addressed"),
+    "sent",
+)
 
 
 def insert_part(message: Incoming, transaction: Transaction) -> None:

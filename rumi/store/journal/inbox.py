@@ -89,15 +89,16 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
     (before,) = transaction.db.execute(
         f"SELECT coalesce(max(id), 0) FROM {_OPEN} WHERE chat = ? AND reply IS NULL", (message.chat,)
     ).fetchone()
+    received = transaction.now()
     (id,) = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        " model, project, task, schedule, notice, tainted, buttons, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        " model, project, task, schedule, notice, tainted, buttons, sent, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             message.chat,
             clean(message.text),
-            transaction.now(),
+            received,
             message.language or "",
             message.admin,
             message.origin,
@@ -113,11 +114,12 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             message.notice,
             message.tainted,
             buttons_json(message.buttons),
+            message.sent,
             reply or None,
         ),
     ).fetchone()
     transaction.touched.add(message.chat)
-    return replace(message, id=id, before=before, reply=reply)
+    return replace(message, id=id, before=before, reply=reply, received=received)
 
 
 def _of_albums(transaction: Transaction, quiet_s: float) -> Iterable[str]:
@@ -369,7 +371,8 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
     """Return the messages selected by a query; `found` is the SQL after FROM."""
     rows = transaction.db.execute(
         "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        " model, project, coalesce(task, 0), coalesce(schedule, 0), notice, tainted, coalesce(turn, '')"
+        " model, project, coalesce(task, 0), coalesce(schedule, 0), notice, tainted, coalesce(turn, ''),"
+        " sent, received, coalesce(part_of, 0), resumed"
         f" FROM {found}",
         values,
     )
@@ -393,6 +396,10 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             notice=bool(notice),
             tainted=bool(tainted),
             turn=turn,
+            sent=sent,
+            received=received,
+            part_of=part_of,
+            resumed=resumed,
         )
         for (
             id,
@@ -413,6 +420,10 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             notice,
             tainted,
             turn,
+            sent,
+            received,
+            part_of,
+            resumed,
         ) in rows
     )
 

@@ -184,11 +184,15 @@ class Incoming:
       such button, `answer` is the reply.
     - `album`: messages with the same album are parts of one message: see `join_albums`.
     - `addressed`: this part of the album is addressed to the assistant.
+    - `sent`: the time when the sender sent the message, as its source reports it, in seconds since 1970; 0 if
+      the source reports none.
 
     The journal sets the other fields, which are 0 or empty if they do not apply. `id` is the number of the
     message, higher than the numbers of all earlier messages. `before` is the number of the chat's previous
     open message. `turn` is the turn that the message started. `reply` is the delivery number of the stored
-    answer.
+    answer. `received` is the time when the journal stored the message, in seconds since 1970. `part_of` is
+    the number of the first message of the turn that this message is a part of. `resumed` is the number of
+    times that the message's turn was resumed after the end of a process.
     """
 
     update: Update | None = None
@@ -218,6 +222,10 @@ class Incoming:
     before: int = 0
     turn: str = ""
     reply: int = 0
+    sent: float = 0.0
+    received: float = 0.0
+    part_of: int = 0
+    resumed: int = 0
 
     @property
     def ready(self) -> bool:

@@ -2,7 +2,7 @@
 
 from rumi.store.sqlite import Schema
 
-SCHEMA_VERSION = 16
+SCHEMA_VERSION = 17
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -30,7 +30,10 @@ CREATE TABLE messages (
     schedule INTEGER,            -- the one that put it here
     notice   INTEGER NOT NULL DEFAULT 0,      -- its text is its reply: no turn begins
     tainted  INTEGER NOT NULL DEFAULT 0,      -- its text may hold what came from outside
-    buttons  TEXT NOT NULL DEFAULT '[]'       -- JSON: of each its id, its label, and what a press says
+    buttons  TEXT NOT NULL DEFAULT '[]',      -- JSON: of each its id, its label, and what a press says
+    sent     REAL NOT NULL DEFAULT 0,         -- when its sender sent it, as its source says
+    part_of  INTEGER,            -- the first message of the turn that it is a part of
+    resumed  INTEGER NOT NULL DEFAULT 0       -- how often its turn was resumed after the end of a process
 );
 CREATE INDEX messages_open ON messages (chat) WHERE reply IS NULL;
 CREATE INDEX messages_of_reply ON messages (reply);
@@ -536,6 +539,11 @@ CREATE TABLE workspaces (
     chat TEXT PRIMARY KEY, fence BIGINT NOT NULL, manifest BLOB NOT NULL, size BIGINT NOT NULL,
     changed REAL NOT NULL
 );
+""",
+    16: """
+ALTER TABLE messages ADD COLUMN sent REAL NOT NULL DEFAULT 0;
+ALTER TABLE messages ADD COLUMN part_of INTEGER;
+ALTER TABLE messages ADD COLUMN resumed INTEGER NOT NULL DEFAULT 0;
 """,
 }
 """SQL statements that upgrade each version to the next one."""
