@@ -1,17 +1,18 @@
 """The jobs that a chat's worker runs, and the queue in which they wait."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import trio
 
 from rumi.agent.prompts.message_entries import fetched
+from rumi.agent.turn_input import TurnMessage
 from rumi.chats.events import Queued, turn_of
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.questions import Verdict
-from rumi.store.journal.records import Incoming
+from rumi.store.journal.records import Attachment, Incoming
 from rumi.texts import Language
 
 JobKind: TypeAlias = Literal["turn", "retry", "continue", "undo", "new", "reset", "result", "answer"]
@@ -58,12 +59,16 @@ class Job:
     `sealed`.
 
     `message` is the message that the job handles; the message of a retry has its own number and the earlier
-    message's text. `joined` are additional messages that share the final reply: stops, answers to questions,
-    and messages that were dropped from the queue behind the job; `dropped` is the number of dropped messages.
+    message's text. The message of a turn consists of `parts`, which the mailbox loop adds; the last one came
+    at `last_at` on trio's clock. After the worker has `opened` the turn, another part cancels the `attempt`,
+    and the turn begins `again`. A `fixed` turn has done something and takes no more parts. `joined` are
+    additional messages that share the final reply: stops, answers to questions, and messages that were
+    dropped from the queue behind the job; `dropped` is the number of dropped messages.
     `stage` names the job's current step before or after its turn. `note` is appended to the final reply, and
     the `still_running` background commands, which ended with the turn; `shows` lists files from tools that
     the user should see. `allowed` tells the model which parked tool calls a person has approved; the turn may
     make these calls. `seen` are the parked calls that the user had been asked about before answering.
+    `brought` are the history messages of attachments that were fetched.
     """
 
     kind: JobKind
@@ -84,6 +89,13 @@ class Job:
     shows: dict[str, None] = field(default_factory=dict)
     allowed: str = ""
     seen: frozenset[int] = frozenset()
+    parts: list[Incoming] = field(default_factory=list)
+    last_at: float = 0.0
+    opened: bool = False
+    again: bool = False
+    fixed: bool = False
+    attempt: trio.CancelScope = field(default_factory=trio.CancelScope)
+    brought: dict[Attachment, TurnMessage] = field(default_factory=dict)
 
     @property
     def turn(self) -> str:
@@ -98,7 +110,26 @@ class Job:
     @property
     def messages(self) -> tuple[int, ...]:
         """The numbers of all messages that share this job's final reply."""
-        return (self.message.id, *self.joined)
+        return (self.message.id, *self.further, *self.joined)
+
+    @property
+    def further(self) -> tuple[int, ...]:
+        """The numbers of the parts after the first."""
+        return tuple(part.id for part in self.parts[1:])
+
+    @property
+    def takes_parts(self) -> bool:
+        """Return True if more parts of the message can still be added: it is a turn that has done nothing."""
+        over = self.sealed or self.fixed or self.scope.cancel_called or self.then is not None
+        return self.kind == "turn" and not over
+
+    def add(self, part: Incoming, message: Incoming, at: float) -> None:
+        """Add a part, which makes the job's message `message`; if the turn has begun, let it begin again."""
+        self.parts.append(part)
+        self.message, self.last_at = message, at
+        if self.opened:
+            self.again = True
+            self.attempt.cancel()
 
     def end(self, by: EndedBy) -> None:
         """Cancel the job for a reason. If it is called again, the first reason stays."""
@@ -167,6 +198,10 @@ class JobQueue:
         position, said = len(self), job.message
         return Queued(said.id, reply_texts.queued(job.language, position, self.most), position, said.origin)
 
+    def last(self, user: int | None) -> Job | None:
+        """Return the last waiting job of this person."""
+        return next((job for job in reversed(self._jobs) if job.message.user == user), None)
+
     def next(self, now: float) -> Job | None:
         """Remove and return the first job, or return None if there is none. `now` becomes its start time."""
         waiting = self._results or self._jobs
@@ -182,14 +217,14 @@ class JobQueue:
         """
         dropped = [job for job in self._jobs if before is None or job.message.id < before]
         self._jobs = [job for job in self._jobs if job not in dropped]
-        return [job.message.id for job in dropped]
+        return [number for job in dropped for number in job.messages]
 
-    def end(self, by: EndedBy, of: Collection[int] | None) -> None:
+    def end(self, by: EndedBy, of: frozenset[int] | None) -> None:
         """Cancel all queued jobs, or only the jobs `of` these messages.
 
         A cancelled job stays in the queue. When it is next, it begins and ends at once, so that its history
         entry states the reason.
         """
         for job in self._jobs:
-            if of is None or job.message.id in of:
+            if of is None or not of.isdisjoint(job.messages):
                 job.end(by)

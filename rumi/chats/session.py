@@ -29,7 +29,7 @@ from rumi.store.journal.history import (
     shorten_history,
     summarize,
 )
-from rumi.store.journal.inbox import load_chat
+from rumi.store.journal.inbox import load_chat, restart_turn
 from rumi.store.journal.parked import keep_parked, load_parked
 from rumi.store.journal.records import ChatRecord, HistoryEntry, Parked, Reason, Summary
 from rumi.store.journal.transaction import JournalMessage
@@ -300,6 +300,17 @@ class ChatSession:
         entry = HistoryEntry(turn, added.message, added.tainted, added.links)
         self.remember(entry)
         await self._store(append_history(self.chat, self.session, (entry,)))
+
+    async def replace_turn(
+        self, message: int, turn: str, entries: tuple[HistoryEntry, ...], parts: tuple[int, ...]
+    ) -> None:
+        """Replace the entries of a turn, which has done nothing yet, because its message has more `parts`.
+
+        `message` is the number of the first part. On cancellation this is still stored.
+        """
+        self.entries = tuple(entry for entry in self.entries if entry.turn != turn)
+        self.remember(*entries)
+        await self._store(restart_turn(self.chat, message, turn, self.session, entries, parts))
 
     async def written(self) -> None:
         """Wait until everything is on the disk that cancelled calls were writing."""

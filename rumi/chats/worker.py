@@ -19,6 +19,7 @@ from rumi.agent.prompts.message_entries import (
     attachment_message,
     described,
     fetched,
+    has_outside_text,
     opening,
     result_entries,
 )
@@ -35,7 +36,7 @@ from rumi.agent.turn_input import TurnMessage
 from rumi.chats.asking import asking, hear
 from rumi.chats.commands import FILES, FILES_YES, answer_in, goes_on
 from rumi.chats.context import ChatView
-from rumi.chats.events import Replied, TurnStarted
+from rumi.chats.events import Replied, TurnRestarted, TurnStarted
 from rumi.chats.jobs import Asked, Job
 from rumi.chats.recorder.recorder import recorded
 from rumi.chats.services import ChatServices, ChatShell
@@ -55,7 +56,7 @@ from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import begin_turn, find_cut_off, find_retriable
 from rumi.store.journal.outbox import settle
-from rumi.store.journal.records import Button, FinalReply, HistoryEntry, Reason
+from rumi.store.journal.records import Attachment, Button, FinalReply, HistoryEntry, Reason
 from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
@@ -137,11 +138,12 @@ class Worker:
         nothing = await self._begin(job)
         if nothing is not None:
             job.sealed = True
-            return Done(await self._settle(FinalReply(job.messages, job.final_reply(nothing))))
+            reply = FinalReply(job.messages, job.final_reply(nothing), parts=job.further)
+            return Done(await self._settle(reply))
         finished = None
         with job.scope:
             await trio.lowlevel.checkpoint()  # after a `/stop` that came during `_begin`, start no work
-            finished = await self._turn(job)
+            finished = await self._attempts(job)
         # Outside of the scope as well: a stopped turn also has to end its processes before its reply.
         unconfirmed = await self._quiet(job)
         if unconfirmed is None:  # otherwise a process may still write to the files
@@ -160,6 +162,34 @@ class Worker:
         self._session.turn = ""
         self._session.step_back()
         return done
+
+    async def _attempts(self, job: Job) -> TurnFinished:
+        """Run the turn. If parts of its message come while it has done nothing yet, begin it again."""
+        while True:
+            while job.again:
+                job.again = False
+                await self._begin_again(job)
+            finished = None
+            with trio.CancelScope() as job.attempt:
+                finished = await self._turn(job)
+            if finished is not None and not job.again:
+                job.fixed = True
+                return finished
+
+    async def _begin_again(self, job: Job) -> None:
+        """Replace the beginning of the turn, which has done nothing, by one with all parts of its message."""
+        job.note = ""
+        await self._session.replace_turn(job.message.id, job.turn, self._opening(job), job.further)
+        said = job.message
+        self._publish(job.turn, TurnRestarted(said.text, job.messages, said.origin, has_outside_text(said)))
+
+    def _opening(self, job: Job) -> tuple[HistoryEntry, ...]:
+        """Return the history entries of the job's message; from now on, more parts begin the turn again."""
+        job.opened = True
+        entries = opening(job.turn, job.message)
+        if self._context.people.distrusts(job.message):
+            return tuple(replace(entry, tainted=True) for entry in entries)
+        return entries
 
     async def _turn(self, job: Job) -> TurnFinished:
         """Fetch the attachments of the message, then run the turn of the agent.
@@ -181,7 +211,12 @@ class Worker:
             return TurnFinished(
                 "model_error", telegram_texts.not_brought(job.language, error_text(job.language, error))
             )
-        store = partial(self._session.append, job.turn)
+
+        async def store(message: TurnMessage) -> None:
+            await trio.lowlevel.checkpoint_if_cancelled()  # another part has come: this step does not count
+            job.fixed = True
+            await self._session.append(job.turn, message)
+
         limits = self._context.turn_limits(job.message)
         await self._prepare_tools(job)
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
@@ -213,6 +248,7 @@ class Worker:
         watch = partial(self._watch, job)
         with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (turn_input, watching):
             finished = await run_turn(turn_input, watching, store)
+        job.fixed = job.fixed or not job.again
         if job.shows and self._context.show is not None:
             job.stage = "showing files"
             await self._context.show(self._chat, tuple(job.shows)[:MOST_SHOWN])
@@ -282,29 +318,34 @@ class Worker:
         if not to_fetch:
             return
         job.stage = Text("fetching what came with the message")
-        if any(attachment.kind == "file" for attachment in to_fetch):
+        if any(attachment.kind == "file" for attachment in to_fetch if attachment not in job.brought):
             await self._shell.snapshot_files()
             # Before the file is there, so that no crash can leave an untrusted file without taint.
             await self._session.set_files_tainted(True)
         left, came = self._context.settings.session.handed_chars, list[TurnMessage]()
         for attachment in to_fetch:
-            seen = Seen(await self._context.bring(self._chat, attachment))
-            if self._context.seen_of is not None:
-                seen = await self._context.seen_of(self._chat, seen.about, left)
-            left -= len(seen.about)
-            brought_message = attachment_message(attachment, seen.about)
-            # The history stores references; the bytes are loaded from the files for each request.
-            references = tuple(replace(picture, data=b"") for picture in seen.pictures)
-            came.append(
-                replace(brought_message, message=replace(brought_message.message, pictures=references))
-            )
-            if references and not takes_pictures(model):
+            if attachment not in job.brought:  # otherwise fetched before the turn began again
+                job.brought[attachment] = await self._fetched(attachment, left)
+            message = job.brought[attachment]
+            left -= len(message.message.content)
+            came.append(message)
+            if message.message.pictures and not takes_pictures(model):
                 job.note = model_texts.takes_no_pictures(job.language, model.name, self._context.sighted)
         own = TurnMessage(Message("user", job.message.text), links=urls_in_words(job.message.text))
         for brought_message in (*came, own):
             if brought_message.message.content.strip():
                 await self._session.append(job.turn, brought_message)
         job.stage = ""
+
+    async def _fetched(self, attachment: Attachment, max_chars: int) -> TurnMessage:
+        """Fetch an attachment; return the history message about it, with at most `max_chars` of its text."""
+        seen = Seen(await self._context.bring(self._chat, attachment))
+        if self._context.seen_of is not None:
+            seen = await self._context.seen_of(self._chat, seen.about, max_chars)
+        message = attachment_message(attachment, seen.about)
+        # The history stores references; the bytes are loaded from the files for each request.
+        references = tuple(replace(picture, data=b"") for picture in seen.pictures)
+        return replace(message, message=replace(message.message, pictures=references))
 
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
         """Wait for the user's yes or no, at most `confirm_timeout_s`.
@@ -355,6 +396,7 @@ class Worker:
             self._session.due,
             tuple(notices),
             buttons=buttons,
+            parts=job.further,
         )
         return asking(reply, self._session.parked, job.language)
 
@@ -413,18 +455,18 @@ class Worker:
         elif going_on:  # not the user's words: they consent to nothing
             asked = (HistoryEntry(job.turn, Message("system", GO_ON), chat_session.tainted),)
         else:
-            asked = opening(job.turn, job.message)
+            asked = self._opening(job)
         if self._context.people.distrusts(job.message):
             asked = tuple(replace(entry, tainted=True) for entry in asked)
         chat_session.turn = job.turn
         chat_session.remember(*asked)
+        said, parts = job.message, job.further
         await services.journal.ask(
-            begin_turn(self._chat, job.message.id, job.turn, chat_session.session, asked, retries)
+            begin_turn(self._chat, said.id, job.turn, chat_session.session, asked, retries, parts)
         )
         # Publish only now: nothing would publish the end of a turn whose beginning was not stored.
-        said = job.message
-        tainted = said.tainted or any(attachment.tainted for attachment in said.attachments)
-        self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, tainted))
+        outside = has_outside_text(said)
+        self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, outside))
         return None
 
     def _watch(self, job: Job, event: TurnEvent) -> None:

@@ -31,6 +31,11 @@ def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
     return [attachment for attachment in attachments if attachment.kind != "words"]
 
 
+def has_outside_text(message: Incoming) -> bool:
+    """Return True if the message contains text that its user did not write."""
+    return message.tainted or any(attachment.tainted for attachment in message.attachments)
+
+
 def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
     """Return the history entries of a message, before its files are fetched.
 

@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 from rumi.store.journal.albums import insert_part, part_of
 from rumi.store.journal.history import history_of, insert_history, session_of, taint_of
-from rumi.store.journal.outbox import insert_reply
+from rumi.store.journal.outbox import insert_reply, mark_parts
 from rumi.store.journal.parked import buttons_json, in_words, load_parked
 from rumi.store.journal.records import (
     Attachment,
@@ -102,7 +102,7 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             message.language or "",
             message.admin,
             message.origin,
-            clean(json.dumps([asdict(one) for one in message.attachments])),
+            _enclosures(message.attachments),
             message.user,
             message.unattended,
             message.apart,
@@ -213,24 +213,46 @@ def begin_turn(
     session: int,
     entries: tuple[HistoryEntry, ...] = (),
     retries: int | None = None,
+    parts: tuple[int, ...] = (),
 ) -> None:
     """Record that a message started a turn, and store the first entries of the turn.
 
-    If the turn is a retry, `retries` is the number of the message that it retries.
+    `parts` are the numbers of the messages that are parts of this one. If the turn is a retry, `retries` is
+    the number of the message that it retries.
     """
     transaction.db.execute(
         "UPDATE messages SET turn = ?, session = ? WHERE id = ?",
         (turn, session, message),
     )
+    mark_parts(transaction, message, parts)
     insert_history(transaction, chat, session, entries)
     if retries is not None:
         # The retry gets the content of the retried message, so that the retry itself can be retried.
-        transaction.db.execute(
-            "UPDATE messages SET (text, enclosures) ="
-            " (SELECT text, enclosures FROM messages WHERE id = ?) WHERE id = ?",
-            (retries, message),
-        )
+        for retried in _messages(transaction, "messages WHERE chat = ? AND id = ?", chat, retries):
+            whole = _whole(transaction, retried)
+            transaction.db.execute(
+                "UPDATE messages SET text = ?, enclosures = ? WHERE id = ?",
+                (clean(whole.text), _enclosures(whole.attachments), message),
+            )
         transaction.db.execute("UPDATE messages SET retried = ? WHERE id = ?", (message, retries))
+
+
+@step(of_chat, owned=True)
+def restart_turn(
+    transaction: Transaction,
+    chat: str,
+    message: int,
+    turn: str,
+    session: int,
+    entries: tuple[HistoryEntry, ...],
+    parts: tuple[int, ...],
+) -> None:
+    """Record that more messages are parts of a turn that has done nothing yet; replace the turn's history."""
+    transaction.db.execute(
+        "DELETE FROM history WHERE chat = ? AND session = ? AND turn = ?", (chat, session, turn)
+    )
+    mark_parts(transaction, message, parts)
+    insert_history(transaction, chat, session, entries)
 
 
 @step(of_message, owned=True)
@@ -283,7 +305,7 @@ turn would surprise the user. Turns of schedules and retries are not counted."""
 
 @step(of_chat, reads=True)
 def find_retriable(transaction: Transaction, chat: str) -> Incoming | None:
-    """Return the session's last message whose turn did not complete and was not retried.
+    """Return the session's last message whose turn did not complete and was not retried, with its parts.
 
     Return None if more than `RETRIED_OVER` later turns have completed.
     """
@@ -306,19 +328,26 @@ def find_retriable(transaction: Transaction, chat: str) -> Incoming | None:
         " AND id NOT IN (SELECT retried FROM messages WHERE chat = ? AND retried IS NOT NULL) LIMIT ?",
         (chat, last.id, chat, RETRIED_OVER + 1),
     ).fetchall()
-    return None if len(completed) > RETRIED_OVER else last
+    return None if len(completed) > RETRIED_OVER else _whole(transaction, last)
 
 
 @step(of_chat, reads=True)
 def find_cut_off(transaction: Transaction, chat: str) -> Incoming | None:
-    """Return the message of the session's last turn, if a limit ended that turn; None otherwise."""
+    """Return the message, with its parts, of the session's last turn, if a limit ended it; otherwise None."""
     session, _ = session_of(transaction, chat)
     found = (
         "messages WHERE chat = ? AND id = (SELECT max(id) FROM messages WHERE chat = ? AND session = ?"
         " AND turn IS NOT NULL AND reason IS NOT NULL)"
         f" AND reason IN ({', '.join('?' * len(CUT_OFF))})"
     )
-    return next(iter(_messages(transaction, found, chat, chat, session, *CUT_OFF)), None)
+    last = next(iter(_messages(transaction, found, chat, chat, session, *CUT_OFF)), None)
+    return None if last is None else _whole(transaction, last)
+
+
+def _whole(transaction: Transaction, first: Incoming) -> Incoming:
+    """Return a message joined with the messages that are parts of it."""
+    found = "messages WHERE chat = ? AND id > ? AND part_of = ? ORDER BY id"
+    return joined((first, *_messages(transaction, found, first.chat, first.id, first.id)))
 
 
 @step(reads=True)
@@ -426,6 +455,11 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             resumed,
         ) in rows
     )
+
+
+def _enclosures(attachments: tuple[Attachment, ...]) -> str:
+    """Return attachments as the text that `_attachments` loads."""
+    return clean(json.dumps([asdict(one) for one in attachments]))
 
 
 def _attachments(text: str) -> tuple[Attachment, ...]:

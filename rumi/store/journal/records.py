@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from rumi.models.model import Message
 from rumi.store.protocol import Trouble
@@ -238,24 +238,42 @@ class Incoming:
         return not (self.task or self.schedule or self.tainted)
 
 
-def joined(parts: Sequence[Incoming]) -> Incoming:
-    """Join the parts of an album into one message, which replaces the last part.
+CUT_UNITS: Final = 4096
+"""The length at which chat clients cut a text, in units of UTF-16. The rest comes as further messages."""
 
-    The text is the first text among the parts. The reply answers the part with that text.
+
+def joined(parts: Sequence[Incoming]) -> Incoming:
+    """Join the parts of one message, which came as several, into one with the number of the first part.
+
+    The texts and the attachments keep their order, and each attachment its source. The reply answers the
+    first part that has a text. A refused part (`answer`) leaves its attachments out.
     """
-    last = parts[-1]
-    speaking = next((part for part in parts if part.text.strip()), parts[0])
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    speaking = next((part for part in parts if part.text.strip()), first)
     answer = next((part.answer for part in parts if part.answer is not None), None)
     attachments = tuple(attachment for part in parts for attachment in part.attachments)
     return replace(
-        last,
-        text=speaking.text,
+        first,
+        text=_texts_joined([part.text for part in parts if part.text.strip()]),
         origin=speaking.origin,
         attachments=() if answer is not None else attachments,
         answer=answer,
         album="",
         addressed=any(part.addressed for part in parts),
     )
+
+
+def _texts_joined(texts: Sequence[str]) -> str:
+    """Join texts as lines; a text that a client cut within a line continues in that line."""
+    whole = "".join(text if text_units(text) == CUT_UNITS else f"{text}\n" for text in texts[:-1])
+    return whole + (texts[-1] if texts else "")
+
+
+def text_units(text: str) -> int:
+    """Return the length of a text in units of UTF-16, in which chat services count."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +346,7 @@ class FinalReply:
     session in which the turn began is meant. `due` is the new end time of the session, None if it has not
     changed. `noticed` lists the keys of budgets that the reply reports as nearly used up. `asked` lists the
     parked calls that the reply asks about. `buttons` are added to those that the first message already has.
+    `parts` are those of the messages that are parts of the first one.
     """
 
     messages: tuple[int, ...]
@@ -339,6 +358,7 @@ class FinalReply:
     noticed: tuple[str, ...] = ()
     asked: tuple[int, ...] = ()
     buttons: Buttons = ()
+    parts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
