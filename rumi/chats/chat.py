@@ -40,7 +40,7 @@ from rumi.chats.commands import (
 )
 from rumi.chats.events import Replied, TurnState
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
-from rumi.chats.pieces import belong, hold_s, whole, window_s
+from rumi.chats.pieces import MOST_PARTS, belong, hold_s, whole, window_s
 from rumi.chats.recovery import CrashReplies
 from rumi.chats.services import ChatServices, handler_for
 from rumi.chats.session import ChatSession
@@ -425,11 +425,14 @@ class Chat(Actor[ChatMessage]):
 
     def _adds(self, message: Incoming, at: float) -> bool:
         """Add the message to the held, running or waiting turn whose message it is a part of, if any."""
+        if not self._together_s:
+            return False
         user = message.user
         for job in (self._held, self._queue.last(user), self._job):
-            if job is None or not job.parts or not job.takes_parts or not belong(job.parts[-1], message):
+            if job is None or not job.parts or not job.takes_parts or len(job.parts) >= MOST_PARTS:
                 continue
-            if at - job.last_at > window_s(job.parts[-1], self._together_s):
+            last, gap_s = job.parts[-1], at - job.last_at
+            if not belong(last, message) or gap_s > window_s(last, self._together_s):
                 continue
             parts = (*job.parts, message)
             job.add(message, whole(parts, self._context.settings.session.handed_chars), at)

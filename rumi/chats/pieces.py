@@ -22,6 +22,9 @@ CUT_FROM: Final = CUT_UNITS - 400
 CUT_TIMES: Final = 4.0
 """Factor of the wait for the rest of a text that may have been cut: the client sends a part after a part."""
 
+MOST_PARTS: Final = 101
+"""Maximum number of parts of a message. Telegram forwards up to 100 messages at once, with a comment."""
+
 APART_S: Final = 3.0
 """Messages sent or received more than this many seconds apart are no pieces of one message. Services report
 the time of sending in whole seconds. After an outage, one batch contains messages of many hours."""

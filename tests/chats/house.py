@@ -232,7 +232,9 @@ async def house(
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder.
 
     Messages that come during a turn are refused, or wait with `max_queued`, and none are joined; with
-    `chat_section` these settings hold instead. With `rules` its model calls are counted, and bounded by budgets; with `schedule_limits` schedules fire.
+    `chat_section` these settings hold instead.
+
+    With `rules` its model calls are counted, and bounded by budgets; with `schedule_limits` schedules fire.
 
     One that `remembers` has a memory, which stays there too, and learns from its sessions. `more` is for the
     context of its chats.
