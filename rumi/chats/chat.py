@@ -26,15 +26,19 @@ from typing import TypeAlias
 import trio
 
 from actors import Actor, Request, answers
-from rumi.agent.prompts.message_entries import fetched
+from rumi.agent.prompts.message_entries import described, fetched
 from rumi.chats.commands import (
+    EVERYTHING,
     FILES,
     FILES_NO,
     FILES_YES,
+    QUEUE_DROP,
+    QUEUE_DROP_ALL,
     ChatCommand,
     CommandName,
     UnknownCommand,
     is_stop,
+    may_stop_everything,
     parse_chat_command,
     reset_of,
 )
@@ -53,6 +57,7 @@ from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import tasks as task_texts
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts import undo as undo_texts
+from rumi.platform.texts import waiting as waiting_texts
 from rumi.store.journal.inbox import open_messages
 from rumi.store.journal.outbox import settle
 from rumi.store.journal.records import Button, FinalReply, Incoming
@@ -349,6 +354,8 @@ class Chat(Actor[ChatMessage]):
                 )
                 if refused:
                     self._reply(message, refused)
+                elif command.handler == EVERYTHING and not may_stop_everything(message, self._context.ids):
+                    self._stop(message, drop=True)
                 elif handler is not None:
                     self._reply(message, partial(handler.command, message, language, command))
                 else:
@@ -358,6 +365,8 @@ class Chat(Actor[ChatMessage]):
         match name:
             case "stop":
                 self._stop(message)
+            case "queue":
+                self._show_queue(message, rest)
             case "reset":
                 self._hear_reset(message, reset_of(rest))
             case "new" | "retry" | "undo":
@@ -502,19 +511,51 @@ class Chat(Actor[ChatMessage]):
         else:
             self._job = job
 
-    def _stop(self, message: Incoming) -> None:
-        job, dropped, language = self._end_turn("stopped"), self._queue.drop(), self._language(message)
-        running = self._services.running_tasks(self._chat)
-        note = task_texts.tasks_go_on(language, running) if running else ""
+    def _stop(self, message: Incoming, *, drop: bool = False) -> None:
+        """Stop the turn. What waits comes next, and the reply says so; with `drop`, it is dropped."""
+        was, job, language = self._job, self._end_turn("stopped"), self._language(message)
+        dropped = self._queue.drop() if drop else []
+        running, waits = self._services.running_tasks(self._chat), self._queue.texts
+        notes = (
+            waiting_texts.comes_next(language, waits) if waits else "",
+            task_texts.tasks_go_on(language, running) if running else "",
+        )
+        note = "\n\n".join(filter(None, notes))
         if job is not None:
             job.drop(dropped)
             job.note = note
             job.joined.append(message.id)
-        elif dropped:  # the turn before them is just over
-            said = (reply_texts.stopped(language), reply_texts.dropped(language, len(dropped)), note)
-            self._reply(message, "\n\n".join(filter(None, said)), dropped)
+            return
+        ended = waiting_texts.just_ended if was is not None and waits else reply_texts.nothing_running
+        first = reply_texts.dropped(language, len(dropped)) if dropped else ended(language)
+        self._reply(message, "\n\n".join(filter(None, (first, note))), dropped)
+
+    def _show_queue(self, message: Incoming, rest: str) -> None:
+        """List what waits, or drop a part of it. A message is dropped by its sender or by an admin."""
+        language, waiting = self._language(message), self._queue.waiting
+        verb, _, which = rest.casefold().partition(" ")
+        if verb != QUEUE_DROP:
+            self._reply(message, waiting_texts.waiting_list(language, self._queue.texts))
+            return
+        which = which.strip()
+        everything = which == QUEUE_DROP_ALL
+        chosen = waiting
+        if not everything:
+            number = int(which) if which.isdecimal() else 0
+            chosen = waiting[number - 1 : number] if number else []
+        mine = [job for job in chosen if message.admin or job.message.user == message.user]
+        for job in mine:
+            self._queue.remove(job)
+        numbers = [number for job in mine for number in job.messages]
+        if not chosen:
+            said = waiting_texts.not_waiting(language, which)
+        elif not mine:
+            said = waiting_texts.not_yours_to_drop(language)
+        elif everything:
+            said = reply_texts.dropped(language, len(mine))
         else:
-            self._reply(message, "\n\n".join(filter(None, (reply_texts.nothing_running(language), note))))
+            said = waiting_texts.dropped_one(language, described(mine[0].message))
+        self._reply(message, said, numbers)
 
     def _end_turn(self, by: EndedBy) -> Job | None:
         """Cancel the running turn and return its job; None if nothing can be cancelled.

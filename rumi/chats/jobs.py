@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import trio
 
-from rumi.agent.prompts.message_entries import fetched
+from rumi.agent.prompts.message_entries import described, fetched
 from rumi.agent.turn_input import TurnMessage
 from rumi.chats.events import Queued, turn_of
 from rumi.platform.texts import questions as question_texts
@@ -209,6 +209,20 @@ class JobQueue:
         if job is not None:
             job.since = now
         return job
+
+    @property
+    def waiting(self) -> Sequence[Job]:
+        """Return the waiting jobs in order, except those that will end as soon as they begin."""
+        return [job for job in self._jobs if not job.scope.cancel_called]
+
+    @property
+    def texts(self) -> list[str]:
+        """Return a short description of each waiting message."""
+        return [described(job.message) for job in self.waiting]
+
+    def remove(self, job: Job) -> None:
+        """Remove a waiting job. The caller must reply to its messages."""
+        self._jobs.remove(job)
 
     def drop(self, before: int | None = None) -> list[int]:
         """Drop all messages, or those that came `before` a message; return their numbers.

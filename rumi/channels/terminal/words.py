@@ -19,6 +19,7 @@ class Reader:
 _COMMANDS = (
     ("/help", Text("what it can do")),
     ("/stop", Text("stop what is running")),
+    ("/queue", Text("what waits; /queue drop 1 drops the first")),
     ("/retry", Text("run the last unfinished message again")),
     ("/continue", Text("go on with a turn that a limit has ended")),
     ("/undo", Text("take the last turn back")),

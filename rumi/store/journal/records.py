@@ -246,7 +246,7 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
     """Join the parts of one message, which came as several, into one with the number of the first part.
 
     The texts and the attachments keep their order, and each attachment its source. The reply answers the
-    first part that has a text. A refused part (`answer`) leaves its attachments out.
+    first part that has a text. With a refused part (`answer`), the whole message is refused.
     """
     first = parts[0]
     if len(parts) == 1:
@@ -256,6 +256,7 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
     attachments = tuple(attachment for part in parts for attachment in part.attachments)
     return replace(
         first,
+        update=parts[-1].update,
         text=_texts_joined([part.text for part in parts if part.text.strip()]),
         origin=speaking.origin,
         attachments=() if answer is not None else attachments,
