@@ -137,7 +137,8 @@ class Chat(Actor[ChatMessage]):
         self._crash_replies = replies
         self._whole_status = whole_status
         self._session = ChatSession(chat_id, journal, max_tokens, self.start_soon)
-        self._worker = Worker(chat_id, services, self._session)
+        self._queue = JobQueue(context.settings.chat.queue_length)
+        self._worker = Worker(chat_id, services, self._session, self._queue)
         self._summing = Summing(self._session, journal, context.model_for, max_tokens)
         self._cursor = services.pending.cursor(chat_id)
         self._catching_up = False
@@ -146,7 +147,6 @@ class Chat(Actor[ChatMessage]):
         self._job: Job | None = None
         self._held: Job | None = None  # a turn that waits a moment for more parts of its message
         self._held_until = 0.0
-        self._queue = JobQueue(context.settings.chat.queue_length)
         self._jobs, self._taken = trio.open_memory_channel[Job](0)
         self._offered: Offered | None = None
         self._replies, self._unsent = trio.open_memory_channel[
@@ -335,6 +335,9 @@ class Chat(Actor[ChatMessage]):
         if message.ready:  # a result with its final text: never a command, whatever the text looks like
             self._offer(self._new_job("result", message, message.text))
             return
+        if message.corrected:
+            self._correct(message)
+            return
         plain = message.by_hand and not fetched(message.attachments)
         match parse_chat_command(message.text) if plain else None:
             case None:
@@ -450,6 +453,22 @@ class Chat(Actor[ChatMessage]):
             return True
         return False
 
+    def _correct(self, correction: Incoming) -> None:
+        """Replace the text of a message whose turn has done nothing yet; otherwise say that it is late."""
+        language = self._language(correction)
+        fits = not self._context.people.refusal(correction, language)
+        fits = fits and parse_chat_command(correction.text) is None
+        for job in (self._held, *self._queue.waiting, self._job) if fits else ():
+            if job is None or not job.takes_parts:
+                continue
+            for index, part in enumerate(job.parts):
+                if part.id == correction.corrected:
+                    job.parts[index] = replace(part, text=correction.text)
+                    most = self._context.settings.session.handed_chars
+                    job.correct(correction, whole(job.parts, most))
+                    return
+        self._reply(correction, waiting_texts.too_late(language))
+
     def _hold(self, job: Job) -> bool:
         """Let the turn wait for more parts if some are likely to come; return False if not.
 
@@ -485,6 +504,10 @@ class Chat(Actor[ChatMessage]):
         return trio.current_time() - max(0.0, late_s)
 
     @property
+    def _steers(self) -> bool:
+        return self._context.settings.chat.when_busy == "steer"
+
+    @property
     def _together_s(self) -> float:
         return self._context.settings.chat.together_s
 
@@ -504,7 +527,8 @@ class Chat(Actor[ChatMessage]):
                 return
             ends = self._job is not None and self._job.ended_by == "interrupted"
             if self._queue.takes(job) and not ends:  # a process that is shutting down begins no turns
-                self._services.publisher.publish(self._chat, job.turn, self._queue.add(job))
+                steered = self._job if self._steers else None
+                self._services.publisher.publish(self._chat, job.turn, self._queue.add(job, steered))
             else:
                 busy = undo_texts.undo_is_busy if job.kind == "undo" else reply_texts.busy
                 self._reply(job.message, busy(job.language), job.further)

@@ -9,8 +9,10 @@ import trio
 from rumi.agent.prompts.message_entries import described, fetched
 from rumi.agent.turn_input import TurnMessage
 from rumi.chats.events import Queued, turn_of
+from rumi.chats.pieces import same_way
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import waiting as waiting_texts
 from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.records import Attachment, Incoming
 from rumi.texts import Language
@@ -68,7 +70,7 @@ class Job:
     the `still_running` background commands, which ended with the turn; `shows` lists files from tools that
     the user should see. `allowed` tells the model which parked tool calls a person has approved; the turn may
     make these calls. `seen` are the parked calls that the user had been asked about before answering.
-    `brought` are the history messages of attachments that were fetched.
+    `brought` are the history messages of attachments that were fetched. An `alone` job steers no other.
     """
 
     kind: JobKind
@@ -95,6 +97,7 @@ class Job:
     again: bool = False
     fixed: bool = False
     attempt: trio.CancelScope = field(default_factory=trio.CancelScope)
+    alone: bool = False
     brought: dict[Attachment, TurnMessage] = field(default_factory=dict)
 
     @property
@@ -126,7 +129,20 @@ class Job:
     def add(self, part: Incoming, message: Incoming, at: float) -> None:
         """Add a part, which makes the job's message `message`; if the turn has begun, let it begin again."""
         self.parts.append(part)
-        self.message, self.last_at = message, at
+        self.last_at = at
+        self._change(message)
+
+    def correct(self, correction: Incoming, message: Incoming) -> None:
+        """Take a correction of a part, which makes the job's message `message`; see `add`.
+
+        The correction shares the final reply.
+        """
+        self.joined.append(correction.id)
+        if message != self.message:
+            self._change(message)
+
+    def _change(self, message: Incoming) -> None:
+        self.message = message
         if self.opened:
             self.again = True
             self.attempt.cancel()
@@ -183,6 +199,11 @@ class JobQueue:
         """Queue a job regardless of the limit: a task's result, or another job that must not be rejected."""
         (self._results if job.kind == "result" else self._jobs).append(job)
 
+    def steering(self, running: Job) -> Job | None:
+        """Return the first waiting turn whose message may steer the running turn: it has the same sender."""
+        waiting = (job for job in self.waiting if job.parts and not job.alone)
+        return next((job for job in waiting if same_way(job.message, running.message)), None)
+
     def takes(self, job: Job) -> bool:
         """Return True if the job may be queued: it is a turn, and the queue is not full.
 
@@ -192,11 +213,17 @@ class JobQueue:
         answers = not fetched(said.attachments) and question_texts.yes_or_no(said.text) is not None
         return job.kind == "turn" and not answers and len(self) < self.most
 
-    def add(self, job: Job) -> Queued:
-        """Queue the job and return the event that tells the sender the position in the queue."""
+    def add(self, job: Job, running: Job | None = None) -> Queued:
+        """Queue the job and return the event that tells the sender the position in the queue.
+
+        The `running` turn is the one that the job may steer; None if no turn can be steered.
+        """
         self._jobs.append(job)
         position, said = len(self), job.message
-        return Queued(said.id, reply_texts.queued(job.language, position, self.most), position, said.origin)
+        text = reply_texts.queued(job.language, position, self.most)
+        if running is not None and self.steering(running) is not None and same_way(said, running.message):
+            text = waiting_texts.steers(job.language)
+        return Queued(said.id, text, position, said.origin)
 
     def last(self, user: int | None) -> Job | None:
         """Return the last waiting job of this person."""

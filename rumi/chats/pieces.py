@@ -102,14 +102,8 @@ def points(text: str) -> bool:
 
 def may_be_piece(message: Incoming) -> bool:
     """Return True if the message can be a part of a turn with others: a person wrote it as a request."""
-    if (
-        not message.by_hand
-        or message.ready
-        or message.apart
-        or message.unattended
-        or message.button
-        or message.answer
-    ):
+    one = (message.by_hand, not message.ready, not message.apart, not message.unattended)
+    if not all(one) or message.button or message.corrected:
         return False
     if fetched(message.attachments):
         return True
@@ -118,13 +112,16 @@ def may_be_piece(message: Incoming) -> bool:
 
 def belong(earlier: Incoming, later: Incoming) -> bool:
     """Return True if the messages can be pieces of one: same sender, same channel, about the same time."""
-    if not (may_be_piece(earlier) and may_be_piece(later)):
+    if not (may_be_piece(earlier) and may_be_piece(later) and same_way(earlier, later)):
         return False
-    for name in ("chat", "user", "channel", "model", "project"):
-        if getattr(earlier, name) != getattr(later, name):
-            return False
     times = ((earlier.sent, later.sent), (earlier.received, later.received))
     return not any(first and second and abs(second - first) > APART_S for first, second in times)
+
+
+def same_way(one: Incoming, other: Incoming) -> bool:
+    """Return True if the same person sent both messages, and a turn for one has what the other would have."""
+    names = ("chat", "user", "channel", "model", "project", "apart", "unattended", "by_hand")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
 def whole(parts: Sequence[Incoming], max_chars: int) -> Incoming:
@@ -142,7 +139,7 @@ def regrouped(messages: Iterable[Incoming], together_s: float) -> list[list[Inco
     """
     groups: list[list[Incoming]] = []
     for message in messages:
-        turns = [group for group in groups if message.part_of and message.part_of == group[0].id]
+        turns = [group for group in groups if _of_group(message, group)]
         last = groups[-1] if groups else []
         if turns:
             turns[0].append(message)
@@ -151,6 +148,12 @@ def regrouped(messages: Iterable[Incoming], together_s: float) -> list[list[Inco
         else:
             groups.append([message])
     return groups
+
+
+def _of_group(message: Incoming, group: Sequence[Incoming]) -> bool:
+    if message.corrected:
+        return any(part.id == message.corrected for part in group)
+    return bool(message.part_of) and message.part_of == group[0].id
 
 
 def _came_together(earlier: Incoming, later: Incoming, together_s: float) -> bool:

@@ -22,6 +22,7 @@ from rumi.chats.undoing import undo_reply
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import waiting as waiting_texts
 from rumi.store.journal.inbox import count_messages, load_chat, open_chats
 from rumi.store.journal.outbox import settle, undelivered_replies
 from rumi.store.journal.parked import keep_parked
@@ -104,6 +105,11 @@ class CrashReplies:
             replied = Replied(delivery, messages, reply.text, task=message.task, schedule=message.schedule)
             self.publisher.reply(chat, "", replied)
             return entries
+        if message.corrected:  # the message that it corrects has its reply
+            text = waiting_texts.too_late(language)
+            delivery = await self.journal.ask(settle(chat, FinalReply(messages, text)))
+            self.publisher.reply(chat, "", Replied(delivery, messages, text))
+            return ()
         # An earlier process judged messages up to `earlier`: its end interrupted them. This process judged
         # later ones, so a crash of the chat ended them.
         crashed = message.id > self.pending.cursor(chat).earlier

@@ -29,7 +29,7 @@ from rumi.store.journal.history import (
     shorten_history,
     summarize,
 )
-from rumi.store.journal.inbox import load_chat, restart_turn
+from rumi.store.journal.inbox import extend_turn, load_chat
 from rumi.store.journal.parked import keep_parked, load_parked
 from rumi.store.journal.records import ChatRecord, HistoryEntry, Parked, Reason, Summary
 from rumi.store.journal.transaction import JournalMessage
@@ -301,16 +301,19 @@ class ChatSession:
         self.remember(entry)
         await self._store(append_history(self.chat, self.session, (entry,)))
 
-    async def replace_turn(
-        self, message: int, turn: str, entries: tuple[HistoryEntry, ...], parts: tuple[int, ...]
+    async def extend_turn(
+        self, message: int, entries: tuple[HistoryEntry, ...], parts: tuple[int, ...], *, afresh: bool
     ) -> None:
-        """Replace the entries of a turn, which has done nothing yet, because its message has more `parts`.
+        """Add entries to the running turn, because messages have come that are `parts` of its `message`.
 
-        `message` is the number of the first part. On cancellation this is still stored.
+        With `afresh`, the turn has done nothing yet, and the entries replace its entries. On cancellation
+        this is still stored.
         """
-        self.entries = tuple(entry for entry in self.entries if entry.turn != turn)
+        turn = self.turn
+        if afresh:
+            self.entries = tuple(entry for entry in self.entries if entry.turn != turn)
         self.remember(*entries)
-        await self._store(restart_turn(self.chat, message, turn, self.session, entries, parts))
+        await self._store(extend_turn(self.chat, message, turn, self.session, entries, parts, afresh))
 
     async def written(self) -> None:
         """Wait until everything is on the disk that cancelled calls were writing."""

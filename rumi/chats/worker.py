@@ -20,6 +20,7 @@ from rumi.agent.prompts.message_entries import (
     described,
     fetched,
     has_outside_text,
+    meanwhile,
     opening,
     result_entries,
 )
@@ -37,7 +38,7 @@ from rumi.chats.asking import asking, hear
 from rumi.chats.commands import FILES, FILES_YES, answer_in, goes_on
 from rumi.chats.context import ChatView
 from rumi.chats.events import Replied, TurnRestarted, TurnStarted
-from rumi.chats.jobs import Asked, Job
+from rumi.chats.jobs import Asked, Job, JobQueue
 from rumi.chats.recorder.recorder import recorded
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
@@ -88,11 +89,14 @@ class Done:
 class Worker:
     """Runs the jobs of one chat."""
 
-    def __init__(self, chat_id: str, services: ChatServices, chat_session: ChatSession) -> None:
+    def __init__(
+        self, chat_id: str, services: ChatServices, chat_session: ChatSession, queue: JobQueue
+    ) -> None:
         self._chat = chat_id
         self._services = services
         self._context = services.context
         self._session = chat_session
+        self._queue = queue
         self._publish = partial(services.publisher.publish, chat_id)
         self._shell = ChatShell(chat_id, services.sandboxes, chat_session, services.undo)
         self.undoing = Undoing(services, chat_session)
@@ -179,8 +183,8 @@ class Worker:
     async def _begin_again(self, job: Job) -> None:
         """Replace the beginning of the turn, which has done nothing, by one with all parts of its message."""
         job.note = ""
-        await self._session.replace_turn(job.message.id, job.turn, self._opening(job), job.further)
-        said = job.message
+        said, entries = job.message, self._opening(job)
+        await self._session.extend_turn(said.id, entries, job.further, afresh=True)
         self._publish(job.turn, TurnRestarted(said.text, job.messages, said.origin, has_outside_text(said)))
 
     def _opening(self, job: Job) -> tuple[HistoryEntry, ...]:
@@ -245,6 +249,8 @@ class Worker:
             partial(self._shell.keep, job.turn),
             checks=checks,
         )
+        if self._context.settings.chat.when_busy == "steer":
+            begin = replace(begin, meanwhile=partial(self._said_meanwhile, job, model))
         watch = partial(self._watch, job)
         with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (turn_input, watching):
             finished = await run_turn(turn_input, watching, store)
@@ -314,9 +320,19 @@ class Worker:
         return any(map(is_whole, chat_session.entries))
 
     async def _bring(self, job: Job, model: Model) -> None:
+        """Fetch the attachments of the job's message, and store what they contain, then the user's text."""
+        if not fetched(job.message.attachments):
+            return
+        own = TurnMessage(Message("user", job.message.text), links=urls_in_words(job.message.text))
+        for brought_message in (*await self._attached(job, model), own):
+            if brought_message.message.content.strip():
+                await self._session.append(job.turn, brought_message)
+
+    async def _attached(self, job: Job, model: Model) -> list[TurnMessage]:
+        """Fetch the attachments of the job's message, unless this was done; return what they contain."""
         to_fetch = fetched(job.message.attachments)
         if not to_fetch:
-            return
+            return []
         job.stage = Text("fetching what came with the message")
         if any(attachment.kind == "file" for attachment in to_fetch if attachment not in job.brought):
             await self._shell.snapshot_files()
@@ -331,11 +347,8 @@ class Worker:
             came.append(message)
             if message.message.pictures and not takes_pictures(model):
                 job.note = model_texts.takes_no_pictures(job.language, model.name, self._context.sighted)
-        own = TurnMessage(Message("user", job.message.text), links=urls_in_words(job.message.text))
-        for brought_message in (*came, own):
-            if brought_message.message.content.strip():
-                await self._session.append(job.turn, brought_message)
         job.stage = ""
+        return came
 
     async def _fetched(self, attachment: Attachment, max_chars: int) -> TurnMessage:
         """Fetch an attachment; return the history message about it, with at most `max_chars` of its text."""
@@ -346,6 +359,31 @@ class Worker:
         # The history stores references; the bytes are loaded from the files for each request.
         references = tuple(replace(picture, data=b"") for picture in seen.pictures)
         return replace(message, message=replace(message.message, pictures=references))
+
+    async def _said_meanwhile(self, job: Job, model: Model) -> Sequence[TurnMessage]:
+        """Take what the sender of the turn has said meanwhile from the queue, and store it with the turn."""
+        heard: list[TurnMessage] = []
+        while (waiting := self._queue.steering(job)) is not None:
+            try:
+                brought = await self._attached(waiting, model)
+            except RumiError:  # its own turn reports it
+                waiting.alone = True
+                continue
+            await trio.lowlevel.checkpoint_if_cancelled()
+            if waiting not in self._queue.waiting:  # dropped while its files were fetched
+                continue
+            self._queue.remove(waiting)
+            job.fixed = True
+            job.joined += waiting.messages
+            job.note = "\n\n".join(filter(None, (job.note, waiting.note)))
+            said = meanwhile(waiting.message, brought)
+            if self._context.people.distrusts(waiting.message):
+                said = tuple(replace(message, tainted=True) for message in said)
+            heard += said
+            entries = tuple(HistoryEntry(job.turn, one.message, one.tainted, one.links) for one in said)
+            parts = (waiting.message.id, *waiting.further)
+            await self._session.extend_turn(job.message.id, entries, parts, afresh=False)
+        return heard
 
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
         """Wait for the user's yes or no, at most `confirm_timeout_s`.

@@ -84,6 +84,10 @@ class Talk:
         return [what for what in self.whats if isinstance(what, kind)]
 
     @property
+    def replies(self) -> list[Replied]:
+        return self.of(Replied)
+
+    @property
     def whats(self) -> list[Any]:
         return [event.what for event in self.events]
 

@@ -49,6 +49,13 @@ def not_yours_to_drop(language: Language) -> str:
     return gettext(language, "❌ Somebody else wrote that message: only they or an admin can drop it.")
 
 
+def steers(language: Language) -> str:
+    """Say that the running turn reads the message at its next step."""
+    return gettext(
+        language, "↪ I read it at my next step. If I am done before, it comes next; /queue drops it."
+    )
+
+
 def just_ended(language: Language) -> str:
     """Say that a `/stop` came when the turn had already ended."""
     return gettext(language, "The turn has just ended.")

@@ -33,6 +33,9 @@ SEEN_LEAST = 1000
 """Number of the newest updates that are remembered regardless of their age: a clock may jump ahead by
 days."""
 
+CORRECTED_OVER = 200
+"""Number of a chat's latest messages in which a correction looks for the message that it corrects."""
+
 MOST_MOVED = 100_000
 """Maximum number of moved groups that are remembered: more than a bot ever sees, but few enough that
 strangers cannot fill the disk."""
@@ -77,10 +80,42 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
             return None
     if message.moved is not None:
         _note_move(transaction, *message.moved)
+    if message.corrects:
+        return _correct(message, transaction) or Incoming(message.update)
     if message.album:
         insert_part(message, transaction)
         return Incoming(message.update)
     return insert_message(in_words(message, transaction), transaction) if message.chat else message
+
+
+def _correct(message: Incoming, transaction: Transaction) -> Incoming | None:
+    """Store the new text of a message, and the correction as a message, which shares the reply.
+
+    Return None, and store nothing, if the text is the same, or if the message is unknown, or is answered and
+    neither the chat's last message nor a part of its last turn. A correction to a command replaces nothing.
+    """
+    found = transaction.db.execute(
+        "SELECT id, text, reply, coalesce(part_of, id) FROM"
+        " (SELECT * FROM messages WHERE chat = ?1 ORDER BY id DESC LIMIT ?2) AS latest"
+        " WHERE origin = ?3 AND (user = ?4 OR user IS NULL AND ?4 IS NULL) AND corrects = 0"
+        " AND task IS NULL AND schedule IS NULL ORDER BY id DESC LIMIT 1",
+        (message.chat, CORRECTED_OVER, message.origin, message.user),
+    ).fetchone()
+    text = clean(message.text)
+    if found is None or found[1] == text:
+        return None
+    corrected, _, reply, first = found
+    if reply is None:
+        if not text.lstrip().startswith("/"):
+            transaction.db.execute("UPDATE messages SET text = ? WHERE id = ?", (text, corrected))
+    else:
+        last = transaction.db.execute(
+            "SELECT max(id), max(CASE WHEN turn IS NOT NULL THEN id END) FROM messages WHERE chat = ?",
+            (message.chat,),
+        ).fetchone()
+        if corrected != last[0] and first != last[1]:
+            return None
+    return insert_message(replace(message, attachments=(), corrected=corrected), transaction)
 
 
 def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
@@ -93,8 +128,8 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
     (id,) = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
-        " model, project, task, schedule, notice, tainted, buttons, sent, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        " model, project, task, schedule, notice, tainted, buttons, sent, corrects, reply)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             message.chat,
             clean(message.text),
@@ -115,6 +150,7 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             message.tainted,
             buttons_json(message.buttons),
             message.sent,
+            message.corrected,
             reply or None,
         ),
     ).fetchone()
@@ -224,7 +260,7 @@ def begin_turn(
         "UPDATE messages SET turn = ?, session = ? WHERE id = ?",
         (turn, session, message),
     )
-    mark_parts(transaction, message, parts)
+    mark_parts(transaction, chat, message, parts)
     insert_history(transaction, chat, session, entries)
     if retries is not None:
         # The retry gets the content of the retried message, so that the retry itself can be retried.
@@ -238,7 +274,7 @@ def begin_turn(
 
 
 @step(of_chat, owned=True)
-def restart_turn(
+def extend_turn(
     transaction: Transaction,
     chat: str,
     message: int,
@@ -246,12 +282,17 @@ def restart_turn(
     session: int,
     entries: tuple[HistoryEntry, ...],
     parts: tuple[int, ...],
+    afresh: bool = False,
 ) -> None:
-    """Record that more messages are parts of a turn that has done nothing yet; replace the turn's history."""
-    transaction.db.execute(
-        "DELETE FROM history WHERE chat = ? AND session = ? AND turn = ?", (chat, session, turn)
-    )
-    mark_parts(transaction, message, parts)
+    """Record that more messages are parts of a running turn, and store the history entries about them.
+
+    With `afresh`, the turn has done nothing yet, and the entries replace the turn's history.
+    """
+    if afresh:
+        transaction.db.execute(
+            "DELETE FROM history WHERE chat = ? AND session = ? AND turn = ?", (chat, session, turn)
+        )
+    mark_parts(transaction, chat, message, parts)
     insert_history(transaction, chat, session, entries)
 
 
@@ -401,7 +442,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
     rows = transaction.db.execute(
         "SELECT id, chat, text, language, admin, origin, enclosures, user, unattended, apart, channel,"
         " model, project, coalesce(task, 0), coalesce(schedule, 0), notice, tainted, coalesce(turn, ''),"
-        " sent, received, coalesce(part_of, 0), resumed"
+        " sent, received, coalesce(part_of, 0), resumed, corrects"
         f" FROM {found}",
         values,
     )
@@ -429,6 +470,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             received=received,
             part_of=part_of,
             resumed=resumed,
+            corrected=corrected,
         )
         for (
             id,
@@ -453,6 +495,7 @@ def _messages(transaction: Transaction, found: str, *values: object) -> tuple[In
             received,
             part_of,
             resumed,
+            corrected,
         ) in rows
     )
 

@@ -43,7 +43,7 @@ def settle(transaction: Transaction, chat: str, reply: FinalReply) -> int:
             for index, message in enumerate(reply.messages)
         ],
     )
-    mark_parts(transaction, reply.messages[0], reply.parts)
+    mark_parts(transaction, chat, reply.messages[0], reply.parts)
     if reply.buttons:
         message = (reply.messages[0],)
         found = transaction.db.execute("SELECT buttons FROM messages WHERE id = ?", message).fetchone()
@@ -72,10 +72,11 @@ def insert_reply(transaction: Transaction, chat: str, text: str) -> int:
     return int(id)
 
 
-def mark_parts(transaction: Transaction, message: int, parts: Sequence[int]) -> None:
+def mark_parts(transaction: Transaction, chat: str, message: int, parts: Sequence[int]) -> None:
     """Record that the messages `parts` belong to the turn of a message."""
     transaction.db.executemany(
-        "UPDATE messages SET part_of = ? WHERE id = ?", [(message, part) for part in parts]
+        "UPDATE messages SET part_of = ? WHERE id = ? AND chat = ?",
+        [(message, part, chat) for part in parts],
     )
 
 

@@ -184,6 +184,7 @@ class Incoming:
       such button, `answer` is the reply.
     - `album`: messages with the same album are parts of one message: see `join_albums`.
     - `addressed`: this part of the album is addressed to the assistant.
+    - `corrects`: the message replaces the text of the stored message with the same origin, chat and user.
     - `sent`: the time when the sender sent the message, as its source reports it, in seconds since 1970; 0 if
       the source reports none.
 
@@ -192,7 +193,8 @@ class Incoming:
     open message. `turn` is the turn that the message started. `reply` is the delivery number of the stored
     answer. `received` is the time when the journal stored the message, in seconds since 1970. `part_of` is
     the number of the first message of the turn that this message is a part of. `resumed` is the number of
-    times that the message's turn was resumed after the end of a process.
+    times that the message's turn was resumed after the end of a process. `corrected` is the number of the
+    message whose text a correction has replaced.
     """
 
     update: Update | None = None
@@ -226,6 +228,8 @@ class Incoming:
     received: float = 0.0
     part_of: int = 0
     resumed: int = 0
+    corrects: bool = False
+    corrected: int = 0
 
     @property
     def ready(self) -> bool:
@@ -246,8 +250,10 @@ def joined(parts: Sequence[Incoming]) -> Incoming:
     """Join the parts of one message, which came as several, into one with the number of the first part.
 
     The texts and the attachments keep their order, and each attachment its source. The reply answers the
-    first part that has a text. With a refused part (`answer`), the whole message is refused.
+    first part that has a text. With a refused part (`answer`), the whole message is refused. Corrections of
+    parts add nothing.
     """
+    parts = [part for part in parts if not part.corrected] or parts
     first = parts[0]
     if len(parts) == 1:
         return first
