@@ -44,7 +44,7 @@ from rumi.chats.commands import (
 )
 from rumi.chats.events import Replied, TurnState
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
-from rumi.chats.pieces import MOST_PARTS, belong, hold_s, whole, window_s
+from rumi.chats.pieces import LATE_S, MOST_PARTS, belong, hold_s, whole, window_s
 from rumi.chats.recovery import CrashReplies
 from rumi.chats.services import ChatServices, handler_for
 from rumi.chats.session import ChatSession
@@ -444,7 +444,7 @@ class Chat(Actor[ChatMessage]):
             if job is None or not job.parts or not job.takes_parts or len(job.parts) >= MOST_PARTS:
                 continue
             last, gap_s = job.parts[-1], at - job.last_at
-            if not belong(last, message) or gap_s > window_s(last, self._together_s):
+            if not belong(last, message) or gap_s > window_s(last, message, self._together_s):
                 continue
             parts = (*job.parts, message)
             job.add(message, whole(parts, self._context.settings.session.handed_chars), at)
@@ -499,9 +499,9 @@ class Chat(Actor[ChatMessage]):
             self._offer(held)
 
     def _came_at(self, message: Incoming) -> float:
-        """Return the time on trio's clock at which the message was received, which may be some time ago."""
+        """Return the time on trio's clock at which the message came; for one that has waited, in the past."""
         late_s = self._context.now() - message.received if message.received else 0.0
-        return trio.current_time() - max(0.0, late_s)
+        return trio.current_time() - (late_s if late_s > LATE_S else 0.0)
 
     @property
     def _steers(self) -> bool:

@@ -19,8 +19,12 @@ from rumi.store.journal.records import CUT_UNITS, Incoming, joined, text_units
 CUT_FROM: Final = CUT_UNITS - 400
 """A text of at least this many units may have been cut. Clients cut at a blank in the last 300 units."""
 
-CUT_TIMES: Final = 4.0
-"""Factor of the wait for the rest of a text that may have been cut: the client sends a part after a part."""
+SLOW_TIMES: Final = 4.0
+"""Factor of `together_s` where the next piece takes time: a client sends the rest of a long text after the
+beginning has arrived, and a file or an album when it has uploaded it."""
+
+LATE_S: Final = 1.0
+"""A message that was received more than this many seconds ago has waited until its chat could judge it."""
 
 MOST_PARTS: Final = 101
 """Maximum number of parts of a message. Telegram forwards up to 100 messages at once, with a comment."""
@@ -81,13 +85,14 @@ def hold_s(message: Incoming, together_s: float) -> float:
     if message.origin is None:  # what a terminal or a page sends is complete
         return 0.0
     if units >= CUT_FROM:
-        return together_s * CUT_TIMES
+        return together_s * SLOW_TIMES
     return together_s if points(text) else 0.0
 
 
-def window_s(message: Incoming, together_s: float) -> float:
-    """Return how long after this message another one still belongs to it, if its turn has done nothing."""
-    return together_s * (CUT_TIMES if text_units(message.text) > CUT_UNITS // 2 else 1.0)
+def window_s(earlier: Incoming, later: Incoming, together_s: float) -> float:
+    """Return how long after a message another one still belongs to it, if its turn has done nothing yet."""
+    slow = text_units(earlier.text) > CUT_UNITS // 2 or (later.attachments and not later.text.strip())
+    return together_s * (SLOW_TIMES if slow else 1.0)
 
 
 def points(text: str) -> bool:
@@ -159,4 +164,4 @@ def _of_group(message: Incoming, group: Sequence[Incoming]) -> bool:
 def _came_together(earlier: Incoming, later: Incoming, together_s: float) -> bool:
     if not together_s or not belong(earlier, later):
         return False
-    return 0 <= later.received - earlier.received <= window_s(earlier, together_s)
+    return 0 <= later.received - earlier.received <= window_s(earlier, later, together_s)
