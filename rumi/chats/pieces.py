@@ -82,8 +82,6 @@ def hold_s(message: Incoming, together_s: float) -> float:
         return 0.0
     if message.attachments:
         return 0.0 if text else together_s
-    if message.origin is None:  # what a terminal or a page sends is complete
-        return 0.0
     if units >= CUT_FROM:
         return together_s * SLOW_TIMES
     return together_s if points(text) else 0.0
@@ -106,9 +104,13 @@ def points(text: str) -> bool:
 
 
 def may_be_piece(message: Incoming) -> bool:
-    """Return True if the message can be a part of a turn with others: a person wrote it as a request."""
+    """Return True if the message can be a part of a turn with others: a person wrote it in a chat service.
+
+    What a terminal, a page or a program sends has no `origin` and is complete: its files come with its text,
+    and two of its messages may come from two windows.
+    """
     one = (message.by_hand, not message.ready, not message.apart, not message.unattended)
-    if not all(one) or message.button or message.corrected:
+    if message.origin is None or not all(one) or message.button or message.corrected:
         return False
     if fetched(message.attachments):
         return True

@@ -72,7 +72,8 @@ class Talk:
         for message in messages:
             self.sent += 1
             given = message.user if message.user is not None else user
-            batch.append(replace(message, chat=chat, user=given, origin=100 + self.sent, channel="telegram"))
+            origin = 100 + self.sent if message.origin is None else None
+            batch.append(replace(message, chat=chat, user=given, origin=origin, channel="telegram"))
         await self.home.inbox.accept_all(batch)
 
     async def settled(self) -> None:
@@ -245,6 +246,7 @@ APART: dict[str, tuple[Incoming, ...]] = {
     "of two people": (replace(FEW[0], user=7), replace(FEW[1], user=8)),
     "sent hours apart, read together": (replace(FEW[0], sent=1.7e9), replace(FEW[1], sent=1.7e9 + 7200)),
     "for two models": (replace(FEW[0], model="a"), replace(FEW[1], model="b")),
+    "of a terminal, which has no numbers": (replace(FEW[0], origin=-1), replace(FEW[1], origin=-1)),
     "of a schedule and a person": (replace(FEW[0], schedule=3), FEW[1]),
     "of a program and a person": (replace(FEW[0], tainted=True), FEW[1]),
     "a forward each": (
@@ -402,7 +404,13 @@ async def test_an_end_of_the_process_loses_no_part_that_is_held(
 
 def test_stored_messages_are_grouped_by_their_turn_and_by_their_time() -> None:
     def row(number: int, **more: Any) -> Incoming:
-        given = {"chat": "tg1", "text": f"m{number}", "user": 7, "received": 1e9 + 100 * number}
+        given = {
+            "chat": "tg1",
+            "origin": number,
+            "text": f"m{number}",
+            "user": 7,
+            "received": 1e9 + 100 * number,
+        }
         return Incoming(**{**given, "id": number, **more})
 
     messages = [
