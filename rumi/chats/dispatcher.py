@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from math import inf
 
 import trio
 
@@ -28,10 +29,10 @@ After that the removal continues in the background.
 """
 
 INTERRUPT_S = 15.0
-"""Maximum time that a turn interrupted by a handover may take to end, in seconds."""
+"""Maximum time that an interrupted turn may take to end, in seconds."""
 
 HANDED_S = 0.05
-"""Interval, in seconds, of checks whether a chat that is being handed over has ended its turn."""
+"""Interval, in seconds, of checks whether a chat that begins no more jobs has ended its turn."""
 
 START_PAUSES_S = (0.1, 0.5, 2.0)
 """Pauses between attempts to start a chat, in seconds: a crashed journal may be restarting."""
@@ -155,18 +156,50 @@ class Dispatcher:
         pending.closing.difference_update(numbers)
 
     async def _hand_over(self, chat: str, patience_s: float) -> None:
-        actor = self.chats.lookup(chat)
-        if actor is not None:
-            with suppress(ActorError):
-                for seconds in (patience_s, INTERRUPT_S):
-                    with trio.move_on_after(seconds):
-                        while not await actor.ask(HandOver()):  # noqa: ASYNC110  # a turn has no event for it
-                            await trio.sleep(HANDED_S)
-                        break
-                    await actor.tell(EndTurn("interrupted"))
+        await self._wind_down(chat, patience_s, INTERRUPT_S)
         await self.chats.stop(chat)
         # The next worker publishes the end of a turn that is left; here it would seem to run for ever.
         self._services.hub.nothing_runs(chat)
+
+    async def wind_down(self, patience_s: float, then_s: float) -> None:
+        """Begin no new work in any chat, because the process ends; return when no chat runs a job.
+
+        Running turns may continue for `patience_s` seconds, but a tool call, or a question to the user, only
+        for `drain_s`, the setting. Then the turn is interrupted, which takes `then_s` seconds at most.
+        """
+        self._services.pending.ending = True
+        async with trio.open_nursery() as nursery:
+            for chat in tuple(self._services.pending.unreplied):
+                nursery.start_soon(self._wind_down, chat, patience_s, then_s)
+
+    async def _wind_down(self, chat: str, patience_s: float, then_s: float) -> None:
+        """Wait until the chat's job has ended, and interrupt it if that takes too long."""
+        actor = self.chats.lookup(chat)
+        if actor is None:
+            return
+        context = self._services.context
+        began = context.now()
+        with suppress(ActorError):
+            with trio.move_on_after(patience_s):
+                while not await actor.ask(HandOver()):
+                    if self._in_call_since(chat, began) + context.settings.serve.drain_s <= context.now():
+                        break
+                    await trio.sleep(HANDED_S)
+                else:
+                    return
+            await actor.tell(EndTurn("interrupted"))
+            with trio.move_on_after(then_s):
+                while not await actor.ask(HandOver()):  # noqa: ASYNC110  # a turn has no event for it
+                    await trio.sleep(HANDED_S)
+
+    def _in_call_since(self, chat: str, began: float) -> float:
+        """Return when the chat's turn began to wait for a call or an answer, but at least `began`.
+
+        The time is infinite while the turn does neither: a model call may end soon.
+        """
+        state = self._services.hub.turn(chat)
+        waits = [at.time for at in (*state.calls.values(), state.question) if at is not None]
+        return max(began, min(waits)) if waits else inf
 
     async def start(self, chat: str) -> ActorRef[ChatMessage]:
         """Return the chat's actor. If it is not running, try several times to start it.
