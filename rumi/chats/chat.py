@@ -170,7 +170,7 @@ class Chat(Actor[ChatMessage]):
         self._services.pending.adopt(self._chat, record.open)
         recovered = await self._crash_replies.recover(self._chat, record, self._session.parked)
         self._session.remember(*recovered.entries)
-        await self._crash_replies.republish(self._chat)
+        await self._crash_replies.republish(self._chat, recovered.left)
         self._services.hub.nothing_runs(self._chat)
         self.start_soon(self._send_replies)
         # `start` returns when the worker is receiving: for the first message the chat must not be busy.

@@ -189,13 +189,15 @@ class CrashReplies:
                 return undo_reply(undone, language)
         return _lost_command(language, command)
 
-    async def republish(self, chat: str) -> None:
+    async def republish(self, chat: str, left: "Sequence[Left]" = ()) -> None:
         """Publish replies that no subscriber got, because the chat crashed just after storing them.
 
-        Must be called after `recover`, when no judged message is open any more.
+        Must be called after `recover`, when of the judged messages only those in `left` are open.
         """
         judged = self.pending.cursor(chat).judged
         missed = {number for number in self.pending.unreplied.get(chat, ()) if number <= judged}
+        for one in left:
+            missed.difference_update((one.message.id, *one.joined))
         if not missed:
             return
         for reply in await self.journal.ask(undelivered_replies(chat)):
