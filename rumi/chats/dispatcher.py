@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from math import inf
 
 import trio
 
@@ -177,12 +176,11 @@ class Dispatcher:
         actor = self.chats.lookup(chat)
         if actor is None:
             return
-        context = self._services.context
-        began = context.now()
+        seen: dict[str, float] = {}
         with suppress(ActorError):
             with trio.move_on_after(patience_s):
                 while not await actor.ask(HandOver()):
-                    if self._in_call_since(chat, began) + context.settings.serve.drain_s <= context.now():
+                    if self._is_long_in_call(chat, seen):
                         break
                     await trio.sleep(HANDED_S)
                 else:
@@ -192,14 +190,17 @@ class Dispatcher:
                 while not await actor.ask(HandOver()):  # noqa: ASYNC110  # a turn has no event for it
                     await trio.sleep(HANDED_S)
 
-    def _in_call_since(self, chat: str, began: float) -> float:
-        """Return when the chat's turn began to wait for a call or an answer, but at least `began`.
+    def _is_long_in_call(self, chat: str, seen: dict[str, float]) -> bool:
+        """Return True if a call or question of the chat's turn was `seen` first `[serve] drain_s` ago.
 
-        The time is infinite while the turn does neither: a model call may end soon.
+        A model call is none of these: it may end soon.
         """
-        state = self._services.hub.turn(chat)
-        waits = [at.time for at in (*state.calls.values(), state.question) if at is not None]
-        return max(began, min(waits)) if waits else inf
+        state, now = self._services.hub.turn(chat), trio.current_time()
+        waits = {*state.calls, *([] if state.question is None else [state.question.what.id])}
+        for ended in seen.keys() - waits:
+            del seen[ended]
+        since = [seen.setdefault(id, now) for id in waits]
+        return any(now - first >= self._services.context.settings.serve.drain_s for first in since)
 
     async def start(self, chat: str) -> ActorRef[ChatMessage]:
         """Return the chat's actor. If it is not running, try several times to start it.

@@ -192,7 +192,7 @@ class Worker:
         stored = tuple(entry for entry in self._session.entries if entry.turn == job.turn)
         calls = BrokenTurn(0, stored, 0).open_calls
         if not job.waits_for_yes:
-            for result in results_of_interrupted(calls, job.began, self._context.now()):
+            for result in results_of_interrupted(calls, job.began, trio.current_time()):
                 await self._session.append(job.turn, TurnMessage(result, self._session.tainted))
 
     async def _leave_open(self, job: Job) -> Done:
@@ -530,7 +530,7 @@ class Worker:
         # Taint the session before the history entry does: a tool that calls other tools continues after
         # their results and before its own.
         if isinstance(event, ToolStarted):
-            job.began[event.call.id] = self._context.now()
+            job.began[event.call.id] = trio.current_time()
         if isinstance(event, ToolFinished):
             self._session.tainted |= event.result.tainted
             job.shows.update(dict.fromkeys(event.result.shows))
