@@ -184,6 +184,13 @@ class LooksOutside(Protocol):
 
 
 @runtime_checkable
+class OnlyReads(Protocol):
+    """A tool whose calls change nothing outside of the turn: a call that was interrupted can be repeated."""
+
+    only_reads: bool
+
+
+@runtime_checkable
 class StreamsOutput(Protocol):
     """A tool that streams the output of its calls: `call_streaming` is used instead of `call`."""
 
@@ -268,6 +275,19 @@ class Delegates(Protocol):
     ) -> ToolResult:
         """Run the call like `Tool.call`; `tools` are those of the turn."""
         ...
+
+
+def only_reads(tool: Tool | None, arguments: Mapping[str, object]) -> bool:
+    """Return True if a call changes nothing, so that it can be repeated when nobody knows how it ended.
+
+    A tool of an MCP server counts by the claim of its server, a delegate by the tools that it gets.
+    """
+    if tool is None:
+        return False
+    if isinstance(tool, Delegates):
+        return tool.is_concurrent(arguments)
+    claims = claims_of(tool)
+    return claims.reads if claims is not None else bool(getattr(tool, "only_reads", False))
 
 
 def is_turn_only(tool: Tool) -> bool:

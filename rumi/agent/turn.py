@@ -141,7 +141,9 @@ def _turn(
 ) -> "_Turn":
     fitting = Fitting((Message("system", turn_input.instructions), *turn_input.history))
     breakers, check = Breakers(turn_input.limits), EndCheck(turn_input.checks, watch)
-    return _Turn(turn_input, watch, store, gate, acting, fitting, breakers, check, outer)
+    turn = _Turn(turn_input, watch, store, gate, acting, fitting, breakers, check, outer)
+    turn.calls = turn_input.calls_before
+    return turn
 
 
 @dataclass(slots=True)
@@ -190,6 +192,8 @@ class _Turn:
             self.input,
             instructions=f"{self.input.instructions}\n\n{sub.instructions}",
             history=(Message("user", sub.request),),
+            repeats=(),
+            calls_before=0,
             model=self.input.delegate_model or self.input.model,
             tools=sub.tools,
             limits=replace(self.input.limits, max_turns=sub.max_calls, max_tokens=None, max_nano_usd=None),
@@ -215,6 +219,8 @@ class _Turn:
             self.outer._spend(usage, calls)
 
     async def work(self) -> TurnFinished:
+        if self.input.repeats and (tripped := await self._act(Reply("", self.input.repeats))) is not None:
+            return await self.close(tripped)
         while True:
             for said in await self.input.meanwhile():
                 self._hear(said)

@@ -10,7 +10,7 @@ from rumi.agent.breakers import TurnLimits
 from rumi.agent.permissions.gate import Confirm, Parking
 from rumi.agent.permissions.intent import DeclareFor
 from rumi.agent.tool import Tool
-from rumi.models.model import Message, Model
+from rumi.models.model import Message, Model, ToolCall
 from rumi.texts import Language
 
 
@@ -90,6 +90,10 @@ class TurnInput:
     checks: str | None = None
     """The request that the check before the end repeats (`rumi.agent.end_check`). None disables the check."""
     shortened: Callable[[Message], Awaitable[None]] = ignore_shortened
+    repeats: tuple[ToolCall, ...] = ()
+    """Calls of the history's last reply that have no result. A resumed turn begins with them."""
+    calls_before: int = 0
+    """Model calls that a resumed turn has made before it was interrupted; they count against its limit."""
     keep: KeepOutput = without_keeping
     meanwhile: Callable[[], Awaitable[Sequence[TurnMessage]]] = nothing_meanwhile
     """Returns what the user has said since the last call, already stored. It is called before each model call

@@ -37,6 +37,7 @@ from rumi.chats.commands import (
     ChatCommand,
     CommandName,
     UnknownCommand,
+    answer_in,
     is_stop,
     may_stop_everything,
     parse_chat_command,
@@ -45,7 +46,7 @@ from rumi.chats.commands import (
 from rumi.chats.events import Replied, TurnState
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
 from rumi.chats.pieces import LATE_S, MOST_PARTS, belong, hold_s, whole, window_s
-from rumi.chats.recovery import CrashReplies
+from rumi.chats.recovery import CrashReplies, Left, answers_parked
 from rumi.chats.services import ChatServices, handler_for
 from rumi.chats.session import ChatSession
 from rumi.chats.status import metrics_of, phase_of
@@ -97,7 +98,7 @@ class FilesCame(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class HandOver(Request[bool]):
-    """A request to begin no more jobs, because another worker process will serve the chat.
+    """A request to begin no more jobs, because the process ends or another worker will serve the chat.
 
     The reply is True if no job runs and no reply waits to be sent.
     """
@@ -161,7 +162,7 @@ class Chat(Actor[ChatMessage]):
         Stop at once if another worker serves the chat now. This happens if the chat was handed over, or if
         this worker's lease, its time-limited right to serve the chat, has ended.
         """
-        if not self._services.pending.takes(self._chat):
+        if not self._services.pending.starts(self._chat):
             self._leaving = True
             self._services.hub.nothing_runs(self._chat)
             self.stop()
@@ -179,12 +180,15 @@ class Chat(Actor[ChatMessage]):
             await self._worker.undoing.complete(record.undo)
             record = await self._session.load()
         self._services.pending.adopt(self._chat, record.open)
-        self._session.remember(*await self._crash_replies.recover(self._chat, record, self._session.parked))
-        await self._crash_replies.republish(self._chat)
+        recovered = await self._crash_replies.recover(self._chat, record, self._session.parked)
+        self._session.remember(*recovered.entries)
+        await self._crash_replies.republish(self._chat, recovered.left)
         self._services.hub.nothing_runs(self._chat)
         self.start_soon(self._send_replies)
         # `start` returns when the worker is receiving: for the first message the chat must not be busy.
         await self.start(self._work)
+        for left in recovered.left:
+            self._restore(left)
         # No await up to the end of the start: before this step the dispatcher finds no actor and records each
         # missed message in the cursor, which `_catch_up` reads; after it, messages come by the mailbox.
         self._catch_up(record.open)
@@ -232,6 +236,8 @@ class Chat(Actor[ChatMessage]):
         """Judge a message: run a command, answer the turn's question, start or queue a job, or refuse it."""
         match message:
             case EndTurn(by, of):
+                if by == "interrupted":
+                    await self.hand_over(HandOver())
                 self._end(by, of)
             case Incoming():
                 self._hear(message)
@@ -250,15 +256,12 @@ class Chat(Actor[ChatMessage]):
     async def hand_over(self, message: HandOver) -> bool:
         """Stop judging messages and empty the queue; return True if no job runs and all replies are sent.
 
-        Queued messages stay open in the journal, where the next worker finds them.
+        Queued messages stay open in the journal, where the next process or worker finds them.
         """
         self._leaving = True
-        # The next worker replies to waiting messages, so this process must not wait for their replies.
-        pending, waits = self._services.pending, self._queue.drop()
-        if self._held is not None:
-            waits, self._held = [*waits, *self._held.messages], None
-        if self._chat in pending.unreplied:
-            pending.unreplied[self._chat].difference_update(waits)
+        held, self._held = self._held, None
+        waits = [*self._queue.leave(), *(() if held is None else held.messages)]
+        self._services.pending.leave_open(self._chat, waits)
         return self._job is None and not self._replies.statistics().current_buffer_used
 
     def _hear(self, message: Incoming) -> None:
@@ -268,7 +271,8 @@ class Chat(Actor[ChatMessage]):
         journal first.
         """
         if self._leaving:  # only a `/stop` still counts here, because the turn runs in this process
-            if is_stop(message) and self._job is not None and message.id > self._cursor.judged:
+            works = self._job is not None and not self._job.sealed
+            if is_stop(message) and works and message.id > self._cursor.judged:
                 self._take(message)
             return
         # `before` is the chat's open message before this one. If it is not judged yet, its wake-up was lost
@@ -308,10 +312,11 @@ class Chat(Actor[ChatMessage]):
         message = self._context.people.current(message)
         # The cursor moves before the message is judged: a message that crashes the chat is not judged again
         # by the next incarnation, which would crash as well, but gets its reply from recovery.
-        self._cursor.judged = message.id
+        self._cursor.judged = self._cursor.hearing = message.id
         self._services.pending.add(self._chat, message.id)
         self._crash_replies.failed.pop(self._chat, None)  # the chat works again; the failure has its reply
         self._judge(message)
+        self._cursor.hearing = 0
         if message.id in self._withdrawn:
             self._end("stopped", self._withdrawn)
 
@@ -330,6 +335,29 @@ class Chat(Actor[ChatMessage]):
             self._withdrawn = frozenset(
                 message for message in self._withdrawn | of if message > self._cursor.judged
             )
+
+    def _restore(self, left: Left) -> None:
+        """Begin or queue again what an earlier process, or the chat before its crash, left to do."""
+        parts = [self._context.people.current(part) for part in left.parts]
+        message = whole(parts, self._context.settings.session.handed_chars)
+        language = self._language(message)
+        refused = "" if message.ready or message.turn else self._context.people.refusal(message, language)
+        if refused:
+            self._reply(message, refused, left.messages[1:])
+            return
+        answer = "" if message.turn or not answers_parked(message) else answer_in(message.text)
+        kind: JobKind = "result" if message.ready else "answer" if answer else "turn"
+        job = self._new_job(kind, message, f"/{answer}" if answer else message.text)
+        job.joined += left.joined
+        job.resumes = job.fixed = bool(message.turn)
+        if kind == "turn":
+            job.parts, job.last_at = parts, self._came_at(parts[-1])
+        try:
+            self._jobs.send_nowait(job)
+        except trio.WouldBlock:
+            self._queue.hold(job)  # regardless of the limit: it was accepted
+        else:
+            self._job = job
 
     def _judge(self, message: Incoming) -> None:
         if message.ready:  # a result with its final text: never a command, whatever the text looks like
@@ -525,8 +553,7 @@ class Chat(Actor[ChatMessage]):
             if job.message.schedule or job.kind == "answer":
                 self._queue.hold(job)  # no user could send it again, or a user pressed a button
                 return
-            ends = self._job is not None and self._job.ended_by == "interrupted"
-            if self._queue.takes(job) and not ends:  # a process that is shutting down begins no turns
+            if self._queue.takes(job):
                 steered = self._job if self._steers else None
                 self._services.publisher.publish(self._chat, job.turn, self._queue.add(job, steered))
             else:
@@ -714,6 +741,11 @@ class Chat(Actor[ChatMessage]):
         # worker idle, or busy with the reset that was requested during the turn.
         plain = job.kind in ("new", "reset", "result", "answer", "undo") and done.finished is None
         following = self._job = job.then or self._queue.next(self._context.now())
+        if done.replied is None:  # the next process goes on with the job
+            self._services.pending.leave_open(self._chat, job.messages)
+            # If the chat starts again in this process, it goes on too.
+            self._cursor.earlier, self._cursor.working = max(self._cursor.earlier, job.message.id), 0
+            return following
         self._services.publisher.reply(self._chat, "" if plain else job.turn, done.replied, done.finished)
         self._sum_up(job)
         return following

@@ -211,15 +211,11 @@ class Chats:
     async def wind_down(self, patience_s: float, then_s: float) -> None:
         """Let running turns finish before the process ends; after `patience_s` seconds, interrupt them.
 
-        The caller must have stopped accepting messages. Return when all messages have their reply, or after
-        `patience_s` plus `then_s` seconds.
+        A turn that is in a tool call is interrupted earlier, after `[serve] drain_s` seconds. The next
+        process goes on with interrupted turns, and begins messages that wait. The caller must have stopped
+        accepting messages. Return when no chat runs a job, or after `patience_s` plus `then_s` seconds.
         """
-        with trio.move_on_after(patience_s):
-            await self._services.pending.all_replied()
-        with trio.move_on_after(then_s):
-            for chat in self._chats.keys():  # noqa: SIM118  # a supervisor, no mapping
-                await self.end_turn(chat, "interrupted")
-            await self._services.pending.all_replied()
+        await self._dispatcher.wind_down(patience_s, then_s)
 
     def unanswered(self) -> frozenset[tuple[str, int]]:
         """Return the chat and the number of each message without a final reply."""

@@ -28,10 +28,10 @@ After that the removal continues in the background.
 """
 
 INTERRUPT_S = 15.0
-"""Maximum time that a turn interrupted by a handover may take to end, in seconds."""
+"""Maximum time that an interrupted turn may take to end, in seconds."""
 
 HANDED_S = 0.05
-"""Interval, in seconds, of checks whether a chat that is being handed over has ended its turn."""
+"""Interval, in seconds, of checks whether a chat that begins no more jobs has ended its turn."""
 
 START_PAUSES_S = (0.1, 0.5, 2.0)
 """Pauses between attempts to start a chat, in seconds: a crashed journal may be restarting."""
@@ -156,18 +156,52 @@ class Dispatcher:
         pending.closing.difference_update(numbers)
 
     async def _hand_over(self, chat: str, patience_s: float) -> None:
-        actor = self.chats.lookup(chat)
-        if actor is not None:
-            with suppress(ActorError):
-                for seconds in (patience_s, INTERRUPT_S):
-                    with trio.move_on_after(seconds):
-                        while not await actor.ask(HandOver()):  # noqa: ASYNC110  # a turn has no event for it
-                            await trio.sleep(HANDED_S)
-                        break
-                    await actor.tell(EndTurn("interrupted"))
+        await self._wind_down(chat, patience_s, INTERRUPT_S)
         await self.chats.stop(chat)
         # The next worker publishes the end of a turn that is left; here it would seem to run for ever.
         self._services.hub.nothing_runs(chat)
+
+    async def wind_down(self, patience_s: float, then_s: float) -> None:
+        """Begin no new work in any chat, because the process ends; return when no chat runs a job.
+
+        Running turns may continue for `patience_s` seconds, but a tool call, or a question to the user, only
+        for `drain_s`, the setting. Then the turn is interrupted, which takes `then_s` seconds at most.
+        """
+        self._services.pending.ending = True
+        async with trio.open_nursery() as nursery:
+            for chat in tuple(self._services.pending.unreplied):
+                nursery.start_soon(self._wind_down, chat, patience_s, then_s)
+
+    async def _wind_down(self, chat: str, patience_s: float, then_s: float) -> None:
+        """Wait until the chat's job has ended, and interrupt it if that takes too long."""
+        actor = self.chats.lookup(chat)
+        if actor is None:
+            return
+        seen: dict[str, float] = {}
+        with suppress(ActorError):
+            with trio.move_on_after(patience_s):
+                while not await actor.ask(HandOver()):
+                    if self._is_long_in_call(chat, seen):
+                        break
+                    await trio.sleep(HANDED_S)
+                else:
+                    return
+            await actor.tell(EndTurn("interrupted"))
+            with trio.move_on_after(then_s):
+                while not await actor.ask(HandOver()):  # noqa: ASYNC110  # a turn has no event for it
+                    await trio.sleep(HANDED_S)
+
+    def _is_long_in_call(self, chat: str, seen: dict[str, float]) -> bool:
+        """Return True if a call or question of the chat's turn was `seen` first `[serve] drain_s` ago.
+
+        A model call is none of these: it may end soon.
+        """
+        state, now = self._services.hub.turn(chat), trio.current_time()
+        waits = {*state.calls, *([] if state.question is None else [state.question.what.id])}
+        for ended in seen.keys() - waits:
+            del seen[ended]
+        since = [seen.setdefault(id, now) for id in waits]
+        return any(now - first >= self._services.context.settings.serve.drain_s for first in since)
 
     async def start(self, chat: str) -> ActorRef[ChatMessage]:
         """Return the chat's actor. If it is not running, try several times to start it.

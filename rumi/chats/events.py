@@ -48,7 +48,8 @@ class TurnStarted:
     """A message began a turn. `message` is the message's number, `language` its sender's language.
 
     `origin` is the message's id in its source, such as a Telegram chat; None if the source has no ids.
-    `outside` is true if the message contains text that its user did not write.
+    `outside` is true if the message contains text that its user did not write. For a turn that goes on after
+    a restart, `preview` is the source's id of the message that showed the growing answer.
     """
 
     text: str
@@ -56,6 +57,7 @@ class TurnStarted:
     language: Language = "en"
     origin: int | None = None
     outside: bool = False
+    preview: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class TurnRestarted:
 class Queued:
     """A message was put into the queue, at position `place`, because a turn is already running.
 
+    Or its own turn was interrupted by the end of the process, and goes on in the next one: then `place` is 0.
     The message waits until its turn begins or until it gets a reply without a turn. The `text` tells the
     message's sender about the wait. `origin` is the message's id in its source, such as a Telegram chat.
     """

@@ -10,11 +10,12 @@ from rumi.agent.prompts.message_entries import described, fetched
 from rumi.agent.turn_input import TurnMessage
 from rumi.chats.events import Queued, turn_of
 from rumi.chats.pieces import same_way
+from rumi.chats.resuming import MOST_RESUMED
 from rumi.platform.texts import questions as question_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import waiting as waiting_texts
 from rumi.platform.texts.questions import Verdict
-from rumi.store.journal.records import Attachment, Incoming
+from rumi.store.journal.records import Attachment, BrokenTurn, Incoming
 from rumi.texts import Language
 
 JobKind: TypeAlias = Literal["turn", "retry", "continue", "undo", "new", "reset", "result", "answer"]
@@ -71,6 +72,11 @@ class Job:
     the user should see. `allowed` tells the model which parked tool calls a person has approved; the turn may
     make these calls. `seen` are the parked calls that the user had been asked about before answering.
     `brought` are the history messages of attachments that were fetched. An `alone` job steers no other.
+
+    A job that `resumes` goes on with a turn that an earlier process began; `broken` is what is stored of it.
+    `stopped` is True if a user has stopped the job, even while the process ends. `began` has the time at
+    which each tool call of the turn began, on trio's clock. `waits_for_yes` is True while the turn's only
+    running call waits for a person's yes.
     """
 
     kind: JobKind
@@ -99,6 +105,11 @@ class Job:
     attempt: trio.CancelScope = field(default_factory=trio.CancelScope)
     alone: bool = False
     brought: dict[Attachment, TurnMessage] = field(default_factory=dict)
+    resumes: bool = False
+    broken: BrokenTurn | None = None
+    stopped: bool = False
+    began: dict[str, float] = field(default_factory=dict)
+    waits_for_yes: bool = False
 
     @property
     def turn(self) -> str:
@@ -149,9 +160,17 @@ class Job:
 
     def end(self, by: EndedBy) -> None:
         """Cancel the job for a reason. If it is called again, the first reason stays."""
+        self.stopped = self.stopped or by == "stopped"
         if not self.scope.cancel_called:
             self.ended_by = by
         self.scope.cancel()
+
+    @property
+    def goes_on_later(self) -> bool:
+        """Return True if the process ends, and the next one should go on with the job's turn."""
+        resumed = 0 if self.broken is None else self.broken.resumed
+        left = self.ended_by == "interrupted" and self.scope.cancelled_caught
+        return left and not self.stopped and self.then is None and resumed < MOST_RESUMED
 
     def drop(self, waiting: Sequence[int]) -> None:
         """Let these dropped messages share the job's final reply, which states how many were dropped."""
@@ -250,6 +269,11 @@ class JobQueue:
     def remove(self, job: Job) -> None:
         """Remove a waiting job. The caller must reply to its messages."""
         self._jobs.remove(job)
+    def leave(self) -> list[int]:
+        """Remove all jobs, whose messages stay open; return the numbers of the messages."""
+        left = [number for job in (*self._results, *self._jobs) for number in job.messages]
+        self._results, self._jobs = [], []
+        return left
 
     def drop(self, before: int | None = None) -> list[int]:
         """Drop all messages, or those that came `before` a message; return their numbers.

@@ -1,7 +1,7 @@
 """Publishes chat events to subscribers and the audit log, and tracks messages without a final reply."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,13 +46,17 @@ class Cursor:
     to judged messages that have no reply and that no running chat actor handles. An earlier process judged
     the messages up to `earlier`. Messages up to `missed` were stored but may not have reached the mailbox; if
     `missed` is greater than `judged`, the chat reads the journal. If workers share a database, `adopted`
-    becomes true when the journal has shown which messages an earlier worker judged.
+    becomes true when the journal has shown which messages an earlier worker judged. `hearing` is the message
+    that is being judged, and `working` the message of the last job that began in this process: if the chat
+    crashes, one of them is the reason.
     """
 
     judged: int
     earlier: int
     missed: int = 0
     adopted: bool = False
+    hearing: int = 0
+    working: int = 0
 
 
 @dataclass(slots=True)
@@ -61,12 +65,14 @@ class PendingMessages:
 
     Messages with numbers up to `boot` were accepted by earlier processes. If workers share a database, this
     `worker` serves the chats of the partitions in `served`; partitions in `closing` are being handed over.
+    `ending` is set when the process ends: then no chat starts any more.
     """
 
     boot: int | None = None
     worker: str | None = None
     served: set[int] = field(default_factory=set)
     closing: set[int] = field(default_factory=set)
+    ending: bool = False
     unreplied: dict[str, set[int]] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     changed: trio.Event = field(default_factory=trio.Event)
@@ -92,6 +98,18 @@ class PendingMessages:
         """Return True if this process serves the chat and may begin new work in it."""
         number = partition_of(chat) if self.worker is not None else 0
         return self.worker is None or (number in self.served and number not in self.closing)
+
+    def starts(self, chat: str) -> bool:
+        """Return True if the chat's actor may start in this process."""
+        return self.takes(chat) and not self.ending
+
+    def leave_open(self, chat: str, messages: Collection[int]) -> None:
+        """Stop tracking messages without a reply: the next process or worker works on them."""
+        if (unreplied := self.unreplied.get(chat)) is not None:
+            unreplied.difference_update(messages)
+            if not unreplied:
+                del self.unreplied[chat]
+            self._has_changed()
 
     def cursor(self, chat: str) -> Cursor:
         """Return the chat's cursor; create it if there is none."""

@@ -1,4 +1,8 @@
-"""Recovery: after a crash or restart, replies to judged messages that no chat works on any more."""
+"""Recovery: after a crash or restart, decides about judged messages that no chat works on any more.
+
+The chat begins those that had no effect yet, and goes on with turns that the end of a process interrupted
+(`rumi.chats.resuming`). Recovery replies to all others.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,11 +15,19 @@ from rumi.agent.events import TurnFinished
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.message_entries import described, fetched, opening, result_entries
 from rumi.chats.asking import asking
-from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_chat_command
+from rumi.chats.commands import (
+    EVERYTHING,
+    ChatCommand,
+    UnknownCommand,
+    asks_first,
+    is_stop,
+    parse_chat_command,
+)
 from rumi.chats.events import Replied, turn_of
 from rumi.chats.people.people import People
 from rumi.chats.pieces import regrouped
 from rumi.chats.publishing import PendingMessages, Publisher
+from rumi.chats.resuming import MOST_RESUMED
 from rumi.chats.services import CommandHandler, handler_for
 from rumi.chats.session import ending
 from rumi.chats.undoing import undo_reply
@@ -65,23 +77,56 @@ class CrashReplies:
     people: People = field(default_factory=People)
     together_s: float = 0.0
 
-    async def recover(self, chat: str, record: ChatRecord, parked: ParkedCalls) -> tuple[HistoryEntry, ...]:
-        """Reply to judged messages that have no reply; return history entries for the missing answers.
+    async def recover(
+        self, chat: str, record: ChatRecord, parked: ParkedCalls, *, restores: bool = True
+    ) -> "Recovered":
+        """Decide what becomes of judged messages without a reply, and reply to those that cannot go on.
 
-        The first reply to a turn or to a task's result also asks the user about those `parked` calls that no
-        message has asked about yet. The caller must not await between reading the chat's record and this
-        call, so that no reply to the open messages is published in between.
+        Without `restores`, reply to all of them. The first reply to a turn or to a task's result also asks
+        the user about those `parked` calls that no message has asked about yet. The caller must not await
+        between reading the chat's record and this call, so that no reply to the open messages is published in
+        between.
         """
         judged = self.pending.cursor(chat).judged
         left = [message for message in record.open if message.id <= judged]
         for message in left:  # those of an earlier process as well: otherwise their reply is not published
             self.pending.add(chat, message.id)
-        entries: tuple[HistoryEntry, ...] = ()
+        entries, to_do, told = tuple[HistoryEntry, ...](), list[Left](), set[int]()
         groups = {group[0].id: group for group in regrouped(left, self.together_s)}
         for message, answers in _with_answers([joined(group) for group in groups.values()]):
-            parts = tuple(part.id for part in groups[message.id][1:])
-            entries += await self._settle(record.session, message, parts, answers, parked)
-        return entries
+            if message.id in told:
+                continue
+            group = groups[message.id]
+            further = tuple(part.id for part in group[1:])
+            if not (restores and self._goes_on(message)):
+                entries += await self._settle(record.session, message, further, answers, parked)
+            elif stops := [other for other in left if _stops(other, message)]:
+                # A `/stop` shares the reply of the turn that it ends.
+                shared = tuple(stop.id for stop in stops if is_stop(stop) and stop.id not in told)
+                told.update(shared)
+                entries += await self._settle(
+                    record.session, message, further, (*answers, *shared), parked, stopped=True
+                )
+            else:
+                parts = tuple(part for part in group if not part.corrected)
+                corrections = (part.id for part in group if part.corrected)
+                to_do.append(Left(parts, (*corrections, *answers)))
+        return Recovered(entries, tuple(to_do))
+
+    def _goes_on(self, message: Incoming) -> bool:
+        """Return True if the chat begins the message's work now, or goes on with its turn.
+
+        A turn that crashed its chat does not go on, nor one that was resumed too often.
+        """
+        cursor = self.pending.cursor(message.chat)
+        if message.id in (cursor.hearing, cursor.working):
+            return False
+        if message.turn:
+            refused = self.people.refusal(self.people.current(message), message.language or self.language)
+            return message.id <= cursor.earlier and message.resumed < MOST_RESUMED and not refused
+        if message.corrected:  # the message that it corrects has its reply
+            return False
+        return message.ready or _command_of(message) is None or answers_parked(message)
 
     async def _settle(
         self,
@@ -90,10 +135,12 @@ class CrashReplies:
         parts: tuple[int, ...],
         answers: tuple[int, ...],
         parked: ParkedCalls,
+        *,
+        stopped: bool = False,
     ) -> tuple[HistoryEntry, ...]:
         """Reply to one message, to its further `parts` and to the `answers` that share its reply.
 
-        Return the history entries of the message.
+        Return the history entries of the message. `stopped` is True if its user has stopped it.
         """
         chat, language = message.chat, message.language or self.language
         messages = (message.id, *parts, *answers)
@@ -112,10 +159,10 @@ class CrashReplies:
             return ()
         # An earlier process judged messages up to `earlier`: its end interrupted them. This process judged
         # later ones, so a crash of the chat ended them.
-        crashed = message.id > self.pending.cursor(chat).earlier
-        reason: Reason = "crashed" if crashed else "interrupted"
-        no_command = message.turn or not message.by_hand or fetched(message.attachments)
-        command = None if no_command else parse_chat_command(message.text)
+        cursor = self.pending.cursor(chat)
+        crashed = message.id > cursor.earlier or message.id in (cursor.hearing, cursor.working)
+        reason: Reason = "crashed" if crashed else "stopped" if stopped else "interrupted"
+        command = _command_of(message)
         if command is not None:
             text = await self._text_for_command(message, language, command)
             delivery = await self.journal.ask(settle(chat, FinalReply(messages, text)))
@@ -126,6 +173,8 @@ class CrashReplies:
         said = described(message)
         failed = operation_texts.gave_up if chat in self.failed else reply_texts.crashed
         text = failed(language) if crashed else reply_texts.restarted(language, said)
+        if stopped:
+            text = reply_texts.stopped(language)
         turn = message.turn or f"t{message.id}"
         asked = () if message.turn else opening(turn, message)
         entries = (*asked, ending(turn, reason))
@@ -157,13 +206,15 @@ class CrashReplies:
                 return undo_reply(undone, language)
         return _lost_command(language, command)
 
-    async def republish(self, chat: str) -> None:
+    async def republish(self, chat: str, left: "Sequence[Left]" = ()) -> None:
         """Publish replies that no subscriber got, because the chat crashed just after storing them.
 
-        Must be called after `recover`, when no judged message is open any more.
+        Must be called after `recover`, when of the judged messages only those in `left` are open.
         """
         judged = self.pending.cursor(chat).judged
         missed = {number for number in self.pending.unreplied.get(chat, ()) if number <= judged}
+        for one in left:
+            missed.difference_update(one.messages)
         if not missed:
             return
         for reply in await self.journal.ask(undelivered_replies(chat)):
@@ -176,6 +227,56 @@ class CrashReplies:
             self.publisher.reply(chat, reply.turn, replied, finished)
         # A reply that is not undelivered has reached a person already, so its message is done as well.
         self.pending.mark_replied(chat, tuple(missed))
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The parts of an open message whose work is to be done, and other messages that share its reply."""
+
+    parts: tuple[Incoming, ...]
+    joined: tuple[int, ...] = ()
+
+    @property
+    def messages(self) -> tuple[int, ...]:
+        """The numbers of all messages that the work's reply answers."""
+        return (*(part.id for part in self.parts), *self.joined)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What a recovery has stored in the history, and the messages that the chat must work on, in order."""
+
+    entries: tuple[HistoryEntry, ...] = ()
+    left: tuple[Left, ...] = ()
+
+
+def _command_of(message: Incoming) -> ChatCommand | UnknownCommand | None:
+    """Return the command in a message that has begun no turn; None if there is none."""
+    no_command = message.turn or not message.by_hand or fetched(message.attachments)
+    return None if no_command else parse_chat_command(message.text)
+
+
+def answers_parked(message: Incoming) -> bool:
+    """Return True if the message is a command that answers questions about parked calls."""
+    command = _command_of(message)
+    return isinstance(command, ChatCommand) and command.name in ("yes", "no")
+
+
+def _stops(later: Incoming, message: Incoming) -> bool:
+    """Return True if a `later` message ends the work on this one: a stop, or a reset of the chat.
+
+    A `/stop` ends the turn that runs, and a `/stop all` or `/reset` also what waits.
+    """
+    command = _command_of(later)
+    if later.id < message.id or message.ready or _command_of(message) is not None:
+        return False
+    match command:
+        case ChatCommand("reset"):
+            return not asks_first(later.text)
+        case ChatCommand("stop"):
+            return command.handler == EVERYTHING or (is_stop(later) and bool(message.turn))
+        case _:
+            return False
 
 
 def _with_answers(left: Sequence[Incoming]) -> list[tuple[Incoming, tuple[int, ...]]]:
@@ -306,7 +407,7 @@ class Recovery(Actor[Open | LookAt]):
 
     async def _open(self, chat: str) -> None:
         """Start the chat; if it does not start, reply on its behalf."""
-        if chat in self._starting or not self._pending.takes(chat):
+        if chat in self._starting or not self._pending.starts(chat):
             return
         self._starting.add(chat)
         try:
@@ -331,5 +432,5 @@ class Recovery(Actor[Open | LookAt]):
         async def store(parked: Sequence[Parked]) -> None:
             await self._journal.ask(keep_parked(chat, tuple(parked)))
 
-        await self._replies.recover(chat, record, ParkedCalls(record.parked, store))
+        await self._replies.recover(chat, record, ParkedCalls(record.parked, store), restores=False)
         self._pending.leave(chat)

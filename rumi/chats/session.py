@@ -23,6 +23,7 @@ from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.model import Message
 from rumi.store.journal.history import (
     append_history,
+    load_session,
     mark_files,
     new_session,
     session_apart,
@@ -251,6 +252,15 @@ class ChatSession:
         self._held = _Held(self.session, self.due, self.entries, self.summary, self.budget, self.tainted)
         self.session = number
         self.due, self.entries, self.summary, self.budget, self.tainted = 0.0, (), None, None, False
+
+    async def step_into(self, session: int) -> None:
+        """Suspend the session, and load another one for a turn that began there, if it is another one."""
+        if session == self.session:
+            return
+        loaded = await self._journal.ask(load_session(self.chat, session, self._max_tokens, self._max_tokens))
+        self._held = _Held(self.session, self.due, self.entries, self.summary, self.budget, self.tainted)
+        self.session, self.due, self.budget = session, 0.0, None
+        self.summary, self.entries, self.tainted = loaded
 
     def step_back(self) -> None:
         """Resume the suspended session, if any."""

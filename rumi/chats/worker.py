@@ -12,7 +12,14 @@ from secrets import token_hex
 
 import trio
 
-from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnEvent, TurnFinished
+from rumi.agent.events import (
+    ConfirmationAsked,
+    ConfirmationEnded,
+    ToolFinished,
+    ToolStarted,
+    TurnEvent,
+    TurnFinished,
+)
 from rumi.agent.fitting import GO_ON
 from rumi.agent.prompts.message_entries import (
     answering,
@@ -37,9 +44,10 @@ from rumi.agent.turn_input import TurnMessage
 from rumi.chats.asking import asking, hear
 from rumi.chats.commands import FILES, FILES_YES, answer_in, goes_on
 from rumi.chats.context import ChatView
-from rumi.chats.events import Replied, TurnRestarted, TurnStarted
+from rumi.chats.events import Queued, Replied, TurnRestarted, TurnStarted
 from rumi.chats.jobs import Asked, Job, JobQueue
 from rumi.chats.recorder.recorder import recorded
+from rumi.chats.resuming import in_words, may_have_acted, results_of_interrupted
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
 from rumi.chats.surroundings import variables
@@ -55,9 +63,22 @@ from rumi.platform.texts.questions import Verdict
 from rumi.platform.texts.translation import error_text
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
-from rumi.store.journal.inbox import begin_turn, find_cut_off, find_retriable
+from rumi.store.journal.inbox import (
+    begin_turn,
+    find_cut_off,
+    find_retriable,
+    note_asking,
+    resume_turn,
+)
 from rumi.store.journal.outbox import settle
-from rumi.store.journal.records import Attachment, Button, FinalReply, HistoryEntry, Reason
+from rumi.store.journal.records import (
+    Attachment,
+    BrokenTurn,
+    Button,
+    FinalReply,
+    HistoryEntry,
+    Reason,
+)
 from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
@@ -80,9 +101,12 @@ PRESS_GOES_ON = frozenset({"max_turns", "timeout"})
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A job's final reply, stored but not yet published. If the job was a turn, also the end of the turn."""
+    """A job's final reply, stored but not yet published. If the job was a turn, also the end of the turn.
 
-    replied: Replied
+    Without a reply, the process ends, and the next one goes on with the job.
+    """
+
+    replied: Replied | None
     finished: TurnFinished | None = None
 
 
@@ -130,6 +154,7 @@ class Worker:
 
     async def _run_by_kind(self, job: Job) -> Done:
         job.begun = True
+        self._services.pending.cursor(self._chat).working = job.message.id
         if job.kind == "reset":
             return await self._reset(job)
         if job.kind == "new":
@@ -150,10 +175,14 @@ class Worker:
             finished = await self._attempts(job)
         # Outside of the scope as well: a stopped turn also has to end its processes before its reply.
         unconfirmed = await self._quiet(job)
+        if finished is None and unconfirmed is None and job.goes_on_later:
+            await self._end_open_calls(job)
         if unconfirmed is None:  # otherwise a process may still write to the files
             await self._store_files(job)
         # From here the mailbox loop adds no more messages to the job: `_end` stores the final list.
         job.sealed = True
+        if finished is None and unconfirmed is None and job.goes_on_later:
+            return await self._leave_open(job)
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
         replied = await self._settle(self._end(job, finished))
@@ -194,6 +223,28 @@ class Worker:
         if self._context.people.distrusts(job.message):
             return tuple(replace(entry, tainted=True) for entry in entries)
         return entries
+    async def _end_open_calls(self, job: Job) -> None:
+        """Store results for the calls that the end of the process has interrupted, so that the model knows.
+
+        A call that waits for a person's yes gets none: it is made, and its question asked, once more.
+        """
+        await self._session.written()
+        stored = tuple(entry for entry in self._session.entries if entry.turn == job.turn)
+        calls = BrokenTurn(0, stored, 0).open_calls
+        if not job.waits_for_yes:
+            for result in results_of_interrupted(calls, job.began, trio.current_time()):
+                await self._session.append(job.turn, TurnMessage(result, self._session.tainted))
+
+    async def _leave_open(self, job: Job) -> Done:
+        """Leave the turn to the next process, and tell its user so. The turn's message stays open."""
+        await self._session.written()
+        if job.allowed:
+            await self._session.parked.end_allowed(done=False)
+        said = job.message
+        self._publish(job.turn, Queued(said.id, reply_texts.goes_on_later(job.language), 0, said.origin))
+        self._session.turn = ""
+        self._session.step_back()
+        return Done(None)
 
     async def _turn(self, job: Job) -> TurnFinished:
         """Fetch the attachments of the message, then run the turn of the agent.
@@ -224,11 +275,19 @@ class Worker:
         limits = self._context.turn_limits(job.message)
         await self._prepare_tools(job)
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
+        broken, said = job.broken, described(job.message)
+        repeats = () if broken is None else broken.open_calls
+        if broken is not None and (call := may_have_acted(broken, tools)) is not None:
+            job.note = ""  # it does not go on
+            return TurnFinished(
+                "interrupted", reply_texts.restarted_in_call(job.language, said, in_words(call))
+            )
         # Cut before the note is stored: the cut may remove the full note, and then a new one is needed.
         await self._context.fit_history(self._session, tools, model)
         zone = await self._context.zone(self._chat)
         self._shell.variables = variables(zone)
-        while not await self._store_note(job, model, zone):
+        # A note must not stand between a call and its result.
+        while not repeats and not await self._store_note(job, model, zone):
             pass  # a summary replaced the full note together with its entries meanwhile: store another one
         # In a scheduled turn the person may be away, so calls that need a yes are parked, and the reply asks.
         # In a turn of a program no person can say yes, but a person who retries such a turn can.
@@ -246,11 +305,15 @@ class Worker:
             limits,
             parking,
             withheld,
-            partial(self._shell.keep, job.turn),
+            partial(self._shell.keep, job.turn if broken is None else f"{job.turn}-{broken.resumed}"),
             checks=checks,
         )
         if self._context.settings.chat.when_busy == "steer":
             begin = replace(begin, meanwhile=partial(self._said_meanwhile, job, model))
+        if broken is not None:
+            # `complete` has added a result for each call without one; the turn makes these calls instead.
+            history = begin.history[: len(begin.history) - len(repeats)]
+            begin = replace(begin, history=history, repeats=repeats, calls_before=broken.replies)
         watch = partial(self._watch, job)
         with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (turn_input, watching):
             finished = await run_turn(turn_input, watching, store)
@@ -318,6 +381,15 @@ class Worker:
                 job.turn, TurnMessage(Message("system", known.note), chat_session.tainted)
             )
         return any(map(is_whole, chat_session.entries))
+
+    @staticmethod
+    def _brought(job: Job) -> int:
+        """Return how many of the messages about attachments an earlier process has stored already."""
+        if job.broken is None:
+            return 0
+        roles = [entry.message.role for entry in job.broken.entries]
+        words = sum(attachment.kind == "words" for attachment in job.message.attachments)
+        return max(0, roles.count("user") - words - 1)
 
     async def _bring(self, job: Job, model: Model) -> None:
         """Fetch the attachments of the job's message, and store what they contain, then the user's text."""
@@ -391,15 +463,26 @@ class Worker:
         The question can be answered once, and only during this wait. On cancellation, the question is
         withdrawn.
         """
+        # Only a call that runs alone surely waits here: nothing else of the turn has an effect meanwhile.
+        running = tuple(self._services.hub.turn(self._chat).calls)
+        job.waits_for_yes = len(running) == 1
         job.asked = waiting = Asked(asked.id)
         self._services.hub.questions[asked.id] = None
         try:
+            if job.waits_for_yes:
+                await self._note_asking(job, running[0])
             verdict = await waiting.wait(self._context.settings.agent.confirm_timeout_s)
+            if job.waits_for_yes:
+                await self._note_asking(job, "")
+                job.waits_for_yes = False
             return "nobody" if verdict == "no" and asked.id in self._services.hub.unasked else verdict
         finally:
             job.asked = None
             del self._services.hub.questions[asked.id]
             self._services.hub.unasked.discard(asked.id)
+
+    async def _note_asking(self, job: Job, call: str) -> None:
+        await self._services.journal.ask(note_asking(self._chat, job.message.id, call))
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
         """Return a `TurnFinished` for a cancelled turn; its answer has the error `unconfirmed`, if any."""
@@ -449,6 +532,9 @@ class Worker:
     async def _begin(self, job: Job) -> str | None:
         """Store the beginning of the turn. If there is nothing to run, return the text of the reply."""
         chat_session, services = self._session, self._services
+        if job.resumes:
+            await self._resume(job)
+            return None
         # A separate turn neither reads nor ends the session, even if the session is overdue.
         overdue = chat_session.due and self._context.now() > chat_session.due
         if overdue and not job.message.apart:
@@ -503,13 +589,34 @@ class Worker:
             begin_turn(self._chat, said.id, job.turn, chat_session.session, asked, retries, parts)
         )
         # Publish only now: nothing would publish the end of a turn whose beginning was not stored.
-        outside = has_outside_text(said)
-        self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, outside))
+        self._publish_start(job)
         return None
+
+    async def _resume(self, job: Job) -> None:
+        """Go on with a turn of an earlier process at its last stored step, in its session."""
+        chat_session = self._session
+        job.broken = broken = await self._services.journal.ask(resume_turn(self._chat, job.message.id))
+        await chat_session.step_into(broken.session)
+        chat_session.turn = job.turn
+        job.note = reply_texts.went_on(job.language)
+        plain = job.message.by_hand and not fetched(job.message.attachments)
+        if plain and (answer := answer_in(job.message.text)):
+            # The yes still holds for those of the calls that were not made.
+            seen = chat_session.parked.seen
+            job.allowed = (await hear(chat_session.parked, answer, seen, job.language)).words
+        self._publish_start(job)
+
+    def _publish_start(self, job: Job) -> None:
+        said, preview = job.message, None if job.broken is None else job.broken.preview
+        tainted = said.tainted or any(attachment.tainted for attachment in said.attachments)
+        started = TurnStarted(said.text, said.id, job.language, said.origin, tainted, preview)
+        self._publish(job.turn, started)
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
         # Taint the session before the history entry does: a tool that calls other tools continues after
         # their results and before its own.
+        if isinstance(event, ToolStarted):
+            job.began[event.call.id] = trio.current_time()
         if isinstance(event, ToolFinished):
             self._session.tainted |= event.result.tainted
             job.shows.update(dict.fromkeys(event.result.shows))

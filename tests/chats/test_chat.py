@@ -15,6 +15,7 @@ from rumi.chats.commands import parse_chat_command
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.errors import ConfigError, RumiError
 from rumi.models.model import Emit, Model, ModelRequest, Reply, TextDelta, ToolCall
+from rumi.platform.texts.replies import went_on
 from rumi.sandbox.engine import SandboxError
 from rumi.store.journal.inbox import accept_messages
 from rumi.store.journal.records import Attachment, Incoming
@@ -380,21 +381,21 @@ async def test_a_chat_that_keeps_crashing_is_given_up_and_the_next_message_start
         assert node_of(home, "cli").restarts == 0, "it is another one"
 
 
-async def test_a_turn_that_a_restart_cut_off_is_reported_and_can_be_retried(
+async def test_a_turn_that_a_restart_cut_off_goes_on_by_itself(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with house(tmp_path, thinking) as home:
         await home.inbox.accept("cli", "a long story")
         await wait_all_tasks_blocked()
     async with house(tmp_path) as home:
+        await home.inbox.chats.open("cli")
+        await home.services.pending.all_replied()
         (waiting,) = await home.chat().undelivered()
-        assert waiting.text == (
-            "⚠️ I was restarted while working on: “a long story”. Send /retry to try again."
-        )
+        assert waiting.text == f"you said a long story\n\n{went_on('en')}"
         await home.chat().delivered(waiting.delivery)
-        assert await home.ask("/retry") == "you said a long story"
+        assert await home.ask("/retry") == "There is nothing to retry."
     async with house(tmp_path) as home:
-        assert await home.chat().undelivered() != []  # the retry's answer: nobody said that they have it
+        assert await home.chat().undelivered() != []  # the last reply: nobody said that they have it
 
 
 async def test_every_message_has_exactly_one_reply_in_the_journal(
@@ -503,8 +504,8 @@ async def test_commands_that_a_crash_lost_are_told_so_and_are_nothing_to_retry(
         await trio.sleep(1)
     async with house(tmp_path) as home:
         texts = [reply.text for reply in await home.chat().undelivered()]
-        assert texts[0].startswith("⚠️ I was restarted while working on: “work”")
-        assert texts[1:] == ["⏹ Stopped.", "⚠️ I was restarted before /reset was done. Send it again."]
+        # The stop was said to this turn, so the turn does not go on; both share a reply.
+        assert texts == ["⏹ Stopped.", "⚠️ I was restarted before /reset was done. Send it again."]
         assert await home.ask("/retry") == "you said work"
 
 

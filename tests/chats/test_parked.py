@@ -17,6 +17,7 @@ from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.config.schema import SchedulesSection
+from rumi.platform.texts.replies import went_on
 from rumi.store.journal.outbox import undelivered_replies
 from rumi.store.journal.records import Button, ScheduleRecord
 from rumi.tasks.schedules.when import After
@@ -272,7 +273,7 @@ async def test_what_a_cut_turn_parked_is_asked_at_the_next_contact(
     assert gone(visit) == ["one"]
 
 
-async def test_a_kill_in_the_turn_of_a_yes_leaves_it_like_any_message(
+async def test_the_turn_of_a_yes_goes_on_after_a_kill_and_makes_its_call_once(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     async def slow(request: ModelRequest, emit: Emit) -> Reply:
@@ -288,9 +289,8 @@ async def test_a_kill_in_the_turn_of_a_yes_leaves_it_like_any_message(
     assert states(tmp_path) == [(1, "allowed", 1)]
     async with parking(tmp_path, visit) as again:
         told = (await again.replied()).text
-        assert told == "⚠️ I was restarted while working on: “/yes 1”. Send /retry to try again."
-        assert await again.house.ask("/yes 1") == "results: ['been there (1)']"
-        assert await again.house.ask("/retry") == "This question has its answer already: 1."
+        assert told == f"results: ['been there (1)']\n\n{went_on('en')}"
+        assert await again.house.ask("/yes 1") == "This question has its answer already: 1."
     assert gone(visit) == ["one"]
 
 

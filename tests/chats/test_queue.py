@@ -15,7 +15,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from rumi.agent.events import ConfirmationAsked, TurnFinished
 from rumi.chats.events import Queued, Replied, TurnStarted
 from rumi.models.model import Emit, ModelRequest, Reply
-from rumi.platform.texts.replies import busy, crashed, dropped, queued, restarted, stopped
+from rumi.platform.texts.replies import busy, crashed, dropped, goes_on_later, queued, stopped, went_on
 from rumi.store.journal.records import Attachment, Incoming
 from tests.chats.house import House, house
 from tests.chats.test_chat import node_of
@@ -459,7 +459,7 @@ async def test_what_waits_keeps_its_words_language_sender_and_marks(
         assert tainted == [("t1", 0), ("t2", 1)]
 
 
-async def test_a_killed_process_leaves_nothing_that_waited_without_its_one_report(
+async def test_what_waited_in_a_killed_process_runs_in_the_next_one_in_its_order(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with waiting(tmp_path) as home:
@@ -469,37 +469,44 @@ async def test_a_killed_process_leaves_nothing_that_waited_without_its_one_repor
     async with waiting(tmp_path) as home:
         await home.house.inbox.chats.open("cli")
         await home.settled()
-        assert home.heard["cli"].replies == [
-            ((n,), restarted("en", t)) for n, t in zip(numbers, "abc", strict=True)
+        heard = home.heard["cli"]
+        assert heard.turns == ["a", "b", "c"]
+        assert heard.replies == [
+            ((numbers[0],), f"you said a\n\n{went_on('en')}"),
+            ((numbers[1],), "you said b"),
+            ((numbers[2],), "you said c"),
         ]
-        for text in ("c", "b", "a"):
-            assert await home.house.ask("/retry") == f"you said {text}"
         assert await home.house.ask("/retry") == "There is nothing to retry."
-    assert len(rows(tmp_path, "id")) == 7
+    assert rows(tmp_path, "resumed") == [1, 0, 0, 0]
 
 
-async def test_behind_a_crash_of_the_chat_everything_that_waited_is_reported(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_behind_a_crash_of_the_chat_what_waited_runs(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with waiting(tmp_path) as home:
         numbers = await home.say("bang", "b", "c")
         await home.settled()
-        assert home.heard["cli"].replies == [((n,), crashed("en")) for n in numbers]
-        assert await home.house.ask("/retry") == "you said c"
+        replies = [crashed("en"), "you said b", "you said c"]
+        assert home.heard["cli"].replies == [((n,), t) for n, t in zip(numbers, replies, strict=True)]
 
 
-async def test_winding_down_runs_what_waits_for_a_while_and_reports_the_rest(
+async def test_winding_down_ends_the_turn_that_runs_and_leaves_what_waits_to_the_next_process(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async with waiting(tmp_path) as home:
-        numbers = await home.say("a", "b", "500", "c")
+        await home.say("a", "b", "c")
+        await home.say("500", "d", chat="other")
         await trio.sleep(1)
+        began = trio.current_time()
         await home.house.inbox.chats.wind_down(40, 10)
+        assert trio.current_time() - began < 41
+        assert home.heard["cli"].texts == ["you said a"]
+        assert home.heard["other"].texts == []
+        assert home.heard["other"].notices[4] == goes_on_later("en")
+    async with waiting(tmp_path) as home:
+        for chat in ("cli", "other"):
+            await home.house.inbox.chats.open(chat)
         await home.settled()
-        heard = home.heard["cli"]
-        assert heard.texts == ["you said a", "you said b", restarted("en", "500"), restarted("en", "c")]
-        assert heard.reasons == ["complete", "complete", "interrupted", "interrupted"]
-        assert [n for n, _ in heard.replies] == [(n,) for n in numbers]
+        assert home.heard["cli"].texts == ["you said b", "you said c"]
+        assert home.heard["other"].texts == [f"you said 500\n\n{went_on('en')}", "you said d"]
 
 
 async def test_in_a_chat_that_ends_nothing_that_waits_runs(autojump_clock: MockClock, tmp_path: Path) -> None:

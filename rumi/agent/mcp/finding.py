@@ -37,6 +37,7 @@ class FindTools(Tool):
     """
 
     concurrent = False
+    only_reads = True
 
     def __init__(self, tools: Sequence[Tool], called: Collection[str]) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}

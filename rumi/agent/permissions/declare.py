@@ -115,6 +115,7 @@ class DeclareTool(Tool):
 
     spec = DECLARE
     concurrent = False
+    only_reads = True
 
     def __init__(self, tainted: Callable[[], bool]) -> None:
         self._tainted = tainted

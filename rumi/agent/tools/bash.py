@@ -208,6 +208,7 @@ class _ForBackground(Tool):
 class BashOutput(_ForBackground):
     """The `bash_output` tool: waits for output of a background command, or for its end."""
 
+    only_reads = True
     spec = ToolSpec(
         "bash_output",
         "Wait for more output of a background command, or its end.",

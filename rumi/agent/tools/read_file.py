@@ -43,6 +43,7 @@ class ReadFile(FileTool):
     """The `read_file` tool, bound to one chat's sandbox. `view` renders pictures and documents."""
 
     concurrent = True
+    only_reads = True
     spec = ToolSpec(
         name="read_file",
         description="Read a file as numbered lines: a text, or that of a PDF or office file. See a picture.",

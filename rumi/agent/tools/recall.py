@@ -52,6 +52,7 @@ class RecallTool(Tool):
 
     spec = SPEC
     concurrent = True
+    only_reads = True
 
     def __init__(
         self,

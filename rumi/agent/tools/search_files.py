@@ -84,6 +84,7 @@ class InWorkspace(FileTool):
     """Base class of tools that read only the workspace. It only accepts paths below /workspace."""
 
     concurrent = True
+    only_reads = True
     roots = ("/workspace",)
     follows = False
 

@@ -36,6 +36,7 @@ class TodoTool(Tool):
     )
     concurrent = False
     turn_only = True
+    only_reads = True
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: no approval is needed, because a call changes nothing."""

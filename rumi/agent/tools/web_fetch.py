@@ -45,6 +45,7 @@ class WebFetch(Tool):
     spec = SPEC
     concurrent = True
     looks_outside = True
+    only_reads = True
 
     def __init__(self, fetch: Callable[[str, Method, Progress], Awaitable[Page]]) -> None:
         self._fetch = fetch

@@ -41,6 +41,7 @@ class WebSearch(Tool):
     spec = SPEC
     concurrent = True
     looks_outside = True
+    only_reads = True
 
     def __init__(self, search: Callable[[str, int, Topic], Awaitable[SearchResults]]) -> None:
         self._search = search

@@ -593,6 +593,16 @@ class StoreSection(Section):
     address: str = ""
 
 
+class ServeSection(Section):
+    """`[serve]`: how a process ends.
+
+    A running tool call may continue for `drain_s` seconds after the signal. Then it is ended, and the turn
+    goes on in the next process.
+    """
+
+    drain_s: Annotated[float, Field(ge=0, le=3600)] = 5
+
+
 class SkillsSection(Section):
     """`[skills]`: additional folders, disabled skills, and the maximum number of skills in a prompt."""
 
@@ -752,6 +762,7 @@ class Settings(Section):
     memory: MemorySection = MemorySection.model_construct()
     undo: UndoSection = UndoSection.model_construct()
     store: StoreSection = StoreSection.model_construct()
+    serve: ServeSection = ServeSection.model_construct()
     record: RecordSection = RecordSection.model_construct()
     skills: SkillsSection = SkillsSection.model_construct()
     telegram: TelegramSection = TelegramSection.model_construct()

@@ -151,6 +151,26 @@ def restarted(language: Language, message: str) -> str:
     )
 
 
+def restarted_in_call(language: Language, message: str, call: str) -> str:
+    """Say that a restart interrupted a turn within a call that may have taken effect."""
+    in_call = gettext(
+        language,
+        "This was running: `{call}`. I can't know whether it took effect: /retry runs it all again.",
+        call=call,
+    )
+    return f"{restarted(language, message)}\n\n{in_call}"
+
+
+def went_on(language: Language) -> str:
+    """Say below an answer that a restart interrupted the turn, which went on afterwards."""
+    return gettext(language, "⟳ I was restarted while I worked on this, and went on where I had stopped.")
+
+
+def goes_on_later(language: Language) -> str:
+    """Say that Rumi ends, and that the next process goes on with the turn."""
+    return gettext(language, "⏸ I am being restarted. I go on with this afterwards.")
+
+
 def lost_command(language: Language, command: str) -> str:
     """Say that a crash or restart prevented a command from completing."""
     return gettext(language, "⚠️ I was restarted before {command} was done. Send it again.", command=command)

@@ -28,6 +28,28 @@ def append_history(
     insert_history(transaction, chat, session, entries)
 
 
+@step(of_chat, reads=True)
+def load_session(
+    transaction: Transaction, chat: str, session: int, limit: int, max_tokens: int
+) -> tuple[Summary | None, tuple[HistoryEntry, ...], bool]:
+    """Return the summary and the latest entries of any session, and whether it has untrusted content."""
+    summary, entries = history_of(transaction, chat, session, limit, max_tokens)
+    return summary, entries, taint_of(transaction, chat, session)[0]
+
+
+def entries_of_turn(transaction: Transaction, chat: str, session: int, turn: str) -> tuple[HistoryEntry, ...]:
+    """Return everything that a turn has stored, in order."""
+    rows = transaction.db.execute(
+        "SELECT message, tainted, links FROM history WHERE chat = ? AND session = ? AND turn = ?"
+        " AND NOT undone ORDER BY id",
+        (chat, session, turn),
+    ).fetchall()
+    return tuple(
+        HistoryEntry(turn, load_message(text), bool(tainted), load_links(links))
+        for text, tainted, links in rows
+    )
+
+
 @step(of_chat, owned=True)
 def new_session(
     transaction: Transaction, chat: str, forget: bool = False, extract_first: bool = False

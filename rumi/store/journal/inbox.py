@@ -6,11 +6,18 @@ from dataclasses import asdict, replace
 from typing import Final, get_args
 
 from rumi.store.journal.albums import insert_part, part_of
-from rumi.store.journal.history import history_of, insert_history, session_of, taint_of
+from rumi.store.journal.history import (
+    entries_of_turn,
+    history_of,
+    insert_history,
+    session_of,
+    taint_of,
+)
 from rumi.store.journal.outbox import insert_reply, mark_parts
 from rumi.store.journal.parked import buttons_json, in_words, load_parked
 from rumi.store.journal.records import (
     Attachment,
+    BrokenTurn,
     ChatRecord,
     CutOff,
     Figures,
@@ -294,6 +301,30 @@ def extend_turn(
         )
     mark_parts(transaction, chat, message, parts)
     insert_history(transaction, chat, session, entries)
+
+
+@step(of_chat, owned=True)
+def resume_turn(transaction: Transaction, chat: str, message: int) -> BrokenTurn:
+    """Count that a message's turn is resumed; return what is stored of the turn.
+
+    The count is stored before the turn runs, so that a turn that kills the process is not resumed for ever.
+    """
+    session, turn, resumed, asking, preview = transaction.db.execute(
+        "UPDATE messages SET resumed = resumed + 1 WHERE id = ?"
+        " RETURNING coalesce(session, 0), coalesce(turn, ''), resumed, asking, preview",
+        (message,),
+    ).fetchone()
+    entries = entries_of_turn(transaction, chat, session, turn)
+    return BrokenTurn(session, entries, resumed, asking, preview)
+
+
+@step(of_chat, owned=True)
+def note_asking(transaction: Transaction, chat: str, message: int, call: str) -> None:
+    """Record which call of a message's turn waits for a person's yes; `call` is empty after the answer.
+
+    A call that still waits when the process ends has had no effect.
+    """
+    transaction.db.execute("UPDATE messages SET asking = ? WHERE id = ?", (clean(call), message))
 
 
 @step(of_message, owned=True)

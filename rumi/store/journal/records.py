@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from rumi.models.model import Message
+from rumi.models.model import Message, ToolCall
 from rumi.store.protocol import Trouble
 from rumi.texts import Language
 
@@ -389,6 +389,38 @@ class ChatRecord:
     parked: tuple[Parked, ...] = ()
     undo: Undone | None = None
     """An undo that was begun and must still be completed, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenTurn:
+    """What is stored of a turn that the end of a process or a handover interrupted.
+
+    `entries` is the turn's history, in the session `session`. `resumed` counts how often the turn was
+    resumed, including this time. `asking` is the id of the call that waited for a person's yes; empty if
+    there was none. `preview` is the source's number of the message that showed the growing answer.
+    """
+
+    session: int
+    entries: tuple[HistoryEntry, ...]
+    resumed: int
+    asking: str = ""
+    preview: int | None = None
+
+    @property
+    def open_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls without a stored result, in their order: the last ones of the last reply."""
+        results: set[str] = set()
+        for entry in reversed(self.entries):
+            if entry.message.role == "tool":
+                results.add(entry.message.tool_call_id or "")
+            elif entry.message.role == "assistant":
+                return tuple(call for call in entry.message.tool_calls if call.id not in results)
+        return ()
+
+    @property
+    def replies(self) -> int:
+        """The number of model replies that the turn has stored."""
+        return sum(entry.message.role == "assistant" for entry in self.entries)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,7 @@ class ListSchedulesTool(_ScheduleTool):
     """Tool that lists the owner's schedules."""
 
     spec = LIST
+    only_reads = True
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Return the list. If one of the schedules is tainted, the result is tainted."""

@@ -70,8 +70,9 @@ class Preview:
         self.message = started.message
         self.language = started.language
         self.origin = (started.origin or None) if to.group else None
-        self.shown: Sent | None = None
-        self.doubtful = False
+        # A preview of an earlier sender goes on, but an edit that the earlier sender requested may come late.
+        self.shown: Sent | None = None if started.preview is None else to.found(abs(started.preview))
+        self.doubtful = self.shown is not None
         self._to = to
         self._journal = journal
         self._state = state

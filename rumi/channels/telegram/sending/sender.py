@@ -120,6 +120,8 @@ class Sender(Actor[SenderMessage]):
         them.
         """
         self._change = trio.Event()
+        self._saying = 0
+        """Number of texts outside the outbox that are being sent."""
 
     # Life
 
@@ -328,6 +330,14 @@ class Sender(Actor[SenderMessage]):
         to = self._destination(say.chat, owned=owned)
         if to is None:
             return
+        self._saying += 1
+        try:
+            await self._try_to_say(say, to)
+        finally:
+            self._saying -= 1
+            self._changed()
+
+    async def _try_to_say(self, say: Say, to: Destination) -> None:
         with trio.move_on_after(SAY_S) as patience:
             while not to.take():  # noqa: ASYNC110  # texts that may be lost do not queue
                 await trio.sleep(LOOK_S)
@@ -400,7 +410,7 @@ class Sender(Actor[SenderMessage]):
             await self._look()
         except ActorError:
             logger.warning("the journal did not say what waits")
-        while any(outbox.sendable for outbox in self._outboxes.values()):
+        while self._saying or any(outbox.sendable for outbox in self._outboxes.values()):
             # Polled as well, because the end of a pause is not announced.
             with trio.move_on_after(LOOK_S):
                 await self._change.wait()
