@@ -350,6 +350,7 @@ class Chat(Actor[ChatMessage]):
         job = self._new_job(kind, message, f"/{answer}" if answer else message.text)
         job.joined += left.joined
         job.resumes = job.fixed = bool(message.turn)
+        job.again = job.resumes and left.corrected
         if kind == "turn":
             job.parts, job.last_at = parts, self._came_at(parts[-1])
         try:

@@ -109,8 +109,8 @@ class CrashReplies:
                 )
             else:
                 parts = tuple(part for part in group if not part.corrected)
-                corrections = (part.id for part in group if part.corrected)
-                to_do.append(Left(parts, (*corrections, *answers)))
+                corrections = [part.id for part in group if part.corrected]
+                to_do.append(Left(parts, (*corrections, *answers), bool(corrections)))
         return Recovered(entries, tuple(to_do))
 
     def _goes_on(self, message: Incoming) -> bool:
@@ -231,10 +231,14 @@ class CrashReplies:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The parts of an open message whose work is to be done, and other messages that share its reply."""
+    """The parts of an open message whose work is to be done, and other messages that share its reply.
+
+    `corrected` is True if the text of a part was corrected.
+    """
 
     parts: tuple[Incoming, ...]
     joined: tuple[int, ...] = ()
+    corrected: bool = False
 
     @property
     def messages(self) -> tuple[int, ...]:

@@ -211,7 +211,7 @@ class Worker:
 
     async def _begin_again(self, job: Job) -> None:
         """Replace the beginning of the turn, which has done nothing, by one with all parts of its message."""
-        job.note = ""
+        job.note = reply_texts.went_on(job.language) if job.resumes else ""
         said, entries = job.message, self._opening(job)
         await self._session.extend_turn(said.id, entries, job.further, afresh=True)
         self._publish(job.turn, TurnRestarted(said.text, job.messages, said.origin, has_outside_text(said)))
@@ -599,6 +599,10 @@ class Worker:
         await chat_session.step_into(broken.session)
         chat_session.turn = job.turn
         job.note = reply_texts.went_on(job.language)
+        acted = any(entry.message.role in ("assistant", "tool") for entry in broken.entries)
+        job.again = job.again and not acted
+        if job.again:  # its text was corrected, and the model has not answered the old one
+            job.broken = replace(broken, entries=())
         plain = job.message.by_hand and not fetched(job.message.attachments)
         if plain and (answer := answer_in(job.message.text)):
             # The yes still holds for those of the calls that were not made.

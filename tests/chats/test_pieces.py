@@ -13,7 +13,7 @@ import trio.lowlevel
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rumi.agent.events import ToolStarted
-from rumi.chats.events import ChatEvent, Queued, Replied, TurnRestarted, TurnState
+from rumi.chats.events import ChatEvent, Queued, Replied, TurnRestarted, TurnStarted, TurnState
 from rumi.chats.pieces import hold_s, points, regrouped
 from rumi.models.model import Emit, Model, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.platform.config.schema import ChatSection
@@ -381,7 +381,7 @@ async def test_messages_that_wait_and_came_together_are_one_turn(
 async def test_an_end_of_the_process_loses_no_part_that_is_held(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    """The parts lie in the journal: the next process answers both together, and a retry runs both."""
+    """The parts lie in the journal: the next process begins one turn with all of them."""
     async with talk(tmp_path) as talked:
         await talked.send(*ROWS["three forwards"])
         kept = sqlite3.connect(tmp_path / "state.db")
@@ -394,12 +394,11 @@ async def test_an_end_of_the_process_loses_no_part_that_is_held(
     later.mkdir()
     (tmp_path / "killed.db").rename(later / "state.db")
     async with talk(later) as talked:
-        await talked.settled()
+        await trio.sleep(10)
         assert {reply for *_, reply in rows(later)} == {1}
-        await talked.send(Incoming(text="/retry"))
-        await talked.settled()
         said = "\n".join(talked.asked("tg1"))
         assert all(one.text in said for one in (FORWARD, OTHER_FORWARD, THIRD_FORWARD))
+        assert len(talked.of(TurnStarted)) == 1
 
 
 def test_stored_messages_are_grouped_by_their_turn_and_by_their_time() -> None:
