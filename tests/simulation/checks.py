@@ -107,6 +107,8 @@ class Checks:
         self._history.doings.check(undisturbed=self._undisturbed)
         self._history.purse.check(self._book)
         self._history.reminders.check()
+        prompt = self._undisturbed and not self._history.latency[1] and not self._world.stops
+        self._history.pieces.check(self._history.people.said, undisturbed=prompt)
 
     @property
     def _undisturbed(self) -> bool:
@@ -148,23 +150,23 @@ class Checks:
         """What was said is stored once, and has one reply."""
         found: defaultdict[Said | None, list[int]] = defaultdict(list)
         rows = self._book.ask(
-            "SELECT messages.id, messages.chat, messages.text, turn, reason, origin, reply, outbox.text"
-            " FROM messages LEFT JOIN outbox ON reply = outbox.id ORDER BY messages.id"
+            "SELECT messages.id, messages.chat, messages.text, turn, reason, origin, reply, corrects,"
+            " outbox.text FROM messages LEFT JOIN outbox ON reply = outbox.id ORDER BY messages.id"
         )
-        for number, chat, text, turn, reason, origin, reply, answer in rows:
+        for number, chat, text, turn, reason, origin, reply, corrects, answer in rows:
             if reply is None:
                 self._complain(f"{chat}: the message {number} {text!r} has no reply")
             if turn and reason is None:
                 self._complain(f"{chat}: the turn {turn} has no end")
             if reason and text.startswith("/") and "#" not in text:  # which is a caption
                 self._complain(f"{chat}: {number} {text!r} could be retried")
-            if origin is None:
+            if origin is None or corrects:
                 continue
             said = self._said(chat, origin, text, found)
             found[said].append(number)
             if said is None or said.text is None:
                 self._complain(f"{chat}: the message {number} {text!r} was not meant for the house")
-            elif text != said.text and said.text != "/retry":
+            elif text not in (said.text, *said.corrected) and said.text != "/retry":
                 self._complain(f"{chat}: {said.text!r} was stored as {text!r}")
             elif said.polite and answer in BUSY and not said.sim_chat.meddled:
                 self._complain(f"{chat}: {number} was wrongly told that the chat is busy")
@@ -207,8 +209,9 @@ class Checks:
         rows = self._book.ask("SELECT id, chat, text, reply FROM messages WHERE turn IS NOT NULL ORDER BY id")
         allowed = Counter(text for _, _, text, _ in rows)
         for text, times in self._history.setting.begun.items():
-            if times > allowed[text] and not text.startswith("["):  # which is a file
-                self._complain(f"{text!r} was worked on {times} times, and {allowed[text]} were asked for")
+            asked = self._history.pieces.asked(text) if self._world.pieces else allowed[text]
+            if times > asked and not text.startswith("["):  # which is a file
+                self._complain(f"{text!r} was worked on {times} times, and {asked} were asked for")
         last: dict[str, int] = {}
         for number, chat, text, reply in rows:
             if reply is not None and reply < last.get(chat, 0):

@@ -26,6 +26,7 @@ from tests.simulation.databases import full
 from tests.simulation.ledger import Ledger
 from tests.simulation.money import Purse
 from tests.simulation.people import People
+from tests.simulation.pieces import Pieces
 from tests.simulation.ports import draw_death
 from tests.simulation.process import BOX_S, Process, Setting
 from tests.simulation.reminders import Reminders
@@ -123,6 +124,7 @@ class History:
         self.stops = Stops(world, self.book, self.daemon, self.doings, lambda: self.witness.turn_now)
         self.purse = Purse(world)
         self.reminders = Reminders(world, self.book)
+        self.pieces = Pieces(world, self.book)
         self.witness = Witness(
             world,
             self.book,
@@ -191,11 +193,12 @@ class History:
         actions = self.world.random.randint(5, 14)
         if self.world.stuck is not None:
             actions *= 2
-        if self.world.tasks or self.world.stops or self.world.reminders:
+        if self.world.tasks or self.world.stops or self.world.reminders or self.world.pieces:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.people.live, self.sim_chats, actions)
                 nursery.start_soon(self.doings.live, self.people, self.sim_chats)
                 nursery.start_soon(self.reminders.live, self.people, self.sim_chats)
+                nursery.start_soon(self.pieces.live, self.people, self.sim_chats)
                 if self.world.stops:
                     nursery.start_soon(self.stops.live, self.people, self.sim_chats)
         else:
@@ -244,6 +247,8 @@ class History:
             end, death = "moment", about_stops
         if early and (about_reminders := self.reminders.draw_death()) is not None:
             end, death = "moment", about_reminders
+        if early and (about_pieces := self.pieces.draw_death()) is not None:
+            end, death = "moment", about_pieces
         process = Process(self.setting, death)
         self.people.process = process
         self.starts.append(trio.current_time())

@@ -42,7 +42,10 @@ NOT_STORED = frozenset(
 """What people read while nothing can be written."""
 
 SAID_TO_WHO_WAITS = frozenset(
-    reply_texts.queued(language, place, 5) for language in ("es", "en") for place in range(1, 6)
+    reply_texts.queued(language, place, most)
+    for language in ("es", "en")
+    for most in (5, 20)
+    for place in range(1, most + 1)
 )
 
 OUTSIDE_THE_OUTBOX = SAID_TO_STRANGERS | NOT_STORED | SAID_TO_WHO_WAITS

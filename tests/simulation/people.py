@@ -63,10 +63,10 @@ class People:
         self._api = api
         self._daemon = daemon
         self._nursery = nursery
-        self._quiet = quiet
+        self.quiet = quiet
         self._ledger = ledger
         self._sim_chats: list[SimChat] = []
-        self._numbered = 0
+        self.numbered = 0
         self.curious = world.random.choice((0.0, 0.0, 0.1, 0.7))
         """How often they want something from outside."""
 
@@ -125,7 +125,7 @@ class People:
             case "edit":
                 said = [message for message in self.said if message.message.chat.migrated_to is None]
                 if said:
-                    self._api.edit(random.choice(said).message, f"{STRANGE}#edited")
+                    self._edit(random.choice(said))
             case "outside":
                 self.call_from_outside(sim_chat)
             case "leave":
@@ -141,13 +141,13 @@ class People:
 
     def words(self, sim_chat: SimChat, action: str = "") -> str:
         """Something that was not said before, and the wish in it."""
-        self._numbered += 1
+        self.numbered += 1
         if not action:
             curious = self._random.random() < self.curious
             action = "outside" if curious else self._random.choice(BEHAVIOURS)
             if self._world.theme == "late" and self._random.random() < 0.5:
                 action = self._random.choice(("stream", "slow", "sleeper"))
-        return f"{sim_chat.mark}#{self._numbered} {action}"
+        return f"{sim_chat.mark}#{self.numbered} {action}"
 
     def _said(
         self, sim_chat: SimChat, message: Message, text: str | None, what: str, *, polite: bool = False
@@ -180,7 +180,7 @@ class People:
     async def _polite(self, sim_chat: SimChat) -> None:
         """Say something when nothing runs and everything is answered."""
         with trio.move_on_after(100):
-            while not self._quiet(sim_chat):  # noqa: ASYNC110  # a person looks now and then
+            while not self.quiet(sim_chat):  # noqa: ASYNC110  # a person looks now and then
                 await trio.sleep(self._random.choice((0.1, 0.5, 2)))
             self.say(sim_chat, self.words(sim_chat), polite=True)
 
@@ -190,12 +190,48 @@ class People:
         if mine:
             self.say(sim_chat, self.words(sim_chat), reply_to=self._random.choice(mine))
 
+    def _edit(self, said: Said) -> None:
+        """Change something that was said; in histories without pieces only what is meant for nobody."""
+        if self._world.pieces and said.sim_chat.private and said.text and not said.text.startswith("/"):
+            self.numbered += 1
+            self.correct(said.sim_chat, said.message, f"{said.sim_chat.mark}#{self.numbered} echo")
+        elif not said.sim_chat.private or said.sim_chat.stranger is not None:
+            self._api.edit(said.message, f"{STRANGE}#edited")
+
+    def correct(self, sim_chat: SimChat, message: Message, text: str) -> None:
+        """Change the text of a message."""
+        self._world.note(sim_chat.chat, f"< message {message.id} becomes {text!r}")
+        for said in self.said:
+            if said.message is message:
+                said.corrected.append(text)
+        self._api.edit(message, text)
+
+    def hand_on(self, sim_chat: SimChat, text: str, of: str) -> Message:
+        """Hand on what somebody else wrote, in a private chat."""
+        origin = self._api.origin_of(of)
+        message = self._api.forward(sim_chat.people[0], origin, sim_chat.telegram_chat, text=text)
+        self._said(sim_chat, message, "", f"forwarded: {text!r}")
+        return message
+
+    def send_file(self, sim_chat: SimChat, name: str) -> Message:
+        """Send a file without a caption, in a private chat."""
+        content = f"{sim_chat.mark}#file".encode()
+        message = self._api.send_document(sim_chat.people[0], name, content, sim_chat.telegram_chat)
+        self._said(sim_chat, message, "", f"the file {name}")
+        return message
+
+    def send_location(self, sim_chat: SimChat) -> Message:
+        """Send a place, in a private chat."""
+        message = self._api.send_location(sim_chat.people[0], 1.0, 2.0, sim_chat.telegram_chat)
+        self._said(sim_chat, message, "", "a location")
+        return message
+
     def _document(self, sim_chat: SimChat) -> None:
         """A file, or an album, which is one message."""
         person = self._random.choice(sim_chat.people)
         text = self._random.choice(("", self.words(sim_chat), f"/help {self.words(sim_chat)}"))
         caption = text if sim_chat.private else f"@{self._api.bot.username} {text}".strip()
-        album = {"media_group_id": f"album{self._numbered}"} if self._random.random() < 0.2 else {}
+        album = {"media_group_id": f"album{self.numbered}"} if self._random.random() < 0.2 else {}
         size = self._random.choice((None, None, 30_000_000))
         for number in range(3 if album else 1):
             words = {"caption": caption, "caption_entities": detected(caption)} if number == 0 else {}
@@ -216,8 +252,8 @@ class People:
 
     def _forward(self, sim_chat: SimChat) -> None:
         """Hand on what somebody else wrote, and the model obeys it; in a group it calls nobody."""
-        self._numbered += 1
-        text = f"{sim_chat.mark}#{self._numbered} {OBEY}"
+        self.numbered += 1
+        text = f"{sim_chat.mark}#{self.numbered} {OBEY}"
         person = self._random.choice(sim_chat.people)
         origin = self._api.origin_of(self._random.choice((person, "Somebody", sim_chat.telegram_chat)))
         message = self._api.forward(person, origin, sim_chat.telegram_chat, text=text, topic=sim_chat.topic)

@@ -44,7 +44,7 @@ from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
 from rumi.tasks.services import TaskServices
 from rumi.tasks.tasks import Tasks, task_slots
 from rumi.texts import Language
-from tests.chats.house import limited, queueing
+from tests.chats.house import limited
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.containers import disk_with_space
 from tests.simulation.asking import CONFIRM_S, Asking
@@ -246,7 +246,7 @@ class Process:
             settings=Settings(
                 agent=limited(timeout_s=TURN_S, confirm_timeout_s=CONFIRM_S),
                 session=SessionSection(ttl_s=SESSION_S, history_messages=HISTORY_MESSAGES),
-                chat=queueing(world.max_queued),
+                chat=world.chat_section,
             ),
             context_tokens=CONTEXT_TOKENS,
             language="en",

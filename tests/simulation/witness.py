@@ -18,6 +18,7 @@ from rumi.channels.telegram.address import TelegramAddress
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted
 from rumi.models.model import Waiting
 from rumi.platform.chat_ids import TASK
+from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts import replies as reply_texts
 from rumi.texts import Language
 from tests.simulation.asking import Asked, Asking
@@ -31,6 +32,13 @@ from tests.simulation.world import World
 LANGUAGES: tuple[Language, ...] = ("es", "en")
 
 BUSY = frozenset(reply_texts.busy(language) for language in LANGUAGES)
+
+OVER = frozenset(
+    text
+    for language in LANGUAGES
+    for text in (reply_texts.crashed(language), operation_texts.gave_up(language))
+)
+"""What people read when a chat has crashed."""
 
 TYPING_S = 6.0
 """How long after a turn a call that shows it may still be on its way."""
@@ -206,6 +214,10 @@ class Witness:
     def _dropped(self, chat: str, messages: tuple[int, ...], text: str) -> None:
         """What waited is told that it was dropped, with all that were, or that something came over it."""
         dropped = [number for number in self._queued[chat] if number in messages]
+        if self._world.pieces:  # then some are parts of the turn, or came together with what ended so
+            alone = "SELECT 1 FROM messages WHERE id = ? AND turn IS NULL AND part_of IS NULL"
+            dropped = [number for number in dropped if self._book.ask(alone, number)]
+            dropped = [] if text in OVER else dropped
         self._queued[chat] = [number for number in self._queued[chat] if number not in messages]
         if not dropped or len(messages) == 1:
             if dropped and text in BUSY:

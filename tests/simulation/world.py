@@ -7,6 +7,8 @@ from typing import Literal, TypeAlias
 
 import trio
 
+from rumi.platform.config.schema import ChatSection
+from tests.chats.house import queueing
 from tests.simulation.waits import Waits
 
 EPOCH = 1.0e9
@@ -28,6 +30,14 @@ REMINDING = 0.25
 
 SERVING = 0.1
 """Share of the histories in which a long command runs in the background, beside others."""
+
+PIECES = 0.25
+"""In so many histories people write in pieces, which are joined, and correct what they wrote."""
+
+TOGETHER_S = 0.5
+
+STEERING = 0.3
+"""In so many of these histories what comes during a turn reaches the model at its next step."""
 
 GUESTS = 0.25
 """In so many histories one of the people has a role that runs no commands."""
@@ -90,6 +100,11 @@ class World:
         self.stops = Random(f"stops {seed}").random() < STOPPING
         self.guests = Random(f"guests {seed}").random() < GUESTS
         self.servers = Random(f"servers {seed}").random() < SERVING
+        self.pieces = Random(f"pieces {seed}").random() < PIECES
+        if self.pieces:
+            self.max_queued = Random(f"pieces queue {seed}").choice((0, 5, 5, 20))
+        steers = Random(f"steers {seed}").random() < STEERING
+        self.when_busy = "reject" if not self.max_queued else "steer" if steers and self.pieces else "queue"
         self.reminders = Random(f"reminders {seed}").random() < REMINDING
         self.note("measures", self.measure)
         self.note("theme", self.theme)
@@ -100,6 +115,16 @@ class World:
         self.note("guests", self.guests)
         self.note("reminders", self.reminders)
         self.note("servers", self.servers)
+        self.note("pieces", self.pieces)
+
+    @property
+    def chat_section(self) -> ChatSection:
+        """What becomes of messages that come together, or while a turn runs."""
+        if not self.pieces:
+            return queueing(self.max_queued)
+        return ChatSection.model_validate(
+            {"when_busy": self.when_busy, "max_queued": self.max_queued or 1, "together_s": TOGETHER_S}
+        )
 
     def now(self) -> float:
         """Seconds since 1970."""
