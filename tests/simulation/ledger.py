@@ -17,6 +17,7 @@ from rumi.channels.telegram.formatting.reply import format_reply
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import storage as storage_texts
 from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts import waiting as waiting_texts
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Fault, Injected, Late, Reset, Silent, Slow, Truncated
 from tests.fakes.bot_api_text import settled
@@ -47,6 +48,12 @@ SAID_TO_WHO_WAITS = frozenset(
     for most in (5, 20)
     for place in range(1, most + 1)
 )
+
+SAID_TO_WHO_WAITS |= {
+    text
+    for language in ("es", "en")
+    for text in (waiting_texts.steers(language), reply_texts.goes_on_later(language))
+}
 
 OUTSIDE_THE_OUTBOX = SAID_TO_STRANGERS | NOT_STORED | SAID_TO_WHO_WAITS
 

@@ -117,10 +117,12 @@ class SimChat:
         it before. `retry`: it is a /retry, which does not say what its turn is about.
         """
         both = [room.by_id[number] for room in self.telegram_chats if number in room.by_id]
+        if not both:  # its number was the old group's, and counts no more
+            both = [message for message in self.messages if message.text and message.text in text]
         if retry:
             both = [message for message in both if message.text.startswith("/retry")] or both
         found = [message for message in both if message not in self.begun] or both
-        said = [message for message in found if text and text in message.text]
+        said = [message for message in found if text and (text in message.text or message.text in text)]
         theirs = [message for message in found if not message.from_bot and message.update_id]
         self.begun.append((said or theirs)[-1])
         return self.begun[-1].sender
