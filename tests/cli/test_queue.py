@@ -1,4 +1,4 @@
-"""`[chat] when_busy = "queue"` in the whole program: windows, status, signals, and an end by kill -9."""
+"""Messages that wait in the whole program: windows, status, signals, and an end by kill -9."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_windows_wait_for_each_other_and_a_signal_takes_only_its_own_message_bac
     assert (one.returncode, two.returncode) == (0, 0)
     assert events[0] | {"time": ""} == {
         "event": "queued", "chat": "one", "turn": events[1]["turn"], "time": "", "place": 1,
-        "text": "⏳ Queued (1 of 2). It runs after this turn; /stop drops it.",
+        "text": "⏳ Queued (1 of 2). It comes after this turn; /queue shows and drops what waits.",
     }  # fmt: skip
     assert [event["event"] for event in events[1:]][:1] == ["turn_started"]
     wait_for(lambda: all(text for _, text in replies(home)))
