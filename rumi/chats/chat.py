@@ -44,8 +44,9 @@ from rumi.chats.commands import (
     reset_of,
 )
 from rumi.chats.events import Replied, TurnState
+from rumi.chats.gathering import Gathering
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
-from rumi.chats.pieces import LATE_S, MOST_PARTS, belong, hold_s, whole, window_s
+from rumi.chats.pieces import whole
 from rumi.chats.recovery import CrashReplies, Left, answers_parked
 from rumi.chats.services import ChatServices, handler_for
 from rumi.chats.session import ChatSession
@@ -146,8 +147,9 @@ class Chat(Actor[ChatMessage]):
         self._leaving = False
         self._withdrawn: frozenset[int] = frozenset()
         self._job: Job | None = None
-        self._held: Job | None = None  # a turn that waits a moment for more parts of its message
-        self._held_until = 0.0
+        self._gathering = Gathering(
+            context.settings, self._queue, lambda: self._job, self._offer, self.start_soon, context.now
+        )
         self._jobs, self._taken = trio.open_memory_channel[Job](0)
         self._offered: Offered | None = None
         self._replies, self._unsent = trio.open_memory_channel[
@@ -212,7 +214,8 @@ class Chat(Actor[ChatMessage]):
         """Return the job, its phase and its age as one line."""
         job = self._job
         if job is None:
-            return "" if self._held is None else f"turn {self._held.turn}: waiting for more parts"
+            held = self._gathering.held
+            return "" if held is None else f"turn {held.turn}: waiting for more parts"
         phase = phase_of(job, self._state())
         queued = f", {len(self._queue)} queued" if self._queue else ""
         return f"{job.kind} {job.turn}: {phase}, {self._context.now() - job.since:.0f} s{queued}"
@@ -259,7 +262,7 @@ class Chat(Actor[ChatMessage]):
         Queued messages stay open in the journal, where the next process or worker finds them.
         """
         self._leaving = True
-        held, self._held = self._held, None
+        held, self._gathering.held = self._gathering.held, None
         waits = [*self._queue.leave(), *(() if held is None else held.messages)]
         self._services.pending.leave_open(self._chat, waits)
         return self._job is None and not self._replies.statistics().current_buffer_used
@@ -326,8 +329,9 @@ class Chat(Actor[ChatMessage]):
         Messages in `of` that the chat has not judged yet are recorded. Their turns, like queued turns, end as
         soon as they begin.
         """
-        if self._held is not None and (of is None or not of.isdisjoint(self._held.messages)):
-            self._release()
+        held = self._gathering.held
+        if held is not None and (of is None or not of.isdisjoint(held.messages)):
+            self._gathering.release()
         self._queue.end(by, of)
         if of is None or (self._job is not None and not of.isdisjoint(self._job.messages)):
             self._end_turn(by)
@@ -352,7 +356,7 @@ class Chat(Actor[ChatMessage]):
         job.resumes = job.fixed = bool(message.turn)
         job.again = job.resumes and left.corrected
         if kind == "turn":
-            job.parts, job.last_at = parts, self._came_at(parts[-1])
+            job.parts, job.last_at = parts, self._gathering.came_at(parts[-1])
         try:
             self._jobs.send_nowait(job)
         except trio.WouldBlock:
@@ -374,11 +378,11 @@ class Chat(Actor[ChatMessage]):
                 if refused:
                     self._reply(message, refused)
                 elif not self._answers_offer(message) and not self._answers(message):
-                    self._say(message)
+                    self._gathering.take(self._new_job("turn", message, message.text))
             case UnknownCommand(name, meant):
                 self._reply(message, reply_texts.unknown_command(self._language(message), name, meant))
             case ChatCommand(name, rest) as command:
-                self._release()  # a command is about what came before it
+                self._gathering.release()  # a command is about what came before it
                 self._offered = None  # a later yes must not answer what a command has settled
                 handler, language = handler_for(self._services.handlers, command), self._language(message)
                 refused = self._context.people.refusal(
@@ -451,94 +455,16 @@ class Chat(Actor[ChatMessage]):
             message = replace(message, text=text)
         return Job(kind, message, self._context.now(), language, seen=seen)
 
-    # Messages in pieces
-
-    def _say(self, message: Incoming) -> None:
-        """Begin a turn with the message, or add the message to those that it belongs to."""
-        at = self._came_at(message)
-        if self._adds(message, at):
-            return
-        self._release()
-        job = self._new_job("turn", message, message.text)
-        job.parts, job.last_at = [message], at
-        if self._job is not None or not self._hold(job):
-            self._offer(job)
-
-    def _adds(self, message: Incoming, at: float) -> bool:
-        """Add the message to the held, running or waiting turn whose message it is a part of, if any."""
-        if not self._together_s:
-            return False
-        user = message.user
-        for job in (self._held, self._queue.last(user), self._job):
-            if job is None or not job.parts or not job.takes_parts or len(job.parts) >= MOST_PARTS:
-                continue
-            last, gap_s = job.parts[-1], at - job.last_at
-            if not belong(last, message) or gap_s > window_s(last, message, self._together_s):
-                continue
-            parts = (*job.parts, message)
-            job.add(message, whole(parts, self._context.settings.session.handed_chars), at)
-            if job is self._held and not self._hold(job):
-                self._release()
-            return True
-        return False
-
     def _correct(self, correction: Incoming) -> None:
         """Replace the text of a message whose turn has done nothing yet; otherwise say that it is late."""
         language = self._language(correction)
         fits = not self._context.people.refusal(correction, language)
-        fits = fits and parse_chat_command(correction.text) is None
-        for job in (self._held, *self._queue.waiting, self._job) if fits else ():
-            if job is None or not job.takes_parts:
-                continue
-            for index, part in enumerate(job.parts):
-                if part.id == correction.corrected:
-                    job.parts[index] = replace(part, text=correction.text)
-                    most = self._context.settings.session.handed_chars
-                    job.correct(correction, whole(job.parts, most))
-                    return
-        self._reply(correction, waiting_texts.too_late(language))
-
-    def _hold(self, job: Job) -> bool:
-        """Let the turn wait for more parts if some are likely to come; return False if not.
-
-        The messages of the turn lie in the journal without a reply, so that an end of the process loses none.
-        """
-        wait_s = hold_s(job.parts[-1], self._together_s)
-        self._held_until = max(self._held_until, job.last_at + wait_s) if wait_s else 0.0
-        if self._held_until <= trio.current_time():
-            return False
-        if self._held is None:
-            self._held = job
-            self.start_soon(self._release_later, job)
-        return True
-
-    async def _release_later(self, job: Job) -> None:
-        await trio.sleep_until(self._held_until)
-        if self._held is not job:
-            return
-        if trio.current_time() < self._held_until:  # another part has come meanwhile
-            self.start_soon(self._release_later, job)
-        else:
-            self._release()
-
-    def _release(self) -> None:
-        """Let the held turn begin."""
-        held, self._held, self._held_until = self._held, None, 0.0
-        if held is not None:
-            self._offer(held)
-
-    def _came_at(self, message: Incoming) -> float:
-        """Return the time on trio's clock at which the message came; for one that has waited, in the past."""
-        late_s = self._context.now() - message.received if message.received else 0.0
-        return trio.current_time() - (late_s if late_s > LATE_S else 0.0)
+        if not (fits and parse_chat_command(correction.text) is None and self._gathering.correct(correction)):
+            self._reply(correction, waiting_texts.too_late(language))
 
     @property
     def _steers(self) -> bool:
         return self._context.settings.chat.when_busy == "steer"
-
-    @property
-    def _together_s(self) -> float:
-        return self._context.settings.chat.together_s
 
     def _language(self, message: Incoming) -> Language:
         return message.language or self._context.language

@@ -13,12 +13,14 @@ import trio.lowlevel
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rumi.agent.events import ToolStarted
+from rumi.chats.chat import HandOver
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnRestarted, TurnStarted, TurnState
 from rumi.chats.pieces import hold_s, points, regrouped
 from rumi.models.model import Emit, Model, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.platform.config.schema import ChatSection
 from rumi.store.journal.records import Attachment, Incoming, joined
 from tests.chats.house import Answer, FunctionModel, House, house
+from tests.chats.test_chat import node_of
 
 FORWARD = Attachment(
     "words", source="a forwarded message from Ana", text="The ferry leaves at 9 from pier 4."
@@ -443,3 +445,41 @@ def test_a_text_that_points_at_something_waits_for_it(language: str) -> None:
 def test_a_text_that_is_complete_does_not_wait(text: str) -> None:
     assert not points(text)
     assert hold_s(Incoming(text=text, origin=1), 0.5) == 0
+
+
+async def test_a_handover_leaves_what_is_held_open_for_the_next_worker(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with talk(tmp_path) as talked:
+        await talked.send(*ROWS["three forwards"])
+        await wait_all_tasks_blocked()
+        actor = talked.home.inbox.chats.lookup("tg1")
+        assert actor is not None
+        assert await actor.ask(HandOver())
+        await trio.sleep(5)
+        assert [reply for *_, reply in rows(tmp_path)] == [None] * 3
+        assert not talked.home.services.pending.unreplied.get("tg1")
+        assert talked.requests == []
+
+
+async def test_the_end_of_a_turn_is_the_end_of_what_is_held_too(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with talk(tmp_path) as talked:
+        await talked.send(*ROWS["two documents"])
+        await wait_all_tasks_blocked()
+        await talked.home.inbox.chats.end_turn("tg1", "interrupted")
+        await talked.settled()
+        assert talked.answered("tg1") == [(1, 2)]
+        assert talked.requests == []
+
+
+async def test_the_activity_says_that_a_turn_waits_for_more(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with talk(tmp_path) as talked:
+        await talked.send(*ROWS["two documents"])
+        await wait_all_tasks_blocked()
+        assert node_of(talked.home, "tg1").activity == "turn t1: waiting for more parts"
+        await talked.settled()
+        assert node_of(talked.home, "tg1").activity == ""
