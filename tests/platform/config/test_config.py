@@ -129,6 +129,7 @@ DEFAULTS = {
     "store.url": '""',
     "store.lease_s": "15",
     "store.drain_s": "60",
+    "serve.drain_s": "5",
     "store.address": '""',
     "record.turns": "0",
     "record.max_mb": "16",
