@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a command that only names the channels must not load the ag
     from rumi.chats.hub import Hub
     from rumi.chats.inbox import Inbox
     from rumi.chats.port import ChatSubscription
+    from rumi.models.media import Media
     from rumi.platform.chat_ids import ChannelPrefix
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
@@ -39,6 +40,8 @@ class Process:
     """Returns True if this process serves the chat. Several processes may share a database."""
     part: Callable[[], float] = lambda: 1.0
     """Returns the share of all chats that this process serves. Rate limits are scaled by this share."""
+    media: "Media | None" = None
+    """The servers for recordings and speech; None if there are none. The process closes their clients."""
 
 
 class RoutedPort(Protocol):

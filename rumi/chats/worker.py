@@ -43,7 +43,7 @@ from rumi.chats.session import ChatSession, ending
 from rumi.chats.surroundings import variables
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
-from rumi.models.model import Message, Model
+from rumi.models.model import Message, Model, Waiting
 from rumi.models.token_budget import takes_pictures
 from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import operating as operation_texts
@@ -288,6 +288,10 @@ class Worker:
             await self._session.set_files_tainted(True)
         left, came = self._context.settings.session.handed_chars, list[TurnMessage]()
         for attachment in to_fetch:
+            if attachment.kind == "voice":
+                listening = Text("listening to the recording")
+                job.stage = listening
+                self._publish(job.turn, Waiting(0.0, listening.in_language(job.language)))
             seen = Seen(await self._context.bring(self._chat, attachment))
             if self._context.seen_of is not None:
                 seen = await self._context.seen_of(self._chat, seen.about, left)

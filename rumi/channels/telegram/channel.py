@@ -44,12 +44,10 @@ from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.errors import ConfigError
-from rumi.models.transcription import Transcriber
 from rumi.platform.chat_ids import TELEGRAM
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.platform.home import Home
-from rumi.platform.redact import Redactor
 from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
@@ -143,11 +141,7 @@ class Telegram(Channel):
             return prepare_workspace(home.root, chat, *process.user)
 
         async with open_bot(token.reveal(), secrets.telegram_base_url, variable=self._variable) as bot:
-            key = secrets.groq_api_key
-            transcriber = None
-            if key is not None:
-                redact = Redactor(secrets.values())
-                transcriber = Transcriber(key.reveal(), secrets.groq_base_url, redact=redact)
+            transcriber = None if process.media is None else process.media.transcriber
             files = TelegramFiles(
                 bot,
                 workspace=workspace,
@@ -166,8 +160,6 @@ class Telegram(Channel):
                 # connection cannot delay the shutdown.
                 with trio.move_on_after(5, shield=True):
                     await files.aclose()
-                    if transcriber is not None:
-                        await transcriber.aclose()
 
     def connect(self, bot: Bot, who: Who, files: TelegramFiles, home: Home, *, voice: bool) -> None:
         """Use the given connections, which `open` or another caller has opened.
