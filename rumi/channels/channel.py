@@ -160,6 +160,19 @@ class Channel:
     async def show(self, chat: str, paths: Sequence[str]) -> None:
         """Show workspace files to the chat's users. Does nothing in channels whose users see events."""
 
+    def speaks(self, chat: str) -> bool:
+        """Return True if answers in a chat can be spoken."""
+        return False
+
+    async def speak(self, chat: str, text: str, language: "Language") -> None:
+        """Speak an answer (Markdown) in a chat, after the replies that are queued for the chat.
+
+        If the call is cancelled, nothing more is sent.
+
+        Raises:
+            RumiError: The answer cannot be spoken.
+        """
+
     # Methods for a process that serves channels until shutdown is requested: rumi.app.shutdown
 
     async def introduce(self, say: Callable[[str], None]) -> None:

@@ -39,6 +39,7 @@ from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
 from rumi.chats.recovery import CrashReplies
 from rumi.chats.services import ChatServices, handler_for
 from rumi.chats.session import ChatSession
+from rumi.chats.speaking import Speaking
 from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
 from rumi.chats.worker import Worker
@@ -128,6 +129,7 @@ class Chat(Actor[ChatMessage]):
         self._whole_status = whole_status
         self._session = ChatSession(chat_id, journal, max_tokens, self.start_soon)
         self._worker = Worker(chat_id, services, self._session)
+        self._speaking = Speaking(chat_id, services.speech, self.start_soon)
         self._summing = Summing(self._session, journal, context.model_for, max_tokens)
         self._cursor = services.pending.cursor(chat_id)
         self._catching_up = False
@@ -188,9 +190,12 @@ class Chat(Actor[ChatMessage]):
         await self._services.workspaces.carry.leave(self._chat, self._chat)
 
     def busy(self) -> bool:
-        """Return True if the chat is not idle: it has a job, a message without a reply, or a sandbox."""
+        """Return True if the chat is not idle.
+
+        An idle chat has no job, no message without a reply, no answer that is being spoken, and no sandbox.
+        """
         unanswered = self._chat in self._services.pending.unreplied
-        return self._job is not None or unanswered or bool(self._container())
+        return self._job is not None or unanswered or self._speaking.active or bool(self._container())
 
     def activity(self) -> str:
         """Return the job, its phase and its age as one line."""
@@ -308,6 +313,8 @@ class Chat(Actor[ChatMessage]):
         soon as they begin.
         """
         self._queue.end(by, of)
+        if of is None:
+            self._speaking.stop()
         if of is None or (self._job is not None and self._job.message.id in of):
             self._end_turn(by)
         if of is not None:
@@ -422,6 +429,7 @@ class Chat(Actor[ChatMessage]):
             self._job = job
 
     def _stop(self, message: Incoming) -> None:
+        spoke = self._speaking.stop()
         job, dropped, language = self._end_turn("stopped"), self._queue.drop(), self._language(message)
         running = self._services.running_tasks(self._chat)
         note = task_texts.tasks_go_on(language, running) if running else ""
@@ -430,10 +438,11 @@ class Chat(Actor[ChatMessage]):
             job.note = note
             job.joined.append(message.id)
         elif dropped:  # the turn before them is just over
-            said = (reply_texts.stopped(language), reply_texts.dropped(language, len(dropped)), note)
-            self._reply(message, "\n\n".join(filter(None, said)), dropped)
+            parts = (reply_texts.stopped(language), reply_texts.dropped(language, len(dropped)), note)
+            self._reply(message, "\n\n".join(filter(None, parts)), dropped)
         else:
-            self._reply(message, "\n\n".join(filter(None, (reply_texts.nothing_running(language), note))))
+            said = reply_texts.stopped(language) if spoke else reply_texts.nothing_running(language)
+            self._reply(message, "\n\n".join(filter(None, (said, note))))
 
     def _end_turn(self, by: EndedBy) -> Job | None:
         """Cancel the running turn and return its job; None if nothing can be cancelled.
@@ -569,6 +578,8 @@ class Chat(Actor[ChatMessage]):
         plain = job.kind in ("new", "reset", "result", "answer", "undo") and done.finished is None
         following = self._job = job.then or self._queue.next(self._context.now())
         self._services.publisher.reply(self._chat, "" if plain else job.turn, done.replied, done.finished)
+        if done.finished is not None and done.finished.reason == "complete":
+            self._speaking.begin(job.message, done.replied.text, job.language)
         self._sum_up(job)
         return following
 

@@ -6,7 +6,7 @@ servers ignore the requested format.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from rumi.models.media_server import MediaAddress, MediaServer, Purpose, Received, error_in
@@ -52,6 +52,14 @@ class Speech:
 
     content: bytes
     format: SpeechFormat
+
+
+class Speaks(Protocol):
+    """Speaks texts; implemented by `Speaker`."""
+
+    async def speak(self, text: str) -> Speech:
+        """Return the spoken text. Raises a `RumiError`."""
+        ...
 
 
 class Speaker:

@@ -160,6 +160,7 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
         "remind",
         "schedules",
         "timezone",
+        "voice",
         "yes",
         "no",
         "whoami",
