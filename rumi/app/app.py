@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
+from functools import partial
 
 import trio
 
@@ -35,6 +36,7 @@ from rumi.store.cluster.building import Cluster
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.tasks import Tasks
 from rumi.texts import gettext, translate
+from rumi.web.tree import fetch_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +101,7 @@ async def open_app(
         if lacks_key(model_settings):
             model_settings = model_settings_of(loaded, language, default="offline")
         models = build_models(model_settings)
-        media = build_media(loaded)
+        media = build_media(loaded, partial(fetch_bytes, loaded.settings.fetch))
         notes.extend(f"degraded: {why}" for why in engine.degraded)
         if full:
             notes.append(

@@ -2,12 +2,13 @@
 
 from base64 import b64decode
 from binascii import Error as Base64Error
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
 from rumi.models.media_server import MediaAddress, MediaServer, Purpose, Received, error_in
-from rumi.models.model import ModelError
+from rumi.models.model import ModelError, Usage
 from rumi.platform.file_kinds import HEAD_BYTES, picture_type
 from rumi.platform.redact import Redactor
 from rumi.texts import Text
@@ -34,26 +35,32 @@ class Image:
     ending: str
 
 
-@dataclass(frozen=True, slots=True)
-class ImageElsewhere:
-    """The answer of a server that keeps its images at another one: the address of the image."""
-
-    url: str
+Elsewhere: TypeAlias = Callable[[str], Awaitable[bytes]]
+"""Fetches an image from an address at another server, with the guard for addresses; raises a `RumiError`."""
 
 
 class ImageServer:
     """A client that has images made. The creator must call `aclose`.
 
-    `size` is the size of an image for which a request names no other. `redact` hides secrets in the server's
+    `size` is the size of an image for which a request names no other. `elsewhere` fetches images that the
+    server keeps at another one; without it, such an image is an error. `redact` hides secrets in the server's
     texts. Nothing is tried twice, except without the parameter `response_format` where a server refuses it.
 
     Raises:
         ConfigError: The key or the URL is invalid.
     """
 
-    def __init__(self, at: MediaAddress, *, size: str = "", redact: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        at: MediaAddress,
+        *,
+        size: str = "",
+        elsewhere: Elsewhere | None = None,
+        redact: Redactor | None = None,
+    ) -> None:
         self._server = MediaServer(at, PURPOSE, redact)
         self._size = size
+        self._elsewhere = elsewhere
         self._takes_format = True
 
     @property
@@ -61,11 +68,20 @@ class ImageServer:
         """Scheme, host and port of the server, for people."""
         return self._server.host
 
-    async def make(self, prompt: str, size: str = "") -> Image | ImageElsewhere:
-        """Have an image made. On cancellation, closes the connection.
+    @property
+    def model(self) -> str:
+        """The name under which the use of the server is counted: `PROVIDER:NAME`."""
+        provider = "openai" if urlsplit(self._server.url).hostname == "api.openai.com" else "custom"
+        return f"{provider}:{self._server.at.model or 'images'}"
+
+    async def make(self, prompt: str, size: str = "") -> tuple[Image, Usage]:
+        """Have an image made; return it with the tokens that the server has counted, zero if it counts none.
+
+        On cancellation, closes the connection.
 
         Raises:
             ModelError: The server does not make it. The error never contains the key.
+            RumiError: The image is at another server, from which it cannot be fetched.
         """
         outcome = await self._made(prompt, size or self._size)
         if isinstance(outcome, ModelError):
@@ -77,7 +93,7 @@ class ImageServer:
         """Close the idle connections, even if the caller is cancelled, within a time limit."""
         await self._server.aclose()
 
-    async def _made(self, prompt: str, size: str) -> Image | ImageElsewhere | ModelError:
+    async def _made(self, prompt: str, size: str) -> tuple[Image, Usage] | ModelError:
         fields = {"model": self._server.at.model, "prompt": prompt, "size": size}
         body: dict[str, object] = {**{name: text for name, text in fields.items() if text}, "n": 1}
         received = await self._post(body)
@@ -91,9 +107,9 @@ class ImageServer:
         form = {"response_format": "b64_json"} if self._takes_format else {}
         return await self._server.post(_MAX_ANSWER_BYTES, json={**body, **form})
 
-    async def _image(self, received: Received) -> Image | ImageElsewhere | ModelError:
+    async def _image(self, received: Received) -> tuple[Image, Usage] | ModelError:
         if (bare := image_in(received.content)) is not None:
-            return bare
+            return bare, Usage()
         try:
             answer = received.json() if received.is_json else None
         except ValueError:
@@ -106,11 +122,13 @@ class ImageServer:
         if isinstance(url, str) and url.startswith("data:"):
             coded, url = url.partition(",")[2], None
         if isinstance(coded, str) and coded:
-            return self._decoded(coded)
-        if isinstance(url, str) and url:
-            return await self._at(urljoin(self._server.url, url))
-        reported = error_in(answer)
-        return self._server.malformed() if reported is None else self._server.reported(reported)
+            image = self._decoded(coded)
+        elif isinstance(url, str) and url:
+            image = await self._at(urljoin(self._server.url, url))
+        else:
+            reported = error_in(answer)
+            return self._server.malformed() if reported is None else self._server.reported(reported)
+        return image if isinstance(image, ModelError) else (image, _usage(answer))
 
     def _decoded(self, coded: str) -> Image | ModelError:
         if coded.startswith("data:"):
@@ -121,17 +139,29 @@ class ImageServer:
             content = b""
         return image_in(content) or self._server.malformed(Text("it sent no known image format"))
 
-    async def _at(self, url: str) -> Image | ImageElsewhere | ModelError:
-        """Fetch an image from the configured server; return the address of an image elsewhere.
+    async def _at(self, url: str) -> Image | ModelError:
+        """Fetch an image: from the configured server directly, from another one with the guard.
 
-        The configured server may be on this machine, which the guard for other addresses refuses.
+        The configured server may be on this machine, which the guard refuses.
         """
-        if _origin(url) != _origin(self._server.url):
-            return ImageElsewhere(url)
-        received = await self._server.get(MAX_IMAGE_BYTES, url)
-        if isinstance(received, ModelError):
-            return received
-        return image_in(received.content) or self._server.malformed(Text("it sent no known image format"))
+        if _origin(url) == _origin(self._server.url):
+            received = await self._server.get(MAX_IMAGE_BYTES, url)
+            if isinstance(received, ModelError):
+                return received
+            content = received.content
+        elif self._elsewhere is not None:
+            content = await self._elsewhere(url)
+        else:
+            return self._server.malformed(Text("the image is at another server"))
+        return image_in(content) or self._server.malformed(Text("it sent no known image format"))
+
+
+def _usage(answer: object) -> Usage:
+    """Return the tokens in an answer, as OpenAI's newer models count them; zero if it has none."""
+    used = answer.get("usage") if isinstance(answer, dict) else None
+    counts = [used.get(name) if isinstance(used, dict) else 0 for name in ("input_tokens", "output_tokens")]
+    whole = [count if isinstance(count, int) and 0 < count < 10**9 else 0 for count in counts]
+    return Usage(whole[0], whole[1])
 
 
 def image_in(content: bytes) -> Image | None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from rumi.models.drawing import ImageServer
+from rumi.models.drawing import Elsewhere, ImageServer
 from rumi.models.media_server import MediaAddress
 from rumi.models.speech import Speaker
 from rumi.models.transcription import GROQ_MODEL, OTHER_MODEL, Transcriber, groq_address
@@ -26,8 +26,8 @@ class Media:
                 await client.aclose()
 
 
-def build_media(loaded: Loaded) -> Media:
-    """Create the clients. Nothing is sent.
+def build_media(loaded: Loaded, elsewhere: Elsewhere | None = None) -> Media:
+    """Create the clients. Nothing is sent. `elsewhere` fetches images from other servers than the configured.
 
     Raises:
         ConfigError: A key or an address is invalid. A key that is missing is an error of each request.
@@ -40,7 +40,9 @@ def build_media(loaded: Loaded) -> Media:
         None
         if speaks is None
         else Speaker(speaks, api=voice.speech_api, voice=voice.voice or "", redact=redact),
-        None if draws is None else ImageServer(draws, size=images.size or "", redact=redact),
+        None
+        if draws is None
+        else ImageServer(draws, size=images.size or "", elsewhere=elsewhere, redact=redact),
     )
 
 
