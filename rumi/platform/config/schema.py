@@ -175,8 +175,8 @@ def _check_word(text: str) -> None:
 
 
 def _check_spoken(language: str) -> None:
-    if not re.fullmatch(r"[a-z]{2,3}", language):
-        raise ValueError("the code of a language, such as en, es or pt")
+    if not re.fullmatch(r"[a-z]{2,3}|auto", language):
+        raise ValueError("the code of a language, such as en, es or pt, or auto for whisper.cpp's server")
 
 
 def _check_size(size: str) -> None:
