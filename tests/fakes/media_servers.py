@@ -7,7 +7,7 @@ with what a test gives it.
 
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -85,6 +85,13 @@ class MediaFake:
         while self.open:
             await self._changed.wait()
 
+    async def serve(self, *, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve on a free port of loopback, or on the one that it had."""
+        listeners = await trio.open_tcp_listeners(self.port, host="127.0.0.1")
+        self.port = listeners[0].socket.getsockname()[1]
+        task_status.started()
+        await trio.serve_listeners(self.handle, listeners)
+
     async def handle(self, stream: trio.SocketStream) -> None:
         self.open += 1
         try:
@@ -155,11 +162,8 @@ async def _left_within(stream: trio.SocketStream, seconds: float) -> bool:
 @asynccontextmanager
 async def serving_media(fake: MediaFake) -> AsyncIterator[MediaFake]:
     """Serve on a free port of loopback until the block ends."""
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    fake.port = listeners[0].socket.getsockname()[1]
-    serve: Callable[..., Awaitable[None]] = trio.serve_listeners
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve, fake.handle, listeners)
+        await nursery.start(fake.serve)
         yield fake
         nursery.cancel_scope.cancel()
 
