@@ -169,6 +169,16 @@ async def test_an_odd_answer_is_told_with_what_to_do(answer: MediaAnswer, kind: 
     assert "<" not in str(error)
 
 
+async def test_a_huge_answer_is_left_before_its_end() -> None:
+    fake = MediaFake(lambda request: MediaAnswer(b"x" * 100_000_000, "text/plain"))
+    async with hearing(fake) as transcriber:
+        with pytest.raises(ModelError, match="more than 2000 KB"):
+            await transcriber.transcribe("voice.ogg", OPUS)
+        with trio.fail_after(10):
+            await fake.wait_idle()
+        assert fake.left == 1
+
+
 async def test_a_server_that_does_not_run_is_told_with_its_setting() -> None:
     transcriber = Transcriber(MediaAddress("http://127.0.0.1:1/v1"), pauses_s=())
     with pytest.raises(ModelError, match=r"Is the server running\? Check voice\.server") as caught:

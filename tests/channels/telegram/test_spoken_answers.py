@@ -88,9 +88,11 @@ async def test_an_answer_to_a_voice_message_is_also_spoken(
         assert document is not None
         assert (document.name, document.content) == ("answer.ogg", OPUS)
         api.say(ana, "and now in writing")
+        await house.until(lambda: len(said(api)) == 3)
+        api.send_voice(ana, b"OggS", forward_origin=api.origin_of("Eve"))  # not the voice of who asks
         await house.idle()
         await trio.sleep(10)
-        assert said(api) == [TEXT, "voice", TEXT]
+        assert said(api) == [TEXT, "voice", TEXT, TEXT]
 
 
 async def test_a_chat_chooses_what_is_spoken(tmp_path: Path, api: BotApi, autojump_clock: MockClock) -> None:
