@@ -70,6 +70,7 @@ Raises a `RumiError` if that fails.
 """
 
 _HEARD_AT_ONCE: Final = 2
+_MOST_TRANSCRIPTS: Final = 16
 
 
 class Viewer:
@@ -89,6 +90,7 @@ class Viewer:
     ) -> None:
         self._hear = hear
         self._hearing = trio.CapacityLimiter(_HEARD_AT_ONCE)
+        self._transcripts: dict[tuple[str, str], str] = {}  # by chat and the hash of the recording
         self._workspaces = workspaces
         self._user = user
         self._sandbox_limits = sandbox_limits
@@ -140,10 +142,15 @@ class Viewer:
         """Return what is said in a sound file."""
         async with self._hearing:
             body = await self._offload(partial(self._read_sound, chat, path))
-            try:
-                words = await hear(path.rpartition("/")[2], body)
-            except RumiError as error:
-                raise ViewRefused("{failed}", failed=error.message) from None
+            # Kept, because a long transcript is read in parts, each by a call of its own.
+            if (words := self._transcripts.get(key := (chat, _digest(body)))) is None:
+                try:
+                    words = await hear(path.rpartition("/")[2], body)
+                except RumiError as error:
+                    raise ViewRefused("{failed}", failed=error.message) from None
+                if len(self._transcripts) >= _MOST_TRANSCRIPTS:
+                    del self._transcripts[next(iter(self._transcripts))]
+                self._transcripts[key] = words
         if not words:
             return Seen("A sound file in which nobody speaks")
         return Seen(f"What is said in this sound file, {len(words)} characters", text=_in_lines(words))
