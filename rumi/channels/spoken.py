@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
-from rumi.channels.markdown import MOST_CHARS, parser
+from rumi.channels.markdown import parser
 from rumi.texts import Language, gettext
 
 if TYPE_CHECKING:
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 CODE_CHARS: Final = 24
 """Maximum length of code within a sentence that is still spoken, such as a name of a file."""
+
+READ_CHARS: Final = 8_000
+"""Only so much of an answer is read: parsing a longer hostile text would block the process for seconds."""
 
 _ADDRESS: Final = re.compile(r"(?:https?://|www\.)[^\s<>()]*[^\s<>().,;:!?]|\b[\w.+-]+@[\w-]+\.[\w.-]*\w")
 _SENTENCE_END: Final = re.compile(r"[.!?…:。！？]+[\"'»”)]*(?=\s|$)")
@@ -27,12 +30,12 @@ def speakable(text: str, most_chars: int, language: Language) -> str:
     only on the arguments.
     """
     reader = _Reader()
-    reader.read(parser().parse(text[:MOST_CHARS]))
+    reader.read(parser().parse(text[:READ_CHARS]))
     paragraphs = [paragraph for line in reader.paragraphs if (paragraph := _ended(_clean(line)))]
     spoken, cut = _bounded(paragraphs, most_chars)
     if not spoken:
         return ""
-    more = cut or reader.left_out or len(text) > MOST_CHARS
+    more = cut or reader.left_out or len(text) > READ_CHARS
     return f"{spoken} {gettext(language, 'There is more in the text.')}" if more else spoken
 
 

@@ -66,6 +66,11 @@ class MediaAddress:
     timeout_s: float = 120.0
     fault: ConfigError | None = None
 
+    @property
+    def host(self) -> str:
+        """Scheme, host and port, for people."""
+        return shown_url(self.url)
+
 
 @dataclass(frozen=True, slots=True)
 class Received:
@@ -110,7 +115,7 @@ class MediaServer:
             check_key(at.key, at.key_setting)
         check_url(at.url, at.setting)
         self.at = at
-        self.host = shown_url(at.url)
+        self.host = at.host
         self.url = full_address(at.url, purpose)
         self._purpose = purpose
         self._server = ModelServer(

@@ -71,6 +71,9 @@ DELIVERIES: Final = 256
 SPOKEN_AT_ONCE: Final = 4
 """Maximum number of answers of all chats that are spoken and sent at the same time."""
 
+QUICKLY_READ: Final = 2_000
+"""Length of an answer, in characters, up to which its spoken part is chosen in the event loop."""
+
 FIRST_LOOK_S: Final = 5.0
 """Maximum time for Telegram to identify the bot at startup, in seconds. After that, serving begins without
 the bot's identity.
@@ -111,6 +114,7 @@ class Telegram(Channel):
         self._speaker: Speaks | None = None
         self._speech_chars = VoiceSection().speech_chars
         self._speaking = trio.CapacityLimiter(SPOKEN_AT_ONCE)
+        self._choosing = Threads(1)
         self._told_silent: set[str] = set()  # chats that know that speech fails
         self._reading = Threads(FILES_AT_ONCE)
         self._in_memory = trio.CapacityLimiter(FILES_AT_ONCE)
@@ -330,8 +334,12 @@ class Telegram(Channel):
     @override
     async def speak(self, chat: str, text: str, language: Language) -> None:
         """Send an answer as a voice message. The first failure is told in the chat, the next ones are not."""
-        spoken = speakable(text, self._speech_chars, language)
-        if self._speaker is None or not spoken:
+        if self._speaker is None:
+            return
+        choose = partial(speakable, text, self._speech_chars, language)
+        # In a thread, as for a long reply: a hostile text takes half a second.
+        spoken = choose() if len(text) <= QUICKLY_READ else await self._choosing(choose)
+        if not spoken:
             return
         assert self._sender is not None
         try:

@@ -11,7 +11,6 @@ from rumi.agent.mcp.pins import AcceptedTools
 from rumi.app.settings import mcp_settings_of
 from rumi.cli.doctor.check import Check
 from rumi.errors import RumiError
-from rumi.models.failures import shown_url
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection
@@ -170,7 +169,7 @@ def voice(loaded: Loaded) -> Check:
         build_media(loaded)
     except RumiError as error:
         return Check("voice", "failure", error.message, error.advice)
-    hears, speaks, draws = (Text("none") if at is None else shown_url(at.url) for at in addresses)
+    hears, speaks, draws = (Text("none") if at is None else at.host for at in addresses)
     return Check(
         "voice",
         "ok",
