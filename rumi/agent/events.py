@@ -159,6 +159,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
             return f"{name} {get('path')}".rstrip()
         case "note":
             return f"note {get('text')}"
+        case "make_image":
+            return f"make_image “{get('prompt')}”"
         case "delegate":
             return f"delegate “{get('goal')}”"
         case "research":

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
+from functools import partial
 
 import trio
 
@@ -19,6 +20,7 @@ from rumi.chats.local import LocalChat
 from rumi.chats.services import ChatServices
 from rumi.errors import RumiError
 from rumi.models.build import ModelSet, build_models
+from rumi.models.media import build_media
 from rumi.models.settings import lacks_key, model_settings_of
 from rumi.platform import proxies
 from rumi.platform.chat_ids import BUILT_IN
@@ -34,6 +36,7 @@ from rumi.store.cluster.building import Cluster
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.tasks import Tasks
 from rumi.texts import gettext, translate
+from rumi.web.tree import fetch_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -98,6 +101,7 @@ async def open_app(
         if lacks_key(model_settings):
             model_settings = model_settings_of(loaded, language, default="offline")
         models = build_models(model_settings)
+        media = build_media(loaded, partial(fetch_bytes, loaded.settings.fetch))
         notes.extend(f"degraded: {why}" for why in engine.degraded)
         if full:
             notes.append(
@@ -110,9 +114,11 @@ async def open_app(
             notes.append(free_space_advice(language, Reserve(home.reserve), largest(home.root)))
         with log:
             async with AsyncExitStack() as stack:
+                stack.push_async_callback(media.aclose)
                 serves = (lambda chat: True) if cluster is None else cluster.ownership.serves
                 part = (lambda: 1.0) if cluster is None else cluster.ownership.part
-                process = Process(home, loaded, language, sandbox_limits(loaded), engine.user, serves, part)
+                limits = sandbox_limits(loaded)
+                process = Process(home, loaded, language, limits, engine.user, serves, part, media)
                 if cluster is not None:
                     stack.callback(cluster.close)
                 for channel in channels:
@@ -126,6 +132,7 @@ async def open_app(
                     home,
                     loaded,
                     models,
+                    media,
                     engine,
                     language,
                     redactor,

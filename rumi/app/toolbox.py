@@ -18,6 +18,7 @@ from rumi.agent.tools.bash import Bash, BashOutput, BashStop
 from rumi.agent.tools.delegate import Delegate
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.forget import ForgetTool
+from rumi.agent.tools.make_image import MakeImage
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.recall import RecallTool
 from rumi.agent.tools.remember import RememberTool
@@ -56,6 +57,7 @@ _ONE_FORM: Final = (
         ForgetTool,
         RecallTool,
         SendFile,
+        MakeImage,
         UseSkill,
         StartBot,
         DeclareTool,
@@ -83,6 +85,7 @@ class Toolbox:
     bots: Callable[[], Bots]
     mcp: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
     of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
+    of_images: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
         """Return the tools of one chat."""
@@ -99,6 +102,7 @@ class Toolbox:
             *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
             *schedule_tools(self.schedules, lambda: _new_schedule(view, owner)),
             *self.of_channel(chat),
+            *self.of_images(view),
             *self.mcp(view),
         )
         return (

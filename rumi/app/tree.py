@@ -47,6 +47,7 @@ from rumi.channels.counters import Counts
 from rumi.channels.uploads import LocalUploads
 from rumi.chats.hub import Hub
 from rumi.models.build import ModelSet
+from rumi.models.media import Media
 from rumi.models.model import Waiting
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.cascade import Loaded
@@ -73,6 +74,7 @@ class ActorTree:
         home: Home,
         loaded: Loaded,
         models: ModelSet,
+        media: Media,
         engine: Engine,
         language: Language,
         redactor: Redactor,
@@ -98,6 +100,7 @@ class ActorTree:
             home,
             loaded,
             models,
+            media,
             engine,
             language,
             redactor,

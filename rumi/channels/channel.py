@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a command that only names the channels must not load the ag
     from rumi.chats.hub import Hub
     from rumi.chats.inbox import Inbox
     from rumi.chats.port import ChatSubscription
+    from rumi.models.media import Media
     from rumi.platform.chat_ids import ChannelPrefix
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
@@ -39,6 +40,8 @@ class Process:
     """Returns True if this process serves the chat. Several processes may share a database."""
     part: Callable[[], float] = lambda: 1.0
     """Returns the share of all chats that this process serves. Rate limits are scaled by this share."""
+    media: "Media | None" = None
+    """The servers for recordings and speech; None if there are none. The process closes their clients."""
 
 
 class RoutedPort(Protocol):
@@ -156,6 +159,19 @@ class Channel:
 
     async def show(self, chat: str, paths: Sequence[str]) -> None:
         """Show workspace files to the chat's users. Does nothing in channels whose users see events."""
+
+    def speaks(self, chat: str) -> bool:
+        """Return True if answers in a chat can be spoken."""
+        return False
+
+    async def speak(self, chat: str, text: str, language: "Language") -> None:
+        """Speak an answer (Markdown) in a chat, after the replies that are queued for the chat.
+
+        If the call is cancelled, nothing more is sent.
+
+        Raises:
+            RumiError: The answer cannot be spoken.
+        """
 
     # Methods for a process that serves channels until shutdown is requested: rumi.app.shutdown
 

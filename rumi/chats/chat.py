@@ -50,6 +50,7 @@ from rumi.chats.pieces import whole
 from rumi.chats.recovery import CrashReplies, Left, answers_parked
 from rumi.chats.services import ChatServices, handler_for
 from rumi.chats.session import ChatSession
+from rumi.chats.speaking import Speaking
 from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
 from rumi.chats.worker import Worker
@@ -141,6 +142,7 @@ class Chat(Actor[ChatMessage]):
         self._session = ChatSession(chat_id, journal, max_tokens, self.start_soon)
         self._queue = JobQueue(context.settings.chat.queue_length)
         self._worker = Worker(chat_id, services, self._session, self._queue)
+        self._speaking = Speaking(chat_id, services.speech, self.start_soon)
         self._summing = Summing(self._session, journal, context.model_for, max_tokens)
         self._cursor = services.pending.cursor(chat_id)
         self._catching_up = False
@@ -206,9 +208,12 @@ class Chat(Actor[ChatMessage]):
         await self._services.workspaces.carry.leave(self._chat, self._chat)
 
     def busy(self) -> bool:
-        """Return True if the chat is not idle: it has a job, a message without a reply, or a sandbox."""
+        """Return True if the chat is not idle.
+
+        An idle chat has no job, no message without a reply, no answer that is being spoken, and no sandbox.
+        """
         unanswered = self._chat in self._services.pending.unreplied
-        return self._job is not None or unanswered or bool(self._container())
+        return self._job is not None or unanswered or self._speaking.active or bool(self._container())
 
     def activity(self) -> str:
         """Return the job, its phase and its age as one line."""
@@ -333,6 +338,8 @@ class Chat(Actor[ChatMessage]):
         if held is not None and (of is None or not of.isdisjoint(held.messages)):
             self._gathering.release()
         self._queue.end(by, of)
+        if of is None:
+            self._speaking.stop()
         if of is None or (self._job is not None and not of.isdisjoint(self._job.messages)):
             self._end_turn(by)
         if of is not None:
@@ -491,6 +498,7 @@ class Chat(Actor[ChatMessage]):
 
     def _stop(self, message: Incoming, *, drop: bool = False) -> None:
         """Stop the turn. What waits comes next, and the reply says so; with `drop`, it is dropped."""
+        spoke = self._speaking.stop()
         was, job, language = self._job, self._end_turn("stopped"), self._language(message)
         dropped = self._queue.drop() if drop else []
         running, waits = self._services.running_tasks(self._chat), self._queue.texts
@@ -505,6 +513,7 @@ class Chat(Actor[ChatMessage]):
             job.joined.append(message.id)
             return
         ended = waiting_texts.just_ended if was is not None and waits else reply_texts.nothing_running
+        ended = reply_texts.stopped if spoke else ended
         first = reply_texts.dropped(language, len(dropped)) if dropped else ended(language)
         self._reply(message, "\n\n".join(filter(None, (first, note))), dropped)
 
@@ -674,6 +683,8 @@ class Chat(Actor[ChatMessage]):
             self._cursor.earlier, self._cursor.working = max(self._cursor.earlier, job.message.id), 0
             return following
         self._services.publisher.reply(self._chat, "" if plain else job.turn, done.replied, done.finished)
+        if done.finished is not None and done.finished.reason == "complete":
+            self._speaking.begin(job.message, done.replied.text, job.language)
         self._sum_up(job)
         return following
 

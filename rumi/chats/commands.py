@@ -35,6 +35,7 @@ CommandName: TypeAlias = Literal[
     "remind",
     "schedules",
     "timezone",
+    "voice",
     "yes",
     "no",
     "whoami",
@@ -53,6 +54,7 @@ SCHEDULES: Final = "schedules"
 RECALL: Final = "recall"
 FORGETTING: Final = "forgetting"
 PEOPLE: Final = "people"
+SPEECH: Final = "speech"
 
 HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
     "research": TASKS,
@@ -65,6 +67,7 @@ HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
     "remind": SCHEDULES,
     "schedules": SCHEDULES,
     "timezone": SCHEDULES,
+    "voice": SPEECH,
     "recall": RECALL,
     "forget_everything": FORGETTING,
     "whoami": PEOPLE,

@@ -20,6 +20,7 @@ from rumi.chats.hub import Hub
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.recorder.recorder import Recorder
 from rumi.chats.session import ChatSession
+from rumi.chats.speaking import SpeechService
 from rumi.chats.undo.restoring import Restoring
 from rumi.chats.undo.snapshots import Snapshots
 from rumi.errors import RumiError
@@ -292,6 +293,8 @@ class ChatServices:
     """Undoes turns; None disables undo."""
     recorder: Recorder | None = None
     """Records turns; None disables recording."""
+    speech: SpeechService | None = None
+    """Speaks answers; None if nothing can speak."""
 
     async def forget(self, chat: str) -> None:
         """Delete the chat's snapshots and recordings."""

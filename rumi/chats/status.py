@@ -12,7 +12,7 @@ SHOWN_CHARS = 120
 
 PHASE_CHARS = 80
 
-_MAIN_ARGUMENTS = ("command", "url", "query", "path", "key", "name", "question")
+_MAIN_ARGUMENTS = ("command", "url", "query", "path", "key", "name", "question", "prompt")
 
 
 def gist(arguments: Mapping[str, object]) -> str:

@@ -53,7 +53,7 @@ from rumi.chats.session import ChatSession, ending
 from rumi.chats.surroundings import variables
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
-from rumi.models.model import Message, Model
+from rumi.models.model import Message, Model, Waiting
 from rumi.models.token_budget import takes_pictures
 from rumi.platform.texts import models as model_texts
 from rumi.platform.texts import operating as operation_texts
@@ -412,6 +412,10 @@ class Worker:
             await self._session.set_files_tainted(True)
         left, came = self._context.settings.session.handed_chars, list[TurnMessage]()
         for attachment in to_fetch:
+            if attachment.kind == "voice" and attachment not in job.brought:
+                listening = Text("listening to the recording")
+                job.stage = listening
+                self._publish(job.turn, Waiting(0.0, listening.in_language(job.language)))
             if attachment not in job.brought:  # otherwise fetched before the turn began again
                 job.brought[attachment] = await self._fetched(attachment, left)
             message = job.brought[attachment]

@@ -104,5 +104,5 @@ def _referenced(root: "Path") -> set[str]:
         settings = load_settings(root, {}, {}).settings
     except ConfigError:  # `rumi config set` must still be able to correct an invalid configuration
         return set()
-    keys = {key_source(text).variable for text in key_references(settings.model).values()} - {""}
+    keys = {key_source(text).variable for text in key_references(settings).values()} - {""}
     return {*keys, *variables_of(settings)}

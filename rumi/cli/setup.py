@@ -86,6 +86,10 @@ class _Wizard:
         self.say(Text("Start with: rumi"))
         if self._has_token():
             self.say(Text("The bot starts with: rumi telegram"))
+            if not (self.secrets.get("GROQ_API_KEY") or self.loaded.secrets.groq_api_key):
+                self.say(
+                    Text("Voice messages need a server: [voice] server in config.toml, see docs/voice.md.")
+                )
 
     def say(self, text: str) -> None:
         """Print a sentence in the chosen language."""

@@ -162,8 +162,8 @@ class Registry:
             key = self.settings.key_of(full_name)
             key_name = f"model.custom.{name}.api_key"
             if key:
-                _check_key(key, key_name)
-            _check_url(custom.base_url, f"model.custom.{name}.base_url")
+                check_key(key, key_name)
+            check_url(custom.base_url, f"model.custom.{name}.base_url")
             self.servers[full_name] = ModelServer(
                 full_name,
                 custom.base_url,
@@ -237,15 +237,19 @@ def provider_server(
     provider = PROVIDERS[scheme]
     url = (base_url or provider.url).rstrip("/").removesuffix(_ENDINGS.get(provider.dialect, ""))
     if key:
-        _check_key(key, provider.key_variable)
-    _check_url(url, provider.base_url_variable)
+        check_key(key, provider.key_variable)
+    check_url(url, provider.base_url_variable)
     return ModelServer(
         scheme, url, key, dialect=provider.dialect, key_name=provider.key_variable, redact=redact
     )
 
 
-def _check_key(key: str, name: str) -> None:
-    """Reject a key that is invalid in a header, because the HTTP library's error would contain the key."""
+def check_key(key: str, name: str) -> None:
+    """Check the key in the setting `name`.
+
+    Raises:
+        ConfigError: The key is invalid in a header. The HTTP library's error would contain the key.
+    """
     if not _HEADER_SAFE.fullmatch(key):
         raise ConfigError(
             "{name} has characters that are not allowed in a key.",
@@ -254,7 +258,12 @@ def _check_key(key: str, name: str) -> None:
         )
 
 
-def _check_url(url: str, name: str) -> None:
+def check_url(url: str, name: str) -> None:
+    """Check the address in the setting `name`.
+
+    Raises:
+        ConfigError: It is not the URL of a server, or it may contain a secret.
+    """
     try:
         parts = urlsplit(url)
         valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0

@@ -1,4 +1,4 @@
-"""Detection of pictures and of documents that a model can read, by their first bytes and their names."""
+"""Detection of pictures, sounds, and documents that a model can read, by first bytes and names."""
 
 import re
 from pathlib import PurePosixPath
@@ -60,6 +60,15 @@ def picture_type(head: bytes) -> str:
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for mark, kind in _PICTURES.items() if head.startswith(mark)), "")
+
+
+def is_sound(head: bytes) -> bool:
+    """Return True for sound files: Ogg, MP3, WAV, FLAC and M4A. Videos are none, although they have sound."""
+    if head[4:8] == b"ftyp":
+        return head[8:11] in (b"M4A", b"M4B")
+    wave = head.startswith(b"RIFF") and head[8:12] == b"WAVE"
+    frame = len(head) > 2 and head[0] == 0xFF and head[1] & 0xE6 == 0xE2  # the first frame of an MP3 file
+    return wave or frame or head.startswith((b"OggS", b"ID3", b"fLaC"))
 
 
 def kind_of_file(head: bytes, name: str) -> Kind | None:

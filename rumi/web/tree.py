@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+FILE_S = 60.0
+"""Maximum time to fetch a file that is no page, in seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Web:
@@ -112,6 +115,28 @@ def guarded_streams(settings: "FetchSection") -> StreamFetcher:
     resolver = SystemResolver(trio.CapacityLimiter(8), settings.timeout_s)
     network = GuardedNetwork(AddressGuard(resolver, settings.allow))
     return GuardedStreams(network, max_redirects=settings.max_redirects)
+
+
+async def fetch_bytes(settings: "FetchSection", url: str, *, most_bytes: int = 20 * 1024 * 1024) -> bytes:
+    """Return the bytes at a URL, through the fetcher's guard; for files that are no pages.
+
+    On cancellation, closes the connection.
+
+    Raises:
+        FetchRefused: The guard refuses the URL.
+        FetchError: The URL could not be fetched, or has more than `most_bytes`.
+    """
+    content = bytearray()
+    with trio.move_on_after(FILE_S):
+        async with guarded_streams(settings).stream(
+            url, (("Accept", "*/*"),), most_bytes=most_bytes
+        ) as answer:
+            if answer.status != 200:
+                raise FetchError("{url} answers with status {status}.", url=answer.url, status=answer.status)
+            while piece := await answer.more():
+                content += piece
+        return bytes(content)
+    raise FetchError("{url} did not answer within {seconds} s.", url=url, seconds=f"{FILE_S:g}")
 
 
 async def fetch_once(url: str, settings: "FetchSection", secrets: "Secrets", method: Method = "GET") -> Page:

@@ -98,8 +98,8 @@ def test_without_a_key_the_offline_model_works_on_files_and_voice_is_answered(tm
         world.do(world.api.send_document, talk.person, "notes.txt", b"buy milk", caption="read notes.txt")
         assert "buy milk" in talk.hear(1)[0]
         world.do(world.api.send_voice, talk.person, b"OggS")
-        words = "I cannot listen to voice messages: there is no GROQ_API_KEY. Please write to me."
-        assert talk.hear(2)[1] == words
+        words = "I cannot listen to voice messages: there is no [voice] server, and no GROQ_API_KEY."
+        assert talk.hear(2)[1] == f"{words} Please write to me."
         assert world.groq.requests == []
 
 
@@ -160,6 +160,7 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
         "remind",
         "schedules",
         "timezone",
+        "voice",
         "yes",
         "no",
         "whoami",

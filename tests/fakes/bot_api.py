@@ -90,7 +90,9 @@ class BotApi(People):
         self.faults = Faults(self.random, now)
         self.calls: deque[Call] = deque(maxlen=keep_calls)
         self.account = Account(self)
-        messages = Messages(self, self.rates, empty_drafts=empty_drafts, strict_nesting=strict_nesting)
+        self.messages = messages = Messages(
+            self, self.rates, empty_drafts=empty_drafts, strict_nesting=strict_nesting
+        )
         self._methods: dict[str, Callable[[Params], Any]] = {**messages.methods, **self.account.methods}
         self._names = {name.lower(): name for name in self._methods}
         self._delayed: list[Delayed] = []

@@ -35,10 +35,12 @@ class Messages:
         self._rates = rates
         self._empty_drafts = empty_drafts
         self._strict = strict_nesting
+        self.without_voice: set[int] = set()  # people who refuse voice messages in their settings
         self.methods = {
             "sendMessage": self.send,
             "sendDocument": self.send_document,
             "sendPhoto": self.send_photo,
+            "sendVoice": self.send_voice,
             "editMessageText": self.edit,
             "editMessageReplyMarkup": self.edit_markup,
             "deleteMessage": self.delete,
@@ -77,6 +79,17 @@ class Messages:
             raise Refused(400, "Bad Request: PHOTO_INVALID_DIMENSIONS")
         sizes = [{"file_id": picture.id, "file_unique_id": picture.id, "width": width, "height": height}]
         return self._send("sendPhoto", chat, params, document=picture, content={"photo": sizes})
+
+    def send_voice(self, params: Params) -> Json:
+        """Take what Telegram plays as a voice message: Opus in Ogg, MP3 or M4A."""
+        chat = self._chat(params)
+        sound = self._document(params, "voice")
+        if chat.person is not None and chat.person.id in self.without_voice:
+            raise Refused(400, "Bad Request: VOICE_MESSAGES_FORBIDDEN")
+        if not (sound.content.startswith((b"OggS", b"ID3", b"\xff\xfb")) or sound.content[4:8] == b"ftyp"):
+            raise Refused(400, "Bad Request: wrong type of the file")
+        voice = {"file_id": sound.id, "file_unique_id": sound.id, "duration": 1, "mime_type": "audio/ogg"}
+        return self._send("sendVoice", chat, params, document=sound, content={"voice": voice})
 
     def edit(self, params: Params) -> Json:
         chat, message = self._own(params)

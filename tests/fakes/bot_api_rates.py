@@ -20,6 +20,7 @@ class Weight:
 WEIGHTS: Mapping[str, Weight] = {
     "sendMessage": Weight(),
     "sendDocument": Weight(),
+    "sendVoice": Weight(),
     "editMessageText": Weight(),
     "editMessageReplyMarkup": Weight(),
     "sendMessageDraft": Weight(chat=0.5),

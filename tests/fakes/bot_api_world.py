@@ -165,7 +165,7 @@ class Message:
             told["text"] = self.text
             if self.entities:
                 told["entities"] = self.entities
-        if self.document is not None and "photo" not in self.content:
+        if self.document is not None and not {"photo", "voice"} & set(self.content):
             told["document"] = self.document.json()
         if self.reply_markup is not None and "inline_keyboard" in self.reply_markup:
             told["reply_markup"] = self.reply_markup

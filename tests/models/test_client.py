@@ -7,7 +7,7 @@ import pytest
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.model import Message, ModelError, ModelRequest
 from rumi.models.server import ModelServer
-from rumi.models.transcription import Transcriber
+from rumi.models.transcription import Transcriber, groq_address
 from tests.fakes.groq_server import KEY, Answer, Drop, GroqServer, Raw, Script, serve_groq
 
 HELLO = ModelRequest((Message("user", "hola"),))
@@ -62,7 +62,7 @@ async def test_an_answer_without_a_body_yet_counts_as_begun() -> None:
 
 async def test_a_recording_is_sent_again_too() -> None:
     async with serve_groq(Answer("hola"), cuts_kept="reset") as fake:
-        transcriber = Transcriber(KEY, fake.base_url, timeout_s=5, pauses_s=())
+        transcriber = Transcriber(groq_address(KEY, fake.base_url), pauses_s=())
         words = [await transcriber.transcribe("voice.oga", b"OggS" * 50_000) for _ in range(3)]
         await transcriber.aclose()
         assert words == ["hola"] * 3

@@ -7,13 +7,14 @@ import time
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 import trio
 
 from rumi.errors import ConfigError
 from rumi.models.model import ModelError
-from rumi.models.transcription import MAX_AUDIO_BYTES, Transcriber
+from rumi.models.transcription import MAX_AUDIO_BYTES, Transcriber, groq_address
 from tests.fakes.groq_server import (
     KEY,
     Answer,
@@ -36,7 +37,8 @@ async def transcriber(
     audio: Script, *, timeout_s: float = 5.0, key: str = KEY
 ) -> AsyncIterator[tuple[Transcriber, GroqServer]]:
     async with serve_groq(Answer("not asked"), audio=audio) as fake:
-        server = Transcriber(key, fake.base_url, timeout_s=timeout_s, pauses_s=(0.01, 0.02))
+        at = replace(groq_address(key, fake.base_url), timeout_s=timeout_s)
+        server = Transcriber(at, pauses_s=(0.01, 0.02))
         try:
             yield server, fake
         finally:
@@ -155,7 +157,7 @@ async def test_a_wish_for_patience_is_followed_within_reason() -> None:
         (Fail(404, "no such model", "model_not_found"), "not_found", "does not know whisper"),
         (Fail(413, "Request Entity Too Large", "request_too_large"), "too_large", "Send a shorter one"),
         (Fail(400, "could not process file"), "refused", "refused the recording: could not process file."),
-        (Fail(302, headers={"location": "http://127.0.0.1:1/"}), "refused", "refused the recording"),
+        (Fail(302, headers={"location": "http://127.0.0.1:1/"}), "refused", "redirects elsewhere (302)"),
     ],
 )
 async def test_what_does_not_pass_is_told_at_once(answer: Fail, kind: str, words: str) -> None:
@@ -181,7 +183,7 @@ async def test_an_answer_that_is_no_transcript_is_told_as_one(answer: Raw) -> No
 
 
 async def test_a_server_that_is_not_there_is_told() -> None:
-    server = Transcriber(KEY, "http://127.0.0.1:1", pauses_s=())
+    server = Transcriber(groq_address(KEY, "http://127.0.0.1:1"), pauses_s=())
     with pytest.raises(ModelError, match=r"cannot connect to http://127\.0\.0\.1:1"):
         await server.transcribe("voice.ogg", RECORDING)
     await server.aclose()
@@ -207,7 +209,7 @@ async def test_cancelled_it_closes_its_connection_before_it_leaves() -> None:
 
 async def test_cancelled_between_attempts_it_leaves_at_once() -> None:
     async with serve_groq(Answer(""), audio=Fail(500)) as fake:
-        server = Transcriber(KEY, fake.base_url, pauses_s=(15.0,))
+        server = Transcriber(groq_address(KEY, fake.base_url), pauses_s=(15.0,))
         with trio.move_on_after(0.5) as scope:
             await server.transcribe("voice.ogg", RECORDING)
         assert scope.cancelled_caught
@@ -233,13 +235,14 @@ def test_a_key_or_an_address_that_cannot_work_is_refused_without_showing_it(
     key: str, base_url: str | None
 ) -> None:
     with pytest.raises(ConfigError, match="GROQ_") as caught:
-        Transcriber(key, base_url)
+        Transcriber(groq_address(key, base_url))
     assert key not in str(caught.value)
 
 
 def test_importing_it_imports_no_sdk() -> None:
     code = (
-        "import sys; from rumi.models.transcription import Transcriber; Transcriber('key'); "
+        "import sys; from rumi.models.transcription import Transcriber, groq_address; "
+        "Transcriber(groq_address('key')); "
         "sys.exit('groq' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -112,6 +112,8 @@ def may_do(
             return not group or rights.tools is None
         case "new" | "reset" | "undo":
             return rights.changes_files or not (group or rest)
+        case "voice":
+            return not (group and rest) or rights.changes_files
         case "memory":
             return not (group and rest) or rights.may_use("forget")
         case "skills":

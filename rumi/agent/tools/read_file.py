@@ -21,7 +21,7 @@ from rumi.agent.tools.file_access import (
 from rumi.agent.tools.text_file import TextFile, decoded, lines_of
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
-from rumi.platform.file_kinds import HEAD_BYTES, kind_of_file
+from rumi.platform.file_kinds import HEAD_BYTES, is_sound, kind_of_file
 from rumi.platform.openat import shown
 from rumi.platform.texts.operating import short_size
 from rumi.web.readers.files.viewer import Seen, View
@@ -40,7 +40,10 @@ _LAST_CHARACTER: Final = re.compile(rb"[\xc0-\xff][\x80-\xbf]*$")
 
 
 class ReadFile(FileTool):
-    """The `read_file` tool, bound to one chat's sandbox. `view` renders pictures and documents."""
+    """The `read_file` tool, bound to one chat's sandbox.
+
+    `view` renders pictures, documents and recordings.
+    """
 
     concurrent = True
     only_reads = True
@@ -102,7 +105,8 @@ class ReadFile(FileTool):
         """Return the rendered view of a workspace file that is not plain text; None for other files."""
         if self._view is None or not path.startswith(_WORKSPACE):
             return None
-        if kind_of_file(found.content[:HEAD_BYTES], path) is None:
+        head = found.content[:HEAD_BYTES]
+        if kind_of_file(head, path) is None and not is_sound(head):
             return None
         try:
             return await self._view(path.removeprefix(_WORKSPACE))

@@ -7,6 +7,7 @@ from rumi.agent.mcp.servers import ForChat, McpServers
 from rumi.agent.prompts.prompts import Prompts
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.tool import Tool
+from rumi.agent.tools.make_image import MakeImage
 from rumi.agent.tools.recall import facts_for
 from rumi.app.parts.inputs import TreeInputs
 from rumi.app.parts.models import ModelsPart
@@ -22,6 +23,8 @@ from rumi.chats.people.people import People
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.surroundings import Surroundings
 from rumi.memory.extractor import extract
+from rumi.models.metering import Account, Counted, Meter
+from rumi.models.model import ModelError, Usage
 from rumi.models.settings import model_settings_of, models_with_pictures
 from rumi.platform.config.providers import OFFLINE
 from rumi.platform.logs.audit import AuditLog
@@ -79,6 +82,7 @@ def add_agent(
         bots=ports.bots,
         mcp=lambda view: _mcp_tools(mcp, viewer, view, inputs.models.context_tokens, models.people),
         of_channel=lambda chat: inputs.channel_of(chat).tools_for(chat),
+        of_images=lambda view: _image_tools(inputs, store.budgets, viewer, view),
     )
     prompts = prompts_of(home)
     # Both policies allow the same programs, so the prompts of all chats begin alike.
@@ -123,6 +127,26 @@ def add_agent(
         hub, audit, pending, time.time, sandbox.sandboxes.container_id, counts.chat_happened
     )
     return AgentPart(mcp, prompts, instructions, context, fact_extraction, hub, pending, publisher)
+
+
+def _image_tools(inputs: TreeInputs, meter: Meter, viewer: Viewer, view: ChatView) -> tuple[Tool, ...]:
+    """Return the tool that makes images for a chat, if a server for images is configured."""
+    server = inputs.media.images
+    if server is None:
+        return ()
+
+    async def save(content: bytes, name: str) -> str:
+        await view.touch_files()
+        return await viewer.save_file(view.chat, content, name)
+
+    async def count(used: Usage) -> None:
+        account = Account(view.chat, inputs.ids.owner_of(view.chat))
+        if used != Usage():
+            hold = await meter.reserve(account, server.model, used.prompt_tokens, view.language())
+            if not isinstance(hold, ModelError):
+                await hold.settle(Counted(used, (MakeImage.spec.name,)))
+
+    return (MakeImage(server, save, count),)
 
 
 def _mcp_tools(

@@ -19,6 +19,7 @@ from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.people.chat_commands import PeopleCommands
 from rumi.chats.recorder.recorder import Recorder
 from rumi.chats.services import ChatServices, CommandHandler, Undo
+from rumi.chats.speaking import SpeechService
 from rumi.chats.undo.snapshots import Snapshots
 from rumi.chats.undo_sweep import UndoSweep
 from rumi.memory.recall.following import unindex_owner
@@ -79,6 +80,14 @@ def add_all_chats(
         "people": PeopleCommands(models.people, store.budgets, money.written, store.memory),
     }
 
+    speech = SpeechService(
+        store.journal,
+        settings.voice.answer,
+        lambda chat: inputs.channel_of(chat).speaks(chat),
+        lambda chat, text, language: inputs.channel_of(chat).speak(chat, text, language),
+    )
+    handlers["speech"] = speech
+
     def policy_of(chat: str) -> CommandPolicy:
         return sandbox.strict if ids.may_be_group(chat) else sandbox.chosen
 
@@ -99,6 +108,7 @@ def add_all_chats(
         noticed=store.budgets.drop_notices,
         undo=undo,
         recorder=recorder,
+        speech=speech,
     )
     inbox = inputs.ports.inbox.bind(
         add_chats(

@@ -10,6 +10,7 @@ from rumi.channels.channel import Channel
 from rumi.channels.uploads import LocalUploads
 from rumi.chats.inbox import Inbox
 from rumi.models.build import ModelSet
+from rumi.models.media import Media
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.home import Home
@@ -68,6 +69,7 @@ class TreeInputs:
     home: Home
     loaded: Loaded
     models: ModelSet
+    media: Media
     engine: Engine
     language: Language
     redactor: Redactor

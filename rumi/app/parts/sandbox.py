@@ -47,7 +47,14 @@ def add_sandbox(inputs: TreeInputs, store: StorePart) -> SandboxPart:
     return SandboxPart(
         sandboxes,
         _workspaces(inputs, store.journal.ask),
-        Viewer(home.workspaces, inputs.engine.user, limits, view_limits, Threads()),
+        Viewer(
+            home.workspaces,
+            inputs.engine.user,
+            limits,
+            view_limits,
+            Threads(),
+            None if inputs.media.transcriber is None else inputs.media.transcriber.transcribe,
+        ),
         strict,
         replace(strict, open=settings.sandbox.policy == "open"),
     )

@@ -18,6 +18,7 @@ from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, S
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
 from rumi.channels.channel import Channel, Process, RoutedPort
+from rumi.channels.spoken import speakable
 from rumi.channels.telegram.address import Moves
 from rumi.channels.telegram.api.bot import introduce, open_bot
 from rumi.channels.telegram.files.bring import TelegramFiles
@@ -43,20 +44,21 @@ from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
-from rumi.errors import ConfigError
-from rumi.models.transcription import Transcriber
+from rumi.errors import ConfigError, RumiError
+from rumi.models.speech import Speaks
 from rumi.platform.chat_ids import TELEGRAM
 from rumi.platform.config.people import listed
-from rumi.platform.config.schema import TelegramBotSection
+from rumi.platform.config.schema import TelegramBotSection, VoiceSection
 from rumi.platform.home import Home
-from rumi.platform.redact import Redactor
 from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts import voice as voice_texts
+from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
 from rumi.store.journal.inbox import MOST_MOVED, moved_groups
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
-from rumi.texts import gettext
+from rumi.texts import Language, gettext
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +67,12 @@ FILES_AT_ONCE: Final = 4
 
 DELIVERIES: Final = 256
 """Mailbox capacity of the webhook actor. Deliveries above it wait for a free slot."""
+
+SPOKEN_AT_ONCE: Final = 4
+"""Maximum number of answers of all chats that are spoken and sent at the same time."""
+
+QUICKLY_READ: Final = 2_000
+"""Length of an answer, in characters, up to which its spoken part is chosen in the event loop."""
 
 FIRST_LOOK_S: Final = 5.0
 """Maximum time for Telegram to identify the bot at startup, in seconds. After that, serving begins without
@@ -103,6 +111,11 @@ class Telegram(Channel):
         self._files: TelegramFiles
         self._workspaces: Path
         self._voice: bool
+        self._speaker: Speaks | None = None
+        self._speech_chars = VoiceSection().speech_chars
+        self._speaking = trio.CapacityLimiter(SPOKEN_AT_ONCE)
+        self._choosing = Threads(1)
+        self._told_silent: set[str] = set()  # chats that know that speech fails
         self._reading = Threads(FILES_AT_ONCE)
         self._in_memory = trio.CapacityLimiter(FILES_AT_ONCE)
         self._part: Callable[[], float] = lambda: 1.0
@@ -143,11 +156,9 @@ class Telegram(Channel):
             return prepare_workspace(home.root, chat, *process.user)
 
         async with open_bot(token.reveal(), secrets.telegram_base_url, variable=self._variable) as bot:
-            key = secrets.groq_api_key
-            transcriber = None
-            if key is not None:
-                redact = Redactor(secrets.values())
-                transcriber = Transcriber(key.reveal(), secrets.groq_base_url, redact=redact)
+            transcriber = None if process.media is None else process.media.transcriber
+            speaker = None if process.media is None else process.media.speaker
+            self._speech_chars = settings.voice.speech_chars
             files = TelegramFiles(
                 bot,
                 workspace=workspace,
@@ -158,7 +169,7 @@ class Telegram(Channel):
                 transcriber=transcriber,
                 in_memory=trio.CapacityLimiter(FILES_AT_ONCE),
             )
-            self.connect(bot, who, files, home, voice=transcriber is not None)
+            self.connect(bot, who, files, home, voice=transcriber is not None, speaker=speaker)
             try:
                 yield
             finally:
@@ -166,19 +177,27 @@ class Telegram(Channel):
                 # connection cannot delay the shutdown.
                 with trio.move_on_after(5, shield=True):
                     await files.aclose()
-                    if transcriber is not None:
-                        await transcriber.aclose()
 
-    def connect(self, bot: Bot, who: Who, files: TelegramFiles, home: Home, *, voice: bool) -> None:
+    def connect(
+        self,
+        bot: Bot,
+        who: Who,
+        files: TelegramFiles,
+        home: Home,
+        *,
+        voice: bool,
+        speaker: Speaks | None = None,
+    ) -> None:
         """Use the given connections, which `open` or another caller has opened.
 
-        `voice` is True if voice recordings can be transcribed.
+        `voice` is True if voice recordings can be transcribed. `speaker` speaks answers, None if nothing can.
         """
         self._bot = bot
         self._who = who
         self._files = files
         self._workspaces = home.workspaces
         self._voice = voice
+        self._speaker = speaker
         self.deliveries.secret = secret_of(bot.token)
 
     # The tree
@@ -307,6 +326,34 @@ class Telegram(Channel):
             sent = await self._sends_files(chat).call({"path": path})
             if not sent.ok:
                 logger.warning("chat %s: %s", chat, sent.content)
+
+    @override
+    def speaks(self, chat: str) -> bool:
+        return self._speaker is not None
+
+    @override
+    async def speak(self, chat: str, text: str, language: Language) -> None:
+        """Send an answer as a voice message. The first failure is told in the chat, the next ones are not."""
+        if self._speaker is None:
+            return
+        choose = partial(speakable, text, self._speech_chars, language)
+        # In a thread, as for a long reply: a hostile text takes half a second.
+        spoken = choose() if len(text) <= QUICKLY_READ else await self._choosing(choose)
+        if not spoken:
+            return
+        assert self._sender is not None
+        try:
+            async with self._speaking:  # held until the speech is sent, because it is in memory until then
+                speech = await self._speaker.speak(spoken)
+                await self._sender.ask(
+                    DeliverFile(chat, f"answer.{speech.format}", speech.content, spoken=True)
+                )
+        except RumiError as error:
+            if chat not in self._told_silent:
+                self._told_silent.add(chat)
+                self._say(Say(chat, voice_texts.not_spoken(language, error_text(language, error))))
+            raise
+        self._told_silent.discard(chat)
 
     def _sends_files(self, chat: str) -> SendFileTool:
         send = partial(self._send_file, chat)

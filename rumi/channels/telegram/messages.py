@@ -24,12 +24,13 @@ class DeliverFile(Request[None]):
     The sender answers when Telegram has accepted the file.
 
     Cancelling the request stops the upload. The request fails with a `RumiError` if Telegram does not accept
-    the file.
+    the file. With `spoken`, the file is speech, which Telegram shows as a voice message if it can.
     """
 
     chat: str
     name: str
     content: bytes
+    spoken: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """Checks of the API keys and the clock that call servers. They run only with the option `--online`."""
 
 import time
+import wave
 from email.utils import parsedate_to_datetime
 from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from rumi.cli.doctor.check import Check, Examination
@@ -23,8 +25,13 @@ It is longer than a response takes, and shorter than the tolerance of certificat
 
 
 async def online(examination: Examination, loaded: Loaded) -> None:
-    """Make one short model call, ask Telegram for the bot's name, and compare the clock with a server's."""
+    """Make one short model call, ask Telegram for the bot's name, and compare the clock with a server's.
+
+    If servers of the user's own hear or speak, also send a second of silence, and have a word spoken.
+    """
     await examination.look("model online", partial(_model, loaded))
+    if loaded.settings.voice.server is not None or loaded.settings.voice.speech_server is not None:
+        await examination.look("voice online", partial(_voice, loaded))
     if any(loaded.bots().values()):
         await examination.look("telegram online", partial(_telegram, loaded))
 
@@ -86,6 +93,35 @@ async def clock(url: str) -> list[Check]:
         )
         return [Check("clock online", "failure", found, SET_THE_CLOCK)]
     return [Check("clock online", "ok", Text("as the model server's, to the minute"))]
+
+
+async def _voice(loaded: Loaded) -> list[Check]:
+    from rumi.models.media import build_media
+
+    media, found = build_media(await read_keys(loaded)), list[Check]()
+    try:
+        if loaded.settings.voice.server is not None and media.transcriber is not None:
+            await media.transcriber.transcribe("silence.wav", _silence())
+            found.append(Check("voice online", "ok", Text("the server transcribes")))
+        if media.speaker is not None:
+            speech = await media.speaker.speak("Rumi.")
+            found.append(
+                Check("voice online", "ok", Text("the server speaks, as {format}", format=speech.format))
+            )
+    finally:
+        await media.aclose()
+    return found
+
+
+def _silence() -> bytes:
+    """Return a WAV file with one second of silence, which every transcription server reads."""
+    file = BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(16_000)
+        sound.writeframes(bytes(32_000))
+    return file.getvalue()
 
 
 async def _telegram(loaded: Loaded) -> list[Check]:

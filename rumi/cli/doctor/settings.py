@@ -32,6 +32,7 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
         _people(loaded),
         _search(loaded, file),
         _reader(loaded, file),
+        voice(loaded),
         prompts(home),
     ]
 
@@ -154,6 +155,28 @@ def _reader(loaded: Loaded, file: str) -> Check:
         fix = Text("Put TABSTACK_API_KEY=… into {file}, or set fetch.reader to own.", file=file)
         return Check("pages", "failure", found, fix)
     return Check("pages", "ok", Text("Tabstack reads the pages, and gets their addresses"))
+
+
+def voice(loaded: Loaded) -> Check:
+    """Check the servers for recordings, speech and images: their addresses and keys."""
+    from rumi.models.media import build_media, images_at, speech_at, transcription_at
+
+    addresses = (transcription_at(loaded), speech_at(loaded), images_at(loaded))
+    try:
+        for at in addresses:
+            if at is not None and at.fault is not None:
+                raise at.fault
+        build_media(loaded)
+    except RumiError as error:
+        return Check("voice", "failure", error.message, error.advice)
+    hears, speaks, draws = (Text("none") if at is None else at.host for at in addresses)
+    return Check(
+        "voice",
+        "ok",
+        Text(
+            "recordings: {hears}; speech: {speaks}; images: {draws}", hears=hears, speaks=speaks, draws=draws
+        ),
+    )
 
 
 def mcp(home: Home, loaded: Loaded) -> list[Check]:

@@ -125,7 +125,7 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
     layers.add_flags(flags)
     settings = layers.settings()
     origins = {key: layers.origin(key) for key, _ in _leaves(settings)}
-    secrets = load_secrets(home, environment, key_references(settings.model), variables_of(settings))
+    secrets = load_secrets(home, environment, key_references(settings), variables_of(settings))
     return Loaded(settings, origins, secrets, _notes(home))
 
 

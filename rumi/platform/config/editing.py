@@ -120,7 +120,7 @@ def set_keys(path: Path, values: Mapping[str, object]) -> dict[str, object]:
     layers.add_file(path)
     layers.add_flags(values, path.name)
     # Check references before anything is written: a user may have entered the key itself.
-    load_secrets(path.parent, os.environ, key_references(layers.settings().model))
+    load_secrets(path.parent, os.environ, key_references(layers.settings()))
     found = {key: layers.value(key) for key in values}
 
     def change(document: "TOMLDocument") -> None:

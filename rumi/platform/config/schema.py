@@ -48,6 +48,7 @@ _PACKAGE = re.compile(
 _ARCHIVES = (".whl", ".zip", ".tar", ".tgz", ".gz", ".bz2", ".tbz", ".xz", ".txz", ".tlz", ".lz", ".lzma")
 """Ends of names that pip takes for a file."""
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
+IMAGE_SIZE = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -171,6 +172,16 @@ def _check_listen(where: str) -> None:
 def _check_word(text: str) -> None:
     if not text or any(c.isspace() for c in text):
         raise ValueError("a name without spaces")
+
+
+def _check_spoken(language: str) -> None:
+    if not re.fullmatch(r"[a-z]{2,3}|auto", language):
+        raise ValueError("the code of a language, such as en, es or pt, or auto for whisper.cpp's server")
+
+
+def _check_size(size: str) -> None:
+    if not IMAGE_SIZE.fullmatch(size):
+        raise ValueError("WIDTHxHEIGHT in pixels, such as 1024x1024")
 
 
 def _check_program(name: str) -> None:
@@ -494,6 +505,45 @@ class BudgetSection(Section):
     reply_tokens: Annotated[int, Field(ge=256, le=131_072)] = 4096
 
 
+class VoiceSection(Section):
+    """`[voice]`: the servers that turn recordings into text, and answers into speech.
+
+    `server` is the address of a server with OpenAI's transcription API, or of whisper.cpp's `/inference`.
+    Without it, Groq transcribes if its key is set. `language` is the language that people speak (ISO 639-1);
+    without it, the server detects the language. `speech_server` is the address of a server with OpenAI's
+    speech API, or of Piper's server if `speech_api` is `piper`. `answer` says which answers are also spoken,
+    in chats that have not chosen with `/voice`; of a long answer, about `speech_chars` characters are spoken.
+    Keys are references: `$VAR`, `${VAR}`, the name of a set variable, or `!command`.
+    """
+
+    server: Annotated[str, _checked(_check_url)] | None = None
+    model: Annotated[str, _checked(_check_word)] | None = None
+    api_key: KeyReference | None = None
+    language: Annotated[str, _checked(_check_spoken)] | None = None
+    timeout_s: Positive = 120
+    speech_server: Annotated[str, _checked(_check_url)] | None = None
+    speech_api: Literal["openai", "piper"] = "openai"
+    speech_model: Annotated[str, _checked(_check_word)] = "tts-1"
+    speech_api_key: KeyReference | None = None
+    voice: Annotated[str, _checked(_check_word)] | None = None
+    speech_timeout_s: Positive = 120
+    speech_chars: Annotated[int, Field(ge=50, le=4000)] = 1500
+    answer: Literal["never", "to_voice", "always"] = "to_voice"
+
+
+class ImagesSection(Section):
+    """`[images]`: the server that makes images to order, with OpenAI's API. Without `server`, there is none.
+
+    `size` is the size of an image for which the model asks no other, such as `1024x1024`.
+    """
+
+    server: Annotated[str, _checked(_check_url)] | None = None
+    model: Annotated[str, _checked(_check_word)] | None = None
+    api_key: KeyReference | None = None
+    size: Annotated[str, _checked(_check_size)] | None = None
+    timeout_s: Positive = 300
+
+
 class ResearchSection(Section):
     """`[research]`: the default model for research tasks; None selects the model that chats use."""
 
@@ -753,6 +803,8 @@ class Settings(Section):
     chat: ChatSection = ChatSection.model_construct()
     fetch: FetchSection = FetchSection.model_construct()
     search: SearchSection = SearchSection.model_construct()
+    voice: VoiceSection = VoiceSection.model_construct()
+    images: ImagesSection = ImagesSection.model_construct()
     tasks: TasksSection = TasksSection.model_construct()
     research: ResearchSection = ResearchSection.model_construct()
     budget: BudgetSection = BudgetSection.model_construct()

@@ -17,7 +17,7 @@ from rumi.platform.config.providers import PROVIDERS
 from rumi.platform.config.sources import KEY_FORMS, key_source
 
 if TYPE_CHECKING:
-    from rumi.platform.config.schema import ModelSection
+    from rumi.platform.config.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class Secrets:
     """The secrets of this process. A secret that is not set is None.
 
     `origins` maps the name of each secret that is set to `environment` or `.env`. `keys` are the API keys of
-    model servers, by the provider's scheme or `custom:NAME`. `commands`, by the same names, are commands that
-    print a key; the module `rumi.platform.config.commands` runs them. `faults`, also by these names, are the
-    errors of keys that could not be read. `base_urls` are the URLs of test servers and proxies. The URLs are
-    not secret, but secrets are sent to them. `referenced` has the values of variables that MCP servers refer
-    to, and the tokens of additional bots.
+    servers, by the provider's scheme, `custom:NAME`, or the name of a setting such as `voice.api_key`.
+    `commands`, by the same names, are commands that print a key; the module `rumi.platform.config.commands`
+    runs them. `faults`, also by these names, are the errors of keys that could not be read. `base_urls` are
+    the URLs of test servers and proxies. The URLs are not secret, but secrets are sent to them. `referenced`
+    has the values of variables that MCP servers refer to, and the tokens of additional bots.
     """
 
     telegram_token: Secret | None = None
@@ -115,20 +115,32 @@ NAMES = (
 )
 
 
+VOICE_KEY = "voice.api_key"
+SPEECH_KEY = "voice.speech_api_key"
+IMAGES_KEY = "images.api_key"
+"""The names of the keys of servers for voice and images, which are also the names of their settings."""
+
+
 def key_setting(name: str) -> str:
-    """Return the name of the setting that refers to a model server's key."""
+    """Return the name of the setting that refers to a server's key."""
+    if name in (VOICE_KEY, SPEECH_KEY, IMAGES_KEY):
+        return name
     custom = name.removeprefix("custom:")
     return f"model.keys.{name}" if custom == name else f"model.custom.{custom}.api_key"
 
 
-def key_references(model: "ModelSection") -> dict[str, str]:
-    """Return the configured references to API keys, by the provider's scheme or `custom:NAME`."""
-    custom = {
-        f"custom:{name}": server.api_key
-        for name, server in model.custom.items()
-        if server.api_key is not None
+def key_references(settings: "Settings") -> dict[str, str]:
+    """Return the configured references to API keys.
+
+    Their names are the provider's scheme, `custom:NAME`, or the setting of a server for voice or images.
+    """
+    named = {
+        **{f"custom:{name}": server.api_key for name, server in settings.model.custom.items()},
+        VOICE_KEY: settings.voice.api_key,
+        SPEECH_KEY: settings.voice.speech_api_key,
+        IMAGES_KEY: settings.images.api_key,
     }
-    return {**model.keys, **custom}
+    return {**settings.model.keys, **{name: text for name, text in named.items() if text is not None}}
 
 
 def load_secrets(

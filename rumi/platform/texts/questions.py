@@ -25,6 +25,7 @@ ActionKind: TypeAlias = Literal[
     "propose_plan",
     "mcp",
     "accept_tool",
+    "make_image",
 ]
 
 
@@ -44,6 +45,7 @@ _ACTIONS: dict[ActionKind, Text] = {
     "propose_plan": Text("work by this plan, without asking again for what it says"),
     "write_skill": Text("keep this way of working"),
     "mcp": Text("call this tool of another program"),
+    "make_image": Text("have this image made by a server"),
     "accept_tool": Text("use this tool of another program, whose description has changed"),
 }
 

@@ -231,6 +231,7 @@ _COMMANDS: tuple[tuple[str, Text], ...] = (
     ("/remind", Text("reminds you: `/remind tomorrow 09:00: TEXT`")),
     ("/schedules", Text("the reminders; `pause|resume|run|delete N` changes one")),
     ("/timezone", Text("your time zone: `/timezone Europe/Madrid`")),
+    ("/voice", Text("speaks answers as well: `/voice on`, `/voice always`, `/voice off`")),
     ("/yes", Text("allows what a scheduled turn has left undone: `/yes 1`, `/yes 1 no 2`")),
     ("/no", Text("refuses it: `/no 1`")),
     ("/whoami", Text("who you are, your role and your budget")),

@@ -126,6 +126,7 @@ def delete_chat(transaction: Transaction, chat: str) -> bool:
         "parked",
         "schedules",
         "album_parts",
+        "voices",
         *UNDO,
     ):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))

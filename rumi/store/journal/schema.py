@@ -264,6 +264,10 @@ CREATE TABLE zones (             -- the time zones of owners
     owner TEXT PRIMARY KEY,
     zone  TEXT NOT NULL
 );
+CREATE TABLE voices (            -- what chats have chosen about spoken answers
+    chat    TEXT PRIMARY KEY,
+    answers TEXT NOT NULL        -- which answers are spoken: never, to_voice, always
+);
 CREATE TABLE undos (             -- turns that were taken back
     message  INTEGER PRIMARY KEY,             -- the one that asked for it
     chat     TEXT NOT NULL,
@@ -548,6 +552,7 @@ ALTER TABLE messages ADD COLUMN part_of INTEGER;
 ALTER TABLE messages ADD COLUMN resumed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN corrects INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN asking TEXT NOT NULL DEFAULT '';
+CREATE TABLE voices (chat TEXT PRIMARY KEY, answers TEXT NOT NULL);
 """,
 }
 """SQL statements that upgrade each version to the next one."""

@@ -55,9 +55,11 @@ def test_every_command_is_an_admins_and_each_has_a_rule_for_guests() -> None:
     here = {name for name in COMMAND_NAMES if may_do(GUEST, name, group=True)}
     everywhere = {"start", "help", "stop", "status", "retry", "continue", "usage", "whoami", "allow"}
     private = {"new", "reset", "undo", "forget_everything"}
-    assert (mine, mine - here) == (everywhere | private | {"memory", "recall"}, private)
+    assert (mine, mine - here) == (everywhere | private | {"memory", "recall", "voice"}, private)
     assert not any(may_do(NOBODY, name) for name in COMMAND_NAMES)
     assert not may_do(GUEST, "a_command_of_tomorrow")
+    assert may_do(GUEST, "voice", "on")
+    assert not may_do(GUEST, "voice", "on", group=True)
 
 
 def test_a_private_chat_is_its_users_and_what_nobody_is_known_for_a_members(tmp_path: Path) -> None:

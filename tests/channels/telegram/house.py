@@ -22,12 +22,15 @@ from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import ChatServices, ChatWorkspaces
+from rumi.chats.speaking import SpeechService
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.models.speech import Speaks
 from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.config.schema import ChatSection, SessionSection, Settings
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
+from rumi.platform.texts.voice import Spoken
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.records import Attachment
 from tests.channels.telegram.sending import bot_in_memory
@@ -136,6 +139,9 @@ async def telegram_house(
     chat_section: ChatSection | None = None,
     bring: Callable[[str, Attachment], Awaitable[str]] | None = None,
     telegram: Telegram | None = None,
+    speaker: Speaks | None = None,
+    files: Any = None,
+    spoken: Spoken = "to_voice",
     add: Callable[..., object] = lambda root, inbox, journal, hub: None,
 ) -> AsyncIterator[TelegramHouse]:
     """Start it on a folder; leaving it is an orderly stop, and the folder keeps the journal.
@@ -146,7 +152,8 @@ async def telegram_house(
     (path / "logs").mkdir(exist_ok=True)
     who = Who(frozenset({ANA, BEN}))
     telegram = telegram or Telegram()
-    telegram.connect(bot_in_memory(api), who, cast(Any, None), home, voice=False)
+    bot = bot_in_memory(api)
+    telegram.connect(bot, who, cast(Any, files), home, voice=files is not None, speaker=speaker)
     root = Supervisor("rumi", strategy="rest_for_one")
     offload, hub, sending = InlineOffload(), Hub(), Sending()
     journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, time.time)))
@@ -169,6 +176,7 @@ async def telegram_house(
         bring=bring or telegram.bring,
         tools_for=lambda chat: tools,
     )
+    speech = SpeechService(journal, spoken, telegram.speaks, telegram.speak)
     services = ChatServices(
         journal=journal,
         sandboxes=sandboxes,
@@ -178,6 +186,8 @@ async def telegram_house(
         pending=pending,
         context=context,
         fact_extraction=add_fact_extraction(root, journal, context),
+        handlers={"speech": speech},
+        speech=speech,
     )
     inbox = add_chats(root, services)
     telegram.add_receiver(root, inbox, journal, hub)

@@ -21,13 +21,12 @@ from rumi.channels.telegram.api.unspoken import UnspokenClient
 from rumi.channels.telegram.files.bring import TelegramFiles, Transcribes
 from rumi.channels.telegram.files.download import MAX_BYTES, DownloadTimeouts
 from rumi.errors import RumiError
-from rumi.models.transcription import Transcriber
+from rumi.models.transcription import Transcriber, groq_address
 from rumi.platform.logs.logs import program_log
 from rumi.platform.redact import Redactor
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from rumi.store.journal.records import Attachment
-from rumi.texts import Language
 from tests.channels.telegram.file_server import (
     TOKEN,
     Answer,
@@ -77,9 +76,9 @@ class Threads:
 class FakeTranscriber:
     words: str = "hola"
     trouble: RumiError | None = None
-    heard: list[tuple[str, bytes, Language | None]] = field(default_factory=list)
+    heard: list[tuple[str, bytes, str | None]] = field(default_factory=list)
 
-    async def transcribe(self, name: str, audio: bytes, language: Language | None = None) -> str:
+    async def transcribe(self, name: str, audio: bytes, language: str | None = None) -> str:
         await trio.lowlevel.checkpoint()
         self.heard.append((name, audio, language))
         if self.trouble:
@@ -231,7 +230,7 @@ async def test_a_voice_message_becomes_words_and_no_file(house: House) -> None:
 
 async def test_a_voice_message_goes_to_groq_as_it_came(house: House) -> None:
     async with serve_groq(GroqAnswer(""), audio=Transcript("hola")) as groq, serve_files(WHOLE) as server:
-        transcriber = Transcriber(KEY, groq.base_url)
+        transcriber = Transcriber(groq_address(KEY, groq.base_url))
         assert await house.bring(server, replace(VOICE, name="file_2.oga"), transcriber) == "hola"
         await transcriber.aclose()
     assert groq.requests[0].body is not None

@@ -362,7 +362,11 @@ def test_a_voice_message_is_written_down_where_that_can_be_done(world: World) ->
     assert (voice.kind, voice.name, voice.media_type) == ("voice", f"voice-{message.id}.ogg", "audio/ogg")
     deaf = arrival(world.last(hears=False))
     assert (deaf.answer, deaf.attachments, deaf.chat) == (
-        gettext("es", "I cannot listen to voice messages: there is no GROQ_API_KEY. Please write to me."),
+        gettext(
+            "es",
+            "I cannot listen to voice messages: there is no [voice] server, and no GROQ_API_KEY. "
+            "Please write to me.",
+        ),
         (),
         "tg11",
     )
@@ -388,6 +392,15 @@ def test_files_of_other_kinds_are_files_and_have_a_name(
     message = world.comes(world.ana, **{kind: held})
     (found,) = arrival(world.last()).attachments
     assert (found.kind, found.name, found.reference) == ("file", name.format(message), "F")
+
+
+def test_a_round_video_is_heard_like_a_voice_message(world: World) -> None:
+    note = {"file_id": "N", "file_unique_id": "U", "length": 1, "duration": 1}
+    message = world.api.send(world.ana, video_note=note)
+    (voice,) = arrival(world.last()).attachments
+    assert (voice.kind, voice.reference, voice.name) == ("voice", "N", f"video-note-{message.id}.mp4")
+    assert (voice.media_type, voice.tainted) == ("video/mp4", False)
+    assert arrival(world.last(hears=False)).attachments != (voice,)
 
 
 def test_a_file_of_unknown_size_is_taken_and_measured_when_it_is_brought(world: World) -> None:
@@ -428,13 +441,6 @@ GIF = {"file_id": "G", "file_unique_id": "U", "width": 1, "height": 1, "duration
         ),
         ("dice", lambda world: world.api.send(world.ana, dice={"emoji": "🎲", "value": 3})),
         ("animation", lambda world: world.api.send(world.ana, animation=GIF)),
-        (
-            "video_note",
-            lambda world: world.api.send(
-                world.ana,
-                video_note={"file_id": "N", "file_unique_id": "U", "length": 1, "duration": 1},
-            ),
-        ),
         (
             "location",
             lambda world: world.api.send(

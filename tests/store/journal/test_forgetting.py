@@ -31,6 +31,7 @@ from rumi.store.journal.reading import list_chats, name_chat
 from rumi.store.journal.records import FinalReply, HistoryEntry, Summary
 from rumi.store.journal.store import Store
 from rumi.store.journal.transaction import SLICE, JournalMessage
+from rumi.store.journal.voices import set_spoken_answers, spoken_answers
 from tests.chats.house import InlineOffload
 from tests.store.journal.accepting import accept
 
@@ -304,6 +305,7 @@ def test_a_deleted_chat_leaves_nothing_and_no_number_is_used_twice(tmp_path: Pat
                     settle(chat, FinalReply((number,), "said")),
                     name_chat(chat, "a title"),
                     mark_files(chat, True),
+                    set_spoken_answers(chat, "always"),
                 ]
             )
         slices = 1
@@ -316,6 +318,7 @@ def test_a_deleted_chat_leaves_nothing_and_no_number_is_used_twice(tmp_path: Pat
             (),
             (),
         ]
+        assert store.run([spoken_answers("a"), spoken_answers("b")]) == ["", "always"]
         (chats,) = store.run([list_chats()])
         assert isinstance(chats, tuple)
         assert [stored_chat.chat for stored_chat in chats] == ["b"]

@@ -6,14 +6,18 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+import trio
 
+from rumi.errors import RumiError
 from rumi.models.model import Message, Picture
+from rumi.models.transcription import MAX_AUDIO_BYTES
 from rumi.platform.threads import Threads
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file
 from rumi.sandbox.workspace import WorkspaceError, prepare_workspace
 from rumi.web.readers.files.reading import ViewLimits, ViewRefused
 from rumi.web.readers.files.viewer import PICTURES_FOLDER, Viewer
+from tests.fakes.media_servers import MP3, WAV
 from tests.web.readers import files
 
 USER = (1234, 1234) if os.getuid() == 0 else (os.getuid(), os.getgid())
@@ -161,3 +165,46 @@ async def test_what_a_tool_brings_is_kept_in_a_chat_that_has_no_workspace_yet(
         "May-2.pdf",
     ]
     assert (tmp_path / "workspace" / "other" / "May.pdf").read_bytes() == b"%PDF"
+
+
+async def test_a_sound_file_is_heard_where_something_can_hear(
+    viewer: Viewer, workspace: Path, tmp_path: Path
+) -> None:
+    heard: list[tuple[str, bytes]] = []
+    words = ["Buy milk. And bread!", ""]
+
+    async def hear(name: str, body: bytes) -> str:
+        await trio.lowlevel.checkpoint()
+        heard.append((name, body))
+        if not words:
+            raise RumiError("The server is deaf.")
+        return words.pop(0)
+
+    (workspace / "note.mp3").write_bytes(MP3)
+    about = about_file("note.mp3", "audio/mpeg", len(MP3))
+    assert (await viewer.sent("cli", about, 1000)).about == about  # nothing can hear
+    hearing = Viewer(tmp_path / "workspace", USER, SandboxLimits(), ViewLimits(), Threads(2), hear)
+    seen = await hearing.sent("cli", about, 1000)
+    said = "What is said in this sound file, 20 characters"
+    assert seen.about == f"{about}\n[{said}]\nBuy milk.\nAnd bread!"
+    assert (await hearing.sent("cli", about, 1000)).about == seen.about
+    assert heard == [("note.mp3", MP3)]  # each part of a long transcript is read by a call of its own
+    for changed, told in (
+        (b"silence", "A sound file in which nobody speaks"),
+        (b"more", "It cannot be shown: The server is deaf."),
+    ):
+        (workspace / "note.mp3").write_bytes(MP3 + changed)
+        assert (await hearing.sent("cli", about, 1000)).about == f"{about}\n[{told}]"
+
+
+async def test_a_sound_file_that_is_too_large_is_not_sent(workspace: Path, tmp_path: Path) -> None:
+    async def hear(name: str, body: bytes) -> str:
+        raise AssertionError
+
+    hearing = Viewer(tmp_path / "workspace", USER, SandboxLimits(), ViewLimits(), Threads(2), hear)
+    (workspace / "long.wav").write_bytes(WAV)
+    os.truncate(workspace / "long.wav", MAX_AUDIO_BYTES + 1)
+    with pytest.raises(ViewRefused, match="larger than"):
+        await hearing.file("cli", "long.wav")
+    (workspace / "film.mp4").write_bytes(b"\0\0\0\x20ftypisom" + bytes(99))
+    assert await hearing.file("cli", "film.mp4") is None

@@ -19,7 +19,6 @@ from rumi.platform.threads import Offload
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file, put_file
 from rumi.store.journal.records import Attachment
-from rumi.texts import Language
 
 _MEGA: Final = 1024 * 1024
 
@@ -27,13 +26,13 @@ _MEGA: Final = 1024 * 1024
 class Transcribes(Protocol):
     """Transcribes voice recordings; implemented by `rumi.models.Transcriber`."""
 
-    async def transcribe(self, name: str, audio: bytes, language: Language | None = None) -> str:
+    async def transcribe(self, name: str, audio: bytes, language: str | None = None) -> str:
         """Return the transcript; empty if the recording has no speech. Raises a `RumiError`."""
         ...
 
 
 class TelegramFiles:
-    """Fetches the attachments of messages. The creator must close this object and, separately, `transcriber`.
+    """Fetches the attachments of messages. The creator must close this object, but not the `transcriber`.
 
     `workspace` prepares a chat's folder and returns its path; it may block and raise a `RumiError`. Files in
     that folder belong to `user`, the sandbox's uid and gid. Downloads are buffered in unnamed files in the

@@ -51,6 +51,10 @@ def content_of(message: Fields, language: Language, hears: bool) -> IncomingCont
     Raises:
         OddField: A field differs from Telegram's documentation.
     """
+    if hears and (note := record_or_none(message, "video_note")) is not None:
+        # A round video is how some people send voice messages; its sound is transcribed.
+        name = f"video-note-{number(message, 'message_id')}.mp4"
+        return _taken(_attachment("voice", note, name, "video/mp4"), language)
     for kind in _UNSUPPORTED:
         if message.get(kind) is not None:
             return IncomingContent(answer=telegram_texts.unsupported(language, kind))
@@ -59,7 +63,8 @@ def content_of(message: Fields, language: Language, hears: bool) -> IncomingCont
             return IncomingContent(
                 answer=gettext(
                     language,
-                    "I cannot listen to voice messages: there is no GROQ_API_KEY. Please write to me.",
+                    "I cannot listen to voice messages: there is no [voice] server, and no GROQ_API_KEY. "
+                    "Please write to me.",
                 )
             )
         name = f"voice-{number(message, 'message_id')}.ogg"

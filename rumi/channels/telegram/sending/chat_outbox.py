@@ -330,8 +330,10 @@ class ChatOutbox:
 
     # Files
 
-    async def upload(self, name: str, content: bytes, behind: int) -> None:
+    async def upload(self, name: str, content: bytes, behind: int, *, spoken: bool = False) -> None:
         """Send a file after the delivery `behind` and after everything queued. Cancellation stops the upload.
+
+        With `spoken`, the file is speech.
 
         Raises:
             RumiError: Telegram did not accept the file. The error gives the reason.
@@ -340,4 +342,4 @@ class ChatOutbox:
         self._expect(behind)
         self._queue.append(upload)
         self._wake()
-        await upload.bring(self._to, name, content, self.rest)
+        await upload.bring(self._to, name, content, self.rest, spoken=spoken)

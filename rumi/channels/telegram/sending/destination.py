@@ -16,6 +16,7 @@ from rumi.channels.telegram.api.bot import wait_of
 from rumi.channels.telegram.api.refusals import RefusalReason, refusal_of
 from rumi.channels.telegram.formatting.reply import MessagePart
 from rumi.channels.telegram.sending.limits import NOW_SHARE, SendLimits
+from rumi.models.speech import format_of
 from rumi.platform.file_kinds import HEAD_BYTES, picture_type
 
 T = TypeVar("T")
@@ -311,6 +312,36 @@ class Destination:
             )
 
         await bounded(seconds, self._in_topic(send))
+        self.wire.statistics.sent += 1
+
+    async def speak(self, name: str, content: bytes) -> None:
+        """Send speech: as a voice message, or as a file if Telegram or the recipient takes no voice message.
+
+        Telegram plays Opus, MP3 and M4A as voice messages. Some people refuse voice messages in their
+        settings.
+        """
+        self._check_served()
+        seconds = self.wire.bounds.upload_s
+        if format_of(content) not in ("ogg", "mp3", "m4a"):
+            await self.upload(name, content)
+            return
+
+        async def send(topic: int | None) -> None:
+            await self.wire.bot.send_voice(
+                self.number,
+                BytesIO(content),
+                filename=name,
+                message_thread_id=topic,
+                **timeouts(seconds),
+            )
+
+        try:
+            await bounded(seconds, self._in_topic(send))
+        except BadRequest as error:
+            if refusal_of(error) is not RefusalReason.OTHER:
+                raise
+            await self.upload(name, content)
+            return
         self.wire.statistics.sent += 1
 
     async def _photo(self, name: str, content: bytes, topic: int | None) -> None:

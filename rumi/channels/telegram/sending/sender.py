@@ -383,7 +383,7 @@ class Sender(Actor[SenderMessage]):
         outbox = self._outbox(file.chat)
         assert outbox is not None
         try:
-            await outbox.upload(file.name, file.content, before)
+            await outbox.upload(file.name, file.content, before, spoken=file.spoken)
         except RumiError as error:
             raise Refused(error) from error
         except Exception as error:

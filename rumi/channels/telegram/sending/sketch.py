@@ -45,14 +45,21 @@ def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Mess
     if state.todo:
         todo = _todo(state.todo)
         if line is None and blank(said):
-            line = MessagePart(gettext(language, "💭 thinking…"))
+            line = _idle(state, language)
         line = _below(todo, line) if line else todo
     if not blank(said):
         words = format_preview(said, LIMIT_UNITS - (units(line.text) + 2 if line else 0))
         line = _below(words, line) if line else words
     if line is None:
-        line = MessagePart(gettext(language, "💭 thinking…"))
+        line = _idle(state, language)
     return line.plain() if plain else line
+
+
+def _idle(state: TurnState, language: Language) -> MessagePart:
+    """Return the line for a turn in which nothing runs but the model: what it waits for, if anything."""
+    if state.waiting is not None:
+        return MessagePart(f"⏳ {_short(state.waiting.what.why, STEP_CHARS)}")
+    return MessagePart(gettext(language, "💭 thinking…"))
 
 
 def _todo(items: Sequence[TodoItem]) -> MessagePart:

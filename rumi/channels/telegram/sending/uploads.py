@@ -27,7 +27,9 @@ class Upload:
     begun: trio.Event = field(default_factory=trio.Event)
     over: trio.Event = field(default_factory=trio.Event)
 
-    async def bring(self, to: Destination, name: str, content: bytes, rest: Rest) -> None:
+    async def bring(
+        self, to: Destination, name: str, content: bytes, rest: Rest, *, spoken: bool = False
+    ) -> None:
         """Wait until the outbox reaches the upload, then send the file. Cancellation stops the upload.
 
         Raises:
@@ -38,7 +40,7 @@ class Upload:
             while True:
                 try:
                     await to.turn()
-                    return await to.upload(name, content)
+                    return await (to.speak(name, content) if spoken else to.upload(name, content))
                 except TelegramError as error:
                     if not to.note_error(error):
                         raise RumiError(

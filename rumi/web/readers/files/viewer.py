@@ -1,4 +1,4 @@
-"""Viewing of workspace files by models: documents as text, and pictures scaled and stored in the workspace.
+"""Viewing of workspace files by models: documents and recordings as text, pictures scaled and stored.
 
 A scaled picture is named after the hash of its content, so that a reference in the history cannot refer to a
 different picture.
@@ -16,8 +16,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+import trio
+
+from rumi.errors import RumiError
 from rumi.models.model import Message, Picture
-from rumi.platform.file_kinds import HEAD_BYTES, Kind, kind_of_file
+from rumi.models.transcription import MAX_AUDIO_BYTES
+from rumi.platform.file_kinds import HEAD_BYTES, Kind, is_sound, kind_of_file
 from rumi.platform.openat import opened
 from rumi.platform.spooled_file import check_cancelled
 from rumi.platform.texts.operating import short_size
@@ -59,8 +63,21 @@ Raises a `RumiError` if viewing the file fails.
 """
 
 
+Hear: TypeAlias = Callable[[str, bytes], Awaitable[str]]
+"""Returns the words in a sound file with this name and content; empty if nobody speaks.
+
+Raises a `RumiError` if that fails.
+"""
+
+_HEARD_AT_ONCE: Final = 2
+_MOST_TRANSCRIPTS: Final = 16
+
+
 class Viewer:
-    """Views files in all workspaces. The sandbox's `user` (a uid and a gid) owns the scaled pictures."""
+    """Views files in all workspaces. The sandbox's `user` (a uid and a gid) owns the scaled pictures.
+
+    `hear` transcribes recordings; without it, sound files cannot be viewed.
+    """
 
     def __init__(
         self,
@@ -69,7 +86,11 @@ class Viewer:
         sandbox_limits: SandboxLimits,
         limits: ViewLimits,
         offload: Offload,
+        hear: Hear | None = None,
     ) -> None:
+        self._hear = hear
+        self._hearing = trio.CapacityLimiter(_HEARD_AT_ONCE)
+        self._transcripts: dict[tuple[str, str], str] = {}  # by chat and the hash of the recording
         self._workspaces = workspaces
         self._user = user
         self._sandbox_limits = sandbox_limits
@@ -101,6 +122,8 @@ class Viewer:
             ViewRefused: The file cannot be read, or is too large.
             WorkspaceError: The file does not exist, or the scaled picture does not fit into the workspace.
         """
+        if self._hear is not None and await self._offload(partial(self._is_sound, chat, path)):
+            return await self._heard(self._hear, chat, path)
         async with self._looks.slots:
             kind, body = await self._offload(partial(self._read, chat, path))
             if kind is None:
@@ -114,6 +137,23 @@ class Viewer:
         about = f"The text of this {named} file: {lines} lines, {len(text)} characters"
         lost, cut = (one_line(str(heard.get(field, "")), _NOTE_CHARS) for field in ("lost", "cut"))
         return Seen(about, text=text, cut=cut, lost=lost)
+
+    async def _heard(self, hear: Hear, chat: str, path: str) -> Seen:
+        """Return what is said in a sound file."""
+        async with self._hearing:
+            body = await self._offload(partial(self._read_sound, chat, path))
+            # Kept, because a long transcript is read in parts, each by a call of its own.
+            if (words := self._transcripts.get(key := (chat, _digest(body)))) is None:
+                try:
+                    words = await hear(path.rpartition("/")[2], body)
+                except RumiError as error:
+                    raise ViewRefused("{failed}", failed=error.message) from None
+                if len(self._transcripts) >= _MOST_TRANSCRIPTS:
+                    del self._transcripts[next(iter(self._transcripts))]
+                self._transcripts[key] = words
+        if not words:
+            return Seen("A sound file in which nobody speaks")
+        return Seen(f"What is said in this sound file, {len(words)} characters", text=_in_lines(words))
 
     async def picture(self, chat: str, body: bytes) -> Seen:
         """Scale a picture that a tool returned, and store it in the chat's workspace.
@@ -167,6 +207,16 @@ class Viewer:
                 pictures.append(replace(picture, data=data))
         content = "\n".join(filter(None, (message.content, *notes)))
         return replace(message, content=content, pictures=tuple(pictures))
+
+    def _is_sound(self, chat: str, path: str) -> bool:
+        with open(open_beneath(self._workspaces / chat, path), "rb") as file:
+            return is_sound(file.read(HEAD_BYTES))
+
+    def _read_sound(self, chat: str, path: str) -> bytes:
+        with open(open_beneath(self._workspaces / chat, path), "rb") as file:
+            if os.fstat(file.fileno()).st_size > MAX_AUDIO_BYTES:
+                raise ViewRefused("it is larger than {most_bytes}", most_bytes=short_size(MAX_AUDIO_BYTES))
+            return file.read(MAX_AUDIO_BYTES)
 
     def _read(self, chat: str, path: str) -> tuple[Kind | None, bytes]:
         with open(open_beneath(self._workspaces / chat, path), "rb") as file:
@@ -227,6 +277,11 @@ class Viewer:
             checkpoint=check_cancelled,
             below=below,
         )
+
+
+def _in_lines(words: str) -> str:
+    """Return a transcript with one sentence on a line, so that its parts can be read by line numbers."""
+    return re.sub(r"(?<=[.!?…。！？]) +", "\n", words)
 
 
 def _digest(data: bytes) -> str:
