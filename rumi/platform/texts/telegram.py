@@ -17,7 +17,8 @@ def anonymous(language: Language) -> str:
     return gettext(
         language,
         "I can't see who wrote this, because it was sent in the name of a group or a channel. Send it as "
-        "yourself: tap the picture beside the text field, or turn off “Remain anonymous” in your admin rights.",
+        "yourself: tap the picture beside the text field, or turn off “Remain anonymous” in your rights "
+        "as an admin.",
     )
 
 

@@ -117,9 +117,9 @@ class Attachment:
     attachment, and is empty if the user made the attachment; strangers may choose words in `source`. `text`
     contains the written text; `cut` is True if the end of the text is missing.
 
-    `answered` is set for the text and the file of a message that the user's message answers: it is the source's
-    number of that message, 0 if that message is in another chat. `sent` is the time when that message was sent,
-    in seconds since 1970; 0 if unknown.
+    `answered` is set for the text and the file of a message that the user's message answers: it is the
+    source's number of that message, 0 if that message is in another chat. `sent` is the time when that
+    message was sent, in seconds since 1970; 0 if unknown.
     """
 
     kind: Literal["file", "voice", "words"]

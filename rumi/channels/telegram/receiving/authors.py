@@ -1,12 +1,40 @@
-"""Names of the authors of messages, as sources of text. An odd field costs the name, never the message."""
+"""Authors of messages, and their names as sources of text. An odd name never costs the message."""
 
 from typing import Final
 
-from rumi.channels.telegram.receiving.updates import Fields
+from rumi.channels.telegram.receiving.updates import Fields, flag, number, record_or_none
 from rumi.platform.untrusted_text import one_line
 
 MOST_CHARS: Final = 100
 """Maximum length of an author's name, in characters, because authors choose their names freely."""
+
+
+_TELEGRAM: Final = 777000
+"""Telegram's user number for the author of channel posts in a channel's discussion group. Telegram does not
+flag it as a bot.
+"""
+
+
+def person_in(message: Fields) -> Fields | None:
+    """Return the author if it is an identified person: not a bot, a channel or an anonymous admin."""
+    if message.get("sender_chat") is not None or flag(message, "is_automatic_forward"):
+        return None
+    sender = record_or_none(message, "from")
+    if sender is None or flag(sender, "is_bot") or number(sender, "id") == _TELEGRAM:
+        return None
+    return sender
+
+
+def chat_speaking_in(message: Fields) -> Fields | None:
+    """Return the group or channel in whose name a person wrote in a group; None for a channel's own posts."""
+    if flag(message, "is_automatic_forward") or message.get("forward_origin") is not None:
+        return None
+    if (
+        fields_in(message, "from").get("id") == _TELEGRAM
+        or fields_in(message, "chat").get("type") == "private"
+    ):
+        return None
+    return record_or_none(message, "sender_chat")
 
 
 def made_by(message: Fields) -> str:

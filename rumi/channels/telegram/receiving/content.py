@@ -151,21 +151,13 @@ class MessageText:
 
 
 def text_of(message: Fields) -> str:
-    """Return the text or the caption of a message, with the URLs behind its words.
-
-    Raises:
-        OddField: A field differs from Telegram's documentation.
-    """
+    """Return the text or the caption of a message, with the URLs behind its words; empty if it has none."""
     text, entities = _text_in(message)
     return shown(text or "", entities, message.get("link_preview_options"))
 
 
 def read_words(message: Fields, me: Me) -> MessageText:
-    """Return the text of a message, or the caption of the message's attachment.
-
-    Raises:
-        OddField: A field differs from Telegram's documentation.
-    """
+    """Return the text of a message, or the caption of the message's attachment; empty if it is odd."""
     raw_text, entities = _text_in(message)
     if raw_text is None:
         return MessageText("", addressed=False)
@@ -183,7 +175,7 @@ def read_words(message: Fields, me: Me) -> MessageText:
 
 def _text_in(message: Fields) -> tuple[str | None, object]:
     """Return the text, or else the caption, and its entities."""
-    text = text_or_none(message, "text")
-    if text is not None:
-        return text, message.get("entities")
-    return text_or_none(message, "caption"), message.get("caption_entities")
+    for name in ("text", "caption"):
+        if isinstance(text := message.get(name), str):
+            return text, message.get("entities" if name == "text" else "caption_entities")
+    return None, None

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from rumi.channels.telegram.address import Moves, TelegramAddress
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.callback import button_in
-from rumi.channels.telegram.receiving.authors import fields_in, made_by
+from rumi.channels.telegram.receiving.authors import chat_speaking_in, fields_in, made_by, person_in
 from rumi.channels.telegram.receiving.content import MessageText, content_of, read_words, text_of
 from rumi.channels.telegram.receiving.references import answered_in, references_in
 from rumi.channels.telegram.receiving.updates import (
@@ -39,10 +39,6 @@ Here: TypeAlias = Callable[[TelegramAddress], TelegramAddress]
 """Maps an address on Telegram to the address of the chat that handles its messages."""
 
 _GROUPS: Final = ("group", "supergroup")
-_TELEGRAM: Final = 777000
-"""Telegram's user number for the author of channel posts in a channel's discussion group. Telegram does not
-flag it as a bot.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +72,8 @@ class Stranger:
     """A message from a user without permission. The message's content is not stored.
 
     `origin` is the message to which the bot's notice replies; None in a private chat, where no reference is
-    needed. `anonymous` is True if the message was sent in the name of a group or a channel; `user` is then the
-    number of that chat.
+    needed. `anonymous` is True if the message was sent in the name of a group or a channel; `user` is then
+    the number of that chat.
     """
 
     update: int
@@ -165,8 +161,8 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
     button = "" if query is None else button_in(text_or_none(query, "data") or "")
     edited = record_or_none(update, "edited_message") if query is None else None
     message = edited or (record_or_none(update, "message") if query is None else _pressed(query, button))
-    person = None if message is None else _person(message)
-    sender = None if message is None else person or _anonymous(message)
+    person = None if message is None else person_in(message)
+    sender = None if message is None else person or chat_speaking_in(message)
     if message is None or sender is None or (edited is not None and edited.get("location") is not None):
         return None  # a live location is edited at each step
     chat = record(message, "chat")
@@ -227,28 +223,6 @@ def _pressed(query: Fields, button: str) -> Fields | None:
 
 def _words(source: str, text: str) -> list[Attachment]:
     return [Attachment("words", source=source, text=text)] if text.strip() else []
-
-
-def _person(message: Fields) -> Fields | None:
-    """Return the author if it is an identified person: not a bot, a channel or an anonymous admin."""
-    if message.get("sender_chat") is not None or flag(message, "is_automatic_forward"):
-        return None
-    sender = record_or_none(message, "from")
-    if sender is None or flag(sender, "is_bot") or number(sender, "id") == _TELEGRAM:
-        return None
-    return sender
-
-
-def _anonymous(message: Fields) -> Fields | None:
-    """Return the group or channel in whose name a person wrote in a group; None for a channel's own posts."""
-    if flag(message, "is_automatic_forward") or message.get("forward_origin") is not None:
-        return None
-    if (
-        fields_in(message, "from").get("id") == _TELEGRAM
-        or fields_in(message, "chat").get("type") == "private"
-    ):
-        return None
-    return record_or_none(message, "sender_chat")
 
 
 def _answers_bot(message: Fields, me: Me) -> bool:

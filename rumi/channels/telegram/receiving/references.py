@@ -20,7 +20,7 @@ from rumi.channels.telegram.receiving.authors import (
     words_in,
 )
 from rumi.channels.telegram.receiving.content import file_of, text_of, voice_of
-from rumi.channels.telegram.receiving.entities import decoded, encoded, part_shown, shown
+from rumi.channels.telegram.receiving.entities import encoded, part_shown, shown
 from rumi.channels.telegram.receiving.kinds import STORY, is_service, kind_in, text_of_kind
 from rumi.channels.telegram.receiving.updates import Fields, OddField, flag, number_or_none
 from rumi.platform.untrusted_text import one_line
@@ -142,13 +142,14 @@ def _place(replied: Fields, message: Fields) -> tuple[str, object, tuple[int, in
     text = words_in(replied, "caption" if captioned else "text")
     entities = replied.get("caption_entities" if captioned else "entities")
     quote = fields_in(message, "quote")
-    units, part, position = encoded(text), encoded(words_in(quote, "text")), quote.get("position")
-    starts = [2 * position] if type(position) is int and position >= 0 else []
-    starts.append(len(encoded(text.partition(decoded(part))[0])))
-    for start in starts:
-        if part and units[start : start + len(part)] == part:
-            return text, entities, (start // 2, (start + len(part)) // 2)
-    return text, entities, None
+    part, position = words_in(quote, "text"), quote.get("position")
+    if not part or part not in text:
+        return text, entities, None
+    units, length = encoded(text), len(encoded(part))
+    start = 2 * position if type(position) is int and position >= 0 else 0
+    if units[start : start + length] != encoded(part):
+        start = len(encoded(text.partition(part)[0]))
+    return text, entities, (start // 2, (start + length) // 2)
 
 
 def _quoted(message: Fields) -> list[Attachment]:
