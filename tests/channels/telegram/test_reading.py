@@ -4,7 +4,6 @@ import copy
 import json
 import logging
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
