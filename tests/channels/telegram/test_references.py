@@ -449,13 +449,8 @@ async def test_an_answer_to_the_last_exchange_of_a_former_session_comes_along(
 async def test_a_fired_reminder_is_history_and_an_older_one_is_quoted(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    house_journal: list[Any] = []
-    async with talking(
-        tmp_path, add=lambda root, inbox, journal, hub: house_journal.append((inbox, journal))
-    ) as (
-        house,
-        told,
-    ):
+    parts: list[Any] = []
+    async with talking(tmp_path, add=lambda root, *added: parts.extend(added)) as (house, told):
         api, ana = house.api, house.api.people[ANA]
         await turn(house, told, lambda: api.say(ana, "hello"))
         inbox, journal, _ = parts
