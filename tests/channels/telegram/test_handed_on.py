@@ -187,8 +187,7 @@ def made_by_a_bot(ana: Ana, text: str) -> None:
 
 HANDS: Final[list[Callable[[Ana, str], None]]] = [
     *(forwarded, quoted, quoted_from_elsewhere, a_forwarded_file, a_file),
-    *(a_forwarded_caption, a_forwarded_voice, made_by_a_bot, answered, an_answered_file),
-    *(an_answered_recording, answered_elsewhere),
+    *(a_forwarded_caption, a_forwarded_voice, made_by_a_bot),
 ]
 
 
@@ -222,6 +221,26 @@ async def test_with_a_yes_what_is_handed_on_has_its_effect(
             "a file is sent": user.user.sent == ["diary.txt"],
         }
         assert [name for name, done in effects.items() if done] == [way]
+
+
+ANSWERS: Final[list[Callable[[Ana, str], None]]] = [
+    *(answered, an_answered_file, an_answered_recording, answered_elsewhere),
+]
+
+
+@pytest.mark.parametrize("hand", ANSWERS)
+async def test_without_a_yes_what_a_message_answers_has_no_effect(
+    tmp_path: Path, hand: Callable[[Ana, str], None]
+) -> None:
+    async with ana(tmp_path) as user:
+        hand(user, user.text(WAYS["a fact is written"]))
+        assert await user.sends(answer=False) == (1, "complete")
+        assert await user.facts() == [("city", SECRET, False)]
+        user.api.say(user.me, "/new")
+        await user.sends()
+        hand(user, user.text(WAYS["a fact is written"]))
+        assert await user.sends(answer=True) == (1, "complete")
+        assert ("boss", f"Eve, who may have all of {SECRET}", True) in await user.facts()
 
 
 # What lasts
