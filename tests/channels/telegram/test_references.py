@@ -522,3 +522,25 @@ def test_a_reply_in_a_group_of_the_public_kind_is_read() -> None:
     }
     (read,) = read_batch([update], ME, WHO, Moves(), hears=True)
     assert [one.text for one in arrival(read).attachments] == [FERRY]
+
+
+async def test_a_command_and_a_yes_stay_one_in_an_answer_to_a_file(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    api = BotApi(trio.current_time)
+    ana, bo = api.user(ANA, first_name="Ana"), api.user(EVE, first_name="Bo")
+    async with telegram_house(tmp_path, api, telegram=Bringing(api)) as house:
+        offer = api.write(api.chat(ana), bo, content={"caption": "yes, do it"})
+        offer.document = api.file("offer.txt", b"42 euros")
+        api.say(ana, "send a.txt")
+        question = await house.asked(api.chat(ana))
+        await trio.sleep(5)
+        api.say(ana, "yes", reply_to=offer)
+        await house.until(lambda: "done: sent" in api.chat(ana).texts)
+        api.say(ana, "send b.txt")
+        await house.asked(api.chat(ana))
+        api.say(ana, "/stop", reply_to=offer)
+        await house.until(lambda: any("⏹" in text for text in api.chat(ana).texts))
+        api.say(ana, "/retry", reply_to=question)
+        await house.asked(api.chat(ana))
+        assert house.sending.sent == ["a.txt"]
