@@ -50,9 +50,9 @@ def beyond_last_exchange(
     and the reply to it or what came after it. The sources of other answered messages get their time, in
     `zone`.
     """
-    turn = next((entry.turn for entry in reversed(entries) if entry.message.role == "assistant"), "")
-    exchange = [entry.message.content for entry in entries if entry.turn == turn and turn]
-    known = _letters(" ".join(exchange))
+    reply = next((entry for entry in reversed(entries) if entry.message.role == "assistant"), None)
+    exchange = [entry.message.content for entry in entries if reply and entry.turn == reply.turn]
+    known, replied = _letters(" ".join(exchange)), _letters(reply.message.content if reply else "")
 
     def is_known(attachment: Attachment) -> bool:
         number = attachment.answered
@@ -60,8 +60,13 @@ def beyond_last_exchange(
             return False
         if number == last:
             return True
+        if attachment.kind != "words":
+            return False
         letters = [_letters(part) for part in attachment.text.split("[…]")]
-        return attachment.kind == "words" and any(letters) and all(part in known for part in letters)
+        if any(letters) and all(part in known for part in letters):
+            return True
+        # The message may also have notices, for example of a budget, which are not in the history.
+        return bool(replied) and replied in letters[0] and 2 * len(replied) >= len(letters[0])
 
     kept = tuple(_dated(attachment, zone) for attachment in said.attachments if not is_known(attachment))
     # A message without words, such as a mention, must say something.

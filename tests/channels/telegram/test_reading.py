@@ -771,6 +771,19 @@ def _seeds() -> list[Json]:
     world.api.send_voice(world.ana, b"OggS")
     world.api.send_poll(world.ana, "yes?")
     world.api.say(world.eve, "let me in")
+    answered = world.api.write(world.group, world.eve, "look", content={"photo": [{"file_id": "F"}]})
+    link = {"type": "text_link", "offset": 15, "length": 4, "url": "http://a.example/"}
+    mention = {"type": "mention", "offset": 0, "length": 14}
+    text = "@rumi_test_bot look"
+    world.api.say(world.ana, text, world.group, entities=[mention, link], reply_to=answered)
+    world.api.quote(world.ana, "mine", world.api.say(world.eve, "one two"), "two")
+    world.api.answer_elsewhere(world.ana, "mine", world.api.origin_of("Eve"), poll={"question": "?"})
+    place = {"latitude": 1.0, "longitude": 2.0}
+    world.api.send(world.ana, location=place, venue={"location": place, "title": "T", "address": "A"})
+    world.api.send(world.ana, contact={"phone_number": "1", "first_name": "A", "vcard": "TEL:1"})
+    world.api.send(world.ana, checklist={"title": "T", "tasks": [{"id": 1, "text": "a"}]})
+    world.api.send(world.ana, text="nice", reply_to_story={"id": 1, "chat": {"id": EVE, "type": "private"}})
+    world.api.send(world.ana, world.group, text="/status", sender_chat=world.group.json())
     return world.updates()
 
 
