@@ -42,7 +42,7 @@ def to_fetch(attachments: Sequence[Attachment]) -> list[Attachment]:
 
 
 def beyond_last_exchange(
-    said: Incoming, entries: Sequence[HistoryEntry], last: int, zone: str
+    message: Incoming, entries: Sequence[HistoryEntry], last: int, zone: str
 ) -> tuple[Attachment, ...]:
     """Return a message's attachments without an answered message that is the last exchange of the chat.
 
@@ -51,8 +51,9 @@ def beyond_last_exchange(
     `zone`.
     """
     reply = next((entry for entry in reversed(entries) if entry.message.role == "assistant"), None)
-    exchange = [entry.message.content for entry in entries if reply and entry.turn == reply.turn]
-    known, replied = _letters(" ".join(exchange)), _letters(reply.message.content if reply else "")
+    said = [entry.message for entry in entries if reply is not None and entry.turn == reply.turn]
+    known = _letters(" ".join(one.content for one in said if one.role in ("user", "assistant")))
+    replied = _letters(reply.message.content if reply else "")
 
     def is_known(attachment: Attachment) -> bool:
         number = attachment.answered
@@ -68,9 +69,9 @@ def beyond_last_exchange(
         # The message may also have notices, for example of a budget, which are not in the history.
         return bool(replied) and replied in letters[0] and 2 * len(replied) >= len(letters[0])
 
-    kept = tuple(_dated(attachment, zone) for attachment in said.attachments if not is_known(attachment))
+    kept = tuple(_dated(attachment, zone) for attachment in message.attachments if not is_known(attachment))
     # A message without words, such as a mention, must say something.
-    return kept if said.text.strip() or kept else tuple(_dated(one, zone) for one in said.attachments)
+    return kept if message.text.strip() or kept else tuple(_dated(one, zone) for one in message.attachments)
 
 
 def _letters(text: str) -> str:
