@@ -16,6 +16,7 @@ from rumi.web.links import links_in, urls_in_words
 
 NOT_BY_HAND = "A program or a schedule says what follows, not the user: what needs a yes may not be done."
 SENT_FILE = "a file that the user sent"
+ANSWERED = ", which the user's message answers"
 
 
 def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachment, ...]:
@@ -80,13 +81,13 @@ def _letters(text: str) -> str:
 
 
 def _dated(attachment: Attachment, zone: str) -> Attachment:
-    """Return an attachment of an answered message with its time in its source."""
-    if attachment.answered is None:
+    """Return an attachment of an answered message with its time in its source, unless it has it already."""
+    if attachment.answered is None or attachment.source.endswith(ANSWERED):
         return attachment
     source, when = attachment.source, _time(attachment.sent, zone)
     if when:
         source += f", {when}" if " of " in source or " by " in source or " from " in source else f" of {when}"
-    return replace(attachment, source=f"{source}, which the user's message answers")
+    return replace(attachment, source=f"{source}{ANSWERED}")
 
 
 def _time(at: float, zone: str) -> str:
