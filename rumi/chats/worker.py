@@ -58,7 +58,7 @@ from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import begin_turn, find_cut_off, find_retriable, last_origin
 from rumi.store.journal.outbox import settle
-from rumi.store.journal.records import Attachment, Button, FinalReply, HistoryEntry, Incoming, Reason
+from rumi.store.journal.records import Attachment, Button, FinalReply, HistoryEntry, Reason
 from rumi.texts import Text, gettext, ngettext
 from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
@@ -321,13 +321,17 @@ class Worker:
                 raise
             return f"(The file {one_line(attachment.name, 100)} could not be fetched: {error})"
 
-    async def _beyond_last_exchange(self, message: Incoming) -> tuple[Attachment, ...]:
-        """Return a message's attachments without an answered message that the model has just seen."""
-        if all(attachment.answered is None for attachment in message.attachments):
-            return message.attachments
-        last = await self._services.journal.ask(last_origin(self._chat, message.id))
-        zone = await self._context.zone(self._chat)
-        return beyond_last_exchange(message, self._session.entries, last, zone)
+    async def _leave_out_last_exchange(self, job: Job) -> None:
+        """Remove from the job's message what it answers, if that is the last exchange, which the model knows."""
+        message = None
+        while message is not job.message:  # it may be replaced meanwhile
+            message = job.message
+            if any(attachment.answered is not None for attachment in message.attachments):
+                last = await self._services.journal.ask(last_origin(self._chat, message.id))
+                zone = await self._context.zone(self._chat)
+                if message is job.message:
+                    left = beyond_last_exchange(message, self._session.entries, last, zone)
+                    job.message = message = replace(message, attachments=left)
 
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
         """Wait for the user's yes or no, at most `confirm_timeout_s`.
@@ -436,8 +440,7 @@ class Worker:
         elif going_on:  # not the user's words: they consent to nothing
             asked = (HistoryEntry(job.turn, Message("system", GO_ON), chat_session.tainted),)
         else:
-            attachments = await self._beyond_last_exchange(job.message)
-            job.message = replace(job.message, attachments=attachments)
+            await self._leave_out_last_exchange(job)
             asked = opening(job.turn, job.message)
         if self._context.people.distrusts(job.message):
             asked = tuple(replace(entry, tainted=True) for entry in asked)
