@@ -322,7 +322,7 @@ class Worker:
             return f"(The file {one_line(attachment.name, 100)} could not be fetched: {error})"
 
     async def _leave_out_last_exchange(self, job: Job) -> None:
-        """Remove from the job's message what it answers, if that is the last exchange, which the model knows."""
+        """Remove what the job's message answers, if that is the last exchange, which the model knows."""
         message = None
         while message is not job.message:  # it may be replaced meanwhile
             message = job.message
